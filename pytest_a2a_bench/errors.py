@@ -1,0 +1,135 @@
+"""Every exception that this package raises on purpose.
+
+::
+
+    A2ABenchError
+    ├── ConfigurationError        an option, file or environment is wrong; the user must change something
+    │   └── MissingExtraError     an optional dependency is not installed
+    ├── CardError                 an agent card cannot be read or names no interface that we speak
+    ├── InfrastructureError       trouble around the agent: reported as ERROR, never as a bad agent
+    │   ├── TransportError        connection, TLS, DNS, HTTP 5xx / 429
+    │   │   ├── EndpointUnreachableError
+    │   │   └── TurnTimeoutError  one request, or one turn with its polling, took too long
+    │   ├── ProtocolError         the reply is not A2A (malformed JSON, JSON-RPC error, unreadable shape)
+    │   ├── AuthenticationError   HTTP 401 / 403, or an agent that asks for credentials
+    │   ├── TrialTimeoutError     the whole trial exceeded ``--a2a-trial-timeout``
+    │   ├── TrialCancelledError   the run is stopping
+    │   └── LLMError              the user simulator's or judge's model did not answer
+    ├── AgentOutcomeError         the agent itself gave up (task failed, rejected or canceled): a bad agent
+    ├── JudgeMissingError         the task needs an LLM judge and none is configured: a skip
+    └── HarnessError              a bug of ours: neither the agent's nor the infrastructure's fault
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "A2ABenchError",
+    "AgentOutcomeError",
+    "AuthenticationError",
+    "CardError",
+    "ConfigurationError",
+    "EndpointUnreachableError",
+    "HarnessError",
+    "InfrastructureError",
+    "JudgeMissingError",
+    "LLMError",
+    "MissingExtraError",
+    "ProtocolError",
+    "TransportError",
+    "TrialCancelledError",
+    "TrialTimeoutError",
+    "TurnTimeoutError",
+]
+
+
+class A2ABenchError(Exception):
+    """Base of all exceptions of this package."""
+
+
+class ConfigurationError(A2ABenchError):
+    """An option, a file or the environment is wrong; the message says what to change."""
+
+
+class MissingExtraError(ConfigurationError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str, detail: str = "") -> None:
+        self.what = what
+        self.extra = extra
+        tail = f" ({detail})" if detail else ""
+        super().__init__(f"{what} is not installed{tail}; run: pip install 'pytest-a2a-bench[{extra}]'")
+
+
+class CardError(A2ABenchError):
+    """An agent card cannot be read, or names no interface that this client speaks."""
+
+
+class InfrastructureError(A2ABenchError):
+    """Trouble around the agent: an ERROR in every reporter, never a FAILURE."""
+
+
+class TransportError(InfrastructureError):
+    """A request did not get a usable HTTP or gRPC answer.
+
+    :param status_code: HTTP status, where there was one.
+    :param retry_after: seconds the server asked to wait, where it did.
+    """
+
+    def __init__(self, message: str, *, status_code: int | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status_code = status_code
+        self.retry_after = retry_after
+
+
+class EndpointUnreachableError(TransportError):
+    """Nothing answers at the endpoint (connection refused, DNS, TLS)."""
+
+
+class TurnTimeoutError(TransportError):
+    """One turn, with its retries and polling, took longer than ``--a2a-timeout``."""
+
+
+class ProtocolError(InfrastructureError):
+    """The reply cannot be read as A2A.
+
+    :param code: the JSON-RPC error code, where the reply was an error object.
+    """
+
+    def __init__(self, message: str, *, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class AuthenticationError(InfrastructureError):
+    """The agent refused our credentials or asks for some."""
+
+
+class TrialTimeoutError(InfrastructureError):
+    """A trial took longer than ``--a2a-trial-timeout``."""
+
+
+class TrialCancelledError(InfrastructureError):
+    """The run is stopping (Ctrl-C, SIGTERM, ``-x``), so this trial was not finished."""
+
+
+class LLMError(InfrastructureError):
+    """The language model behind the user simulator or the judge did not answer."""
+
+
+class AgentOutcomeError(A2ABenchError):
+    """The agent ended its own A2A task as failed, rejected or canceled.
+
+    :param state: ``failed``, ``rejected`` or ``canceled``.
+    """
+
+    def __init__(self, message: str, *, state: str) -> None:
+        super().__init__(message)
+        self.state = state
+
+
+class JudgeMissingError(A2ABenchError):
+    """The benchmark task needs an LLM judge and none is configured."""
+
+
+class HarnessError(A2ABenchError):
+    """A bug in pytest-a2a-bench itself."""

@@ -1,0 +1,88 @@
+"""What one run is asked to do: a frozen value that every floor may read and none may change."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+DOMAINS = ("airline", "retail", "telecom", "mock", "banking_knowledge")
+SPLITS = ("base", "train", "test", "full", "small")
+PROTOCOLS = ("auto", "1.0", "0.3")
+TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
+STREAMING = ("auto", "on", "off")
+DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data")
+HISTORIES = ("delta", "full")
+USERS = ("auto", "scripted", "llm")
+BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm")
+
+BUILTIN_PREFIX = "builtin:"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All options, resolved (command line over environment over ini over default).
+
+    :param endpoint: base URL of the agent, or ``builtin:NAME``; None where none was given.
+    :param endpoint_source: ``cli``, ``env``, ``ini`` or ``none``.
+    :param suites: names given to ``--a2a-suite``.
+    :param auth_env: name of the environment variable that holds the token; the token itself is never kept here.
+    :param timeout: seconds for one whole turn.
+    :param wait: seconds to wait until a freshly started agent answers.
+    :param results: directory of result files, as given.
+    :param concurrency: conversations in flight in one process.
+    :param trial_timeout: seconds for one whole trial; None for no limit.
+    :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
+    """
+
+    endpoint: str | None = None
+    endpoint_source: str = "none"
+    suites: tuple[str, ...] = ()
+    auth_env: str = "A2A_AUTH_TOKEN"
+    timeout: float = 300.0
+    verify_ssl: bool = True
+    protocol: str = "auto"
+    transport: str = "auto"
+    streaming: str = "auto"
+    dialect: str = "auto"
+    history: str = "delta"
+    trials: int = 1
+    seed: int = 300
+    split: str = "base"
+    max_steps: int = 200
+    max_errors: int = 10
+    user: str = "auto"
+    user_llm: str | None = None
+    user_llm_args: dict[str, Any] = field(default_factory=dict)
+    judge_llm: str | None = None
+    results: str = "a2a-results"
+    tag_trials: bool = False
+    concurrency: int = 1
+    trial_timeout: float | None = None
+    wait: float = 0.0
+
+    @property
+    def builtin(self) -> str | None:
+        """The built-in agent's name (with what follows it), or None."""
+        if self.endpoint and self.endpoint.startswith(BUILTIN_PREFIX):
+            return self.endpoint.removeprefix(BUILTIN_PREFIX)
+        return None
+
+    @property
+    def user_kind(self) -> str:
+        """``llm`` or ``scripted``, with ``auto`` resolved."""
+        if self.user == "auto":
+            return "llm" if self.user_llm else "scripted"
+        return self.user
+
+    def to_json(self) -> str:
+        """Return the settings as text, for a worker process."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        """Read what :meth:`to_json` wrote."""
+        data = json.loads(text)
+        data["suites"] = tuple(data["suites"])
+        return cls(**data)
