@@ -1,1 +1,1 @@
-"""TODO"""
+"""Benchmarks: where tasks, environments, users and rewards come from."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""What is kept of a run: one file per trial, and the numbers made from them."""

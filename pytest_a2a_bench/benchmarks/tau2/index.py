@@ -113,7 +113,9 @@ def load_tasks(domain: str, split: str = "base") -> list[BenchTask]:
     """
     by_split = _split_ids(domain)
     if split not in by_split:
-        raise ConfigurationError(f"tau2 domain {domain!r} has no split {split!r}; it has: {', '.join(sorted(by_split))}")
+        raise ConfigurationError(
+            f"tau2 domain {domain!r} has no split {split!r}; it has: {', '.join(sorted(by_split))}"
+        )
     membership: dict[str, list[str]] = {}
     for name, ids in by_split.items():
         for task_id in ids:

@@ -1,0 +1,104 @@
+"""What a benchmark is to the floors above it, and what one trial of it is given and gives back."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
+from pytest_a2a_bench.model import BenchTask, DialectFinding, Reward, TrialKey, Turn, Usage
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.client import AgentSession
+
+BENCHMARKS = {"tau2": "pytest_a2a_bench.benchmarks.tau2.benchmark"}
+"""Suite name -> module that has ``BENCHMARK``. A module is imported when one of its trials runs, not before."""
+
+
+@dataclass
+class TrialContext:
+    """Everything one trial may use.
+
+    :param seed: the trial's own seed.
+    :param deadline: ``time.monotonic()`` value at which the trial must have ended, or None.
+    """
+
+    key: TrialKey
+    settings: Settings
+    session: AgentSession
+    seed: int
+    cancel: threading.Event = field(default_factory=threading.Event)
+    deadline: float | None = None
+
+    def checkpoint(self) -> float:
+        """Return how many seconds the next turn may take.
+
+        :raises TrialCancelledError: if the run is stopping.
+        :raises TrialTimeoutError: if the trial has used up its time.
+        """
+        if self.cancel.is_set():
+            raise TrialCancelledError(f"{self.key} was stopped before it ended, because the run is stopping")
+        if self.deadline is None:
+            return self.settings.timeout
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TrialTimeoutError(
+                f"{self.key} took longer than --a2a-trial-timeout ({self.settings.trial_timeout:g} s)"
+            )
+        return min(self.settings.timeout, left)
+
+
+@dataclass
+class Outcome:
+    """What came of one trial. With ``error`` set there is no reward, and the rest is what was there until then."""
+
+    reward: Reward | None = None
+    termination_reason: str | None = None
+    transcript: tuple[Turn, ...] = ()
+    findings: tuple[DialectFinding, ...] = ()
+    dialect: str | None = None
+    agent_usage: Usage = field(default_factory=Usage)
+    user_usage: Usage = field(default_factory=Usage)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    simulation: Mapping[str, Any] | None = None
+    error: Exception | None = None
+
+
+class Benchmark(Protocol):
+    """A benchmark. Listing tasks must be cheap; running a trial may import what it needs."""
+
+    name: str
+
+    def available_domains(self) -> tuple[str, ...]:
+        """Return the domains that are installed."""
+        ...
+
+    def splits(self, domain: str) -> tuple[str, ...]:
+        """Return a domain's splits."""
+        ...
+
+    def load_tasks(self, domain: str, split: str) -> Sequence[BenchTask]:
+        """Return a split's tasks, always in the same order."""
+        ...
+
+    def run_trial(self, context: TrialContext) -> Outcome:
+        """Hold the conversation of one trial and evaluate it.
+
+        Infrastructure errors are returned in :attr:`Outcome.error` with the conversation so far.
+        """
+        ...
+
+
+def get_benchmark(name: str) -> Benchmark:
+    """Return a benchmark by suite name.
+
+    :raises ConfigurationError: if there is none of that name.
+    """
+    if name not in BENCHMARKS:
+        raise ConfigurationError(f"no benchmark is called {name!r}; there are: {', '.join(sorted(BENCHMARKS))}")
+    return cast("Benchmark", importlib.import_module(BENCHMARKS[name]).BENCHMARK)

@@ -1,0 +1,218 @@
+"""One trial of one tau2 task: environment, user, agent, orchestrator, evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
+from pytest_a2a_bench.benchmarks.tau2.agent import Conversation, make_agent, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.scripted import make_scripted_user
+from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, user_tools
+from pytest_a2a_bench.errors import (
+    A2ABenchError,
+    AgentOutcomeError,
+    ConfigurationError,
+    InfrastructureError,
+    JudgeMissingError,
+)
+from pytest_a2a_bench.model import BenchTask, Briefing, ToolCall, Turn, Usage
+from pytest_a2a_bench.settings import Settings
+
+
+class Tau2Benchmark:
+    """tau2-bench as a :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
+
+    name = index.SUITE_NAME
+
+    def available_domains(self) -> tuple[str, ...]:
+        """Return the domains that the installed tau2 has data for."""
+        return index.available_domains()
+
+    def splits(self, domain: str) -> tuple[str, ...]:
+        """Return a domain's task splits."""
+        return index.splits(domain)
+
+    def load_tasks(self, domain: str, split: str) -> Sequence[BenchTask]:
+        """Return a split's tasks in the order of tau2's split file."""
+        return index.load_tasks(domain, split)
+
+    def run_trial(self, context: TrialContext) -> Outcome:
+        """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
+        settings = context.settings
+        tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None)
+        task = tau2.task_class.model_validate(index.load_task_json(context.key.domain, context.key.task_id))
+        if llm.needs_judge(tau2, task):
+            _prepare_judge(tau2, context)
+        return _Simulation(tau2, task, context).run()
+
+
+BENCHMARK = Tau2Benchmark()
+
+
+def _prepare_judge(tau2: Tau2, context: TrialContext) -> None:
+    if context.settings.judge_llm is None:
+        raise JudgeMissingError(
+            f"{context.key.task_key} is judged by a language model (its reward basis has NL_ASSERTION) "
+            "and none is configured; pass --a2a-judge-llm MODEL"
+        )
+    llm.configure_judge(tau2, context.settings.judge_llm, {"temperature": 0.0, **_reach(context.settings)})
+
+
+def _reach(settings: Settings) -> dict[str, Any]:
+    """Return how to reach the model server (never how to sample): the judge lives where the user's model does."""
+    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout", "_skip_mcp_handler")
+    return {k: v for k, v in settings.user_llm_args.items() if k in wanted}
+
+
+class _Simulation:
+    """The parts of one running trial."""
+
+    def __init__(self, tau2: Tau2, task: Any, context: TrialContext) -> None:
+        self.tau2 = tau2
+        self.task = task
+        self.context = context
+        settings = context.settings
+        self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
+        tools = self.environment.get_tools()
+        policy = self.environment.get_policy()
+        self.conversation = Conversation(
+            session=context.session,
+            briefing=Briefing(policy, tool_specs(tools)),
+            dialect=settings.dialect,
+            resend=settings.history == "full",
+            before_turn=context.checkpoint,
+        )
+        self.orchestrator = tau2.orchestrator_class(
+            domain=context.key.domain,
+            agent=make_agent(tau2, tools, policy, self.conversation),
+            user=self._make_user(),
+            environment=self.environment,
+            task=task,
+            max_steps=settings.max_steps,
+            max_errors=settings.max_errors,
+            seed=context.seed,
+        )
+
+    def _make_user(self) -> Any:
+        settings = self.context.settings
+        if settings.user_kind == "scripted":
+            return make_scripted_user(self.tau2, self.task)
+        if not settings.user_llm:
+            raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
+        tools = user_tools(self.environment, self.task)
+        args = {"temperature": 0.0, **settings.user_llm_args}
+        return llm.make_llm_user(self.tau2, self.task, tools, settings.user_llm, args, self.context.checkpoint)
+
+    def run(self) -> Outcome:
+        try:
+            simulation = self.orchestrator.run()
+        except AgentOutcomeError as exc:
+            return self._outcome(self._ended_by_agent(), note=str(exc))
+        except InfrastructureError as exc:
+            return self._unfinished(exc)
+        return self._outcome(simulation)
+
+    def _outcome(self, simulation: Any, note: str = "") -> Outcome:
+        try:
+            reward = evaluate.evaluate(
+                self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
+            )
+        except InfrastructureError as exc:
+            return self._unfinished(exc)
+        simulation.reward_info = None
+        outcome = self._unfinished(None)
+        outcome.reward = reward if not note else _with_note(reward, note)
+        outcome.termination_reason = str(simulation.termination_reason.value)
+        outcome.simulation = simulation.model_dump(mode="json")
+        return outcome
+
+    def _unfinished(self, error: A2ABenchError | None) -> Outcome:
+        trajectory = self.orchestrator.trajectory
+        return Outcome(
+            transcript=tuple(_turns(trajectory)),
+            findings=tuple(self.conversation.findings),
+            dialect=self.conversation.settled or self.context.settings.dialect,
+            agent_usage=self.conversation.usage,
+            user_usage=_user_usage(trajectory) if self.context.settings.user_kind == "llm" else Usage(),
+            provenance=self.provenance(),
+            termination_reason="infrastructure_error" if error is not None else None,
+            error=error,
+        )
+
+    def _ended_by_agent(self) -> Any:
+        """Make the simulation of an agent that gave up, as tau2 makes its own: the trajectory and ``agent_error``."""
+        reason = self.tau2.termination_reason.AGENT_ERROR
+        messages = self.orchestrator.get_trajectory()
+        now = messages[-1].timestamp if messages else ""
+        return self.tau2.simulation_class(
+            id=f"{self.context.key}",
+            task_id=self.task.id,
+            start_time=messages[0].timestamp if messages else now,
+            end_time=now,
+            duration=0.0,
+            termination_reason=reason,
+            messages=messages,
+            seed=self.context.seed,
+            agent_cost=None,
+            user_cost=None,
+        )
+
+    def provenance(self) -> Mapping[str, Any]:
+        settings = self.context.settings
+        judged = llm.needs_judge(self.tau2, self.task)
+        return {
+            "benchmark": self.tau2.distribution,
+            "user": settings.user_kind,
+            "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
+            "judge": settings.judge_llm if judged else None,
+            "evaluation_type": str(evaluate.evaluation_type(self.tau2, self.task).value),
+            "split": settings.split,
+            "max_steps": settings.max_steps,
+            "max_errors": settings.max_errors,
+            "dialect_option": settings.dialect,
+            "history": settings.history,
+            "tagged": settings.tag_trials,
+        }
+
+
+def _with_note(reward: Any, note: str) -> Any:
+    import dataclasses
+
+    return dataclasses.replace(reward, note=f"{reward.note} ({note})" if reward.note else note)
+
+
+def _user_usage(trajectory: Sequence[Any]) -> Usage:
+    total = Usage()
+    for message in trajectory:
+        if message.role == "user":
+            used = message.usage or {}
+            total = total + Usage(used.get("prompt_tokens"), used.get("completion_tokens"), message.cost)
+    return total
+
+
+def _turns(trajectory: Sequence[Any]) -> list[Turn]:
+    turns: list[Turn] = []
+    names: dict[str, str] = {}
+    for message in trajectory:
+        if message.role == "tool":
+            requestor = "user" if message.requestor == "user" else "agent"
+            turns.append(
+                Turn(
+                    "tool",
+                    text=message.content or "",
+                    call_id=message.id,
+                    tool=names.get(message.id),
+                    error=bool(message.error),
+                    requestor=requestor,
+                )
+            )
+            continue
+        calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
+        names.update({c.id: c.name for c in calls})
+        turns.append(Turn("user" if message.role == "user" else "agent", text=message.content, calls=calls))
+    return turns
+
+
+__all__ = ["BENCHMARK", "Tau2Benchmark"]

@@ -1,0 +1,112 @@
+"""Import tau2 without importing LiteLLM, until an LLM is really called.
+
+``import litellm`` is three quarters of what ``import tau2`` costs (about 3 of 4 seconds of CPU per process), and a run
+with the scripted user never calls it. While tau2 is imported, ``litellm`` is a stand-in that remembers what tau2 sets
+and calls on it; the first real call imports LiteLLM, replays those settings and goes through. Afterwards
+``sys.modules`` is as it was, so that everybody else who imports LiteLLM gets LiteLLM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from typing import Any
+
+_NAMES = ("litellm", "litellm.caching", "litellm.caching.caching", "litellm.main")
+
+
+def import_litellm() -> Any:
+    """Import LiteLLM, with its download of a price list switched off unless the user asked for it."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    return importlib.import_module("litellm")
+
+
+class _Replay:
+    """What tau2 did to the stand-in at import, to be done to LiteLLM before its first use."""
+
+    def __init__(self) -> None:
+        self.recording = True
+        self._attributes: list[tuple[str, str, Any]] = []
+        self._calls: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = []
+        self._lock = threading.Lock()
+        self._done = False
+
+    def set(self, module: str, name: str, value: Any) -> None:
+        self._attributes.append((module, name, value))
+
+    def call(self, module: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._calls.append((module, name, args, kwargs))
+
+    def real(self, module: str) -> Any:
+        with self._lock:
+            import_litellm()
+            if not self._done:
+                self._done = True
+                for where, name, value in self._attributes:
+                    setattr(importlib.import_module(where), name, value)
+                for where, name, args, kwargs in self._calls:
+                    getattr(importlib.import_module(where), name)(*args, **kwargs)
+        return importlib.import_module(module)
+
+
+class _Deferred:
+    """A function or class of LiteLLM, named but not yet imported."""
+
+    def __init__(self, replay: _Replay, module: str, name: str) -> None:
+        self._replay = replay
+        self._module = module
+        self.__name__ = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._replay.recording:
+            self._replay.call(self._module, self.__name__, args, kwargs)
+            return None
+        return getattr(self._replay.real(self._module), self.__name__)(*args, **kwargs)
+
+
+class _StandIn(types.ModuleType):
+    def __init__(self, name: str, replay: _Replay) -> None:
+        super().__init__(name)
+        self.__dict__["_replay"] = replay
+        self.__dict__["__path__"] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        replay: _Replay = self.__dict__["_replay"]
+        if replay.recording:
+            return _Deferred(replay, self.__name__, name)
+        return getattr(replay.real(self.__name__), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("__") or isinstance(value, _StandIn):
+            self.__dict__[name] = value
+            return
+        replay: _Replay = self.__dict__["_replay"]
+        if replay.recording:
+            replay.set(self.__name__, name, value)
+        else:
+            setattr(replay.real(self.__name__), name, value)
+
+
+@contextlib.contextmanager
+def deferred_litellm() -> Iterator[None]:
+    """Let ``import litellm`` inside the block give a stand-in. Does nothing where LiteLLM is already imported."""
+    if "litellm" in sys.modules:
+        yield
+        return
+    replay = _Replay()
+    for name in _NAMES:
+        sys.modules[name] = _StandIn(name, replay)
+    try:
+        yield
+    finally:
+        replay.recording = False
+        for name in [n for n in sys.modules if n == "litellm" or n.startswith("litellm.")]:
+            if isinstance(sys.modules[name], _StandIn):
+                del sys.modules[name]

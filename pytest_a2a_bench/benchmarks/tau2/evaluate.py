@@ -1,0 +1,143 @@
+"""Upstream's evaluation of one simulation, and what can be said about its result.
+
+The reward is ``evaluate_simulation``'s, with the official evaluation type; nothing here changes a number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.tau2 import llm
+from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, accepted
+from pytest_a2a_bench.model import Reward, RewardCheck
+
+_MAX_DIFF = 25
+_BASIS_OF_KIND = {
+    "db": "DB",
+    "env_assertion": "ENV_ASSERTION",
+    "action": "ACTION",
+    "communicate": "COMMUNICATE",
+    "nl_assertion": "NL_ASSERTION",
+}
+
+
+def evaluation_type(tau2: Tau2, task: Any) -> Any:
+    """Return the official type: everything in the task's reward basis, with the judge exactly where it is in it."""
+    kinds = tau2.evaluation_type
+    return kinds.ALL_WITH_NL_ASSERTIONS if llm.needs_judge(tau2, task) else kinds.ALL
+
+
+def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Reward:
+    """Evaluate a finished simulation.
+
+    :param live: the environment that the simulation ran in; only read, to show what differs from the gold.
+    """
+    function = tau2.evaluate_simulation
+    info = function(
+        simulation=simulation,
+        task=task,
+        evaluation_type=evaluation_type(tau2, task),
+        solo_mode=False,
+        domain=domain,
+        **accepted(function, env_kwargs=dict(env_kwargs)),
+    )
+    reward = to_reward(info.model_dump(mode="json"))
+    if info.db_check is not None and not info.db_check.db_match:
+        return _with_diff(reward, tuple(gold_diff(tau2, domain, task, live, env_kwargs)))
+    return reward
+
+
+def _with_diff(reward: Reward, diff: tuple[str, ...]) -> Reward:
+    shown = diff[:_MAX_DIFF]
+    if len(diff) > _MAX_DIFF:
+        shown = (*shown, f"... and {len(diff) - _MAX_DIFF} more")
+    return Reward(
+        reward.value, reward.basis, reward.breakdown, reward.checks, reward.note, db_diff=shown, info=reward.info
+    )
+
+
+def to_reward(info: Mapping[str, Any]) -> Reward:
+    """Translate upstream's ``RewardInfo`` (as JSON) into our vocabulary."""
+    basis = tuple(str(b) for b in info.get("reward_basis") or ())
+    details = info.get("info") or {}
+    return Reward(
+        value=float(info["reward"]),
+        basis=basis,
+        breakdown={str(k): float(v) for k, v in (info.get("reward_breakdown") or {}).items()},
+        checks=tuple(_checks(info, basis)),
+        note=str(details.get("note") or ""),
+        info=info,
+    )
+
+
+def _checks(info: Mapping[str, Any], basis: tuple[str, ...]) -> Iterator[RewardCheck]:
+    def check(kind: str, description: str, met: bool, detail: str = "") -> RewardCheck:
+        return RewardCheck(kind, description, met, _BASIS_OF_KIND[kind] in basis, detail)
+
+    if info.get("db_check"):
+        yield check("db", "the database is what the gold actions make it", bool(info["db_check"]["db_match"]))
+    for item in info.get("env_assertions") or ():
+        call = item["env_assertion"]
+        yield check("env_assertion", f"{call['func_name']}({_arguments(call['arguments'])})", bool(item["met"]))
+    for item in info.get("action_checks") or ():
+        action = item["action"]
+        name = f"{action.get('requestor', 'assistant')}: {action['name']}({_arguments(action['arguments'])})"
+        yield check("action", name, bool(item["action_match"]))
+    for item in info.get("communicate_checks") or ():
+        yield check("communicate", str(item["info"]), bool(item["met"]), str(item.get("justification") or ""))
+    for item in info.get("nl_assertions") or ():
+        yield check("nl_assertion", str(item["nl_assertion"]), bool(item["met"]), str(item.get("justification") or ""))
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k}={json.dumps(v, default=str)}" for k, v in arguments.items())
+
+
+def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Iterator[str]:
+    """Say where the live databases differ from those that the gold actions lead to.
+
+    The gold environment is made as upstream's evaluator makes it: initial state, then the gold actions, errors ignored.
+    """
+    gold = tau2.registry.get_env_constructor(domain)(**env_kwargs)
+    initial = task.initial_state
+    gold.set_state(
+        initialization_data=initial.initialization_data if initial else None,
+        initialization_actions=initial.initialization_actions if initial else None,
+        message_history=(initial.message_history if initial else None) or [],
+    )
+    for action in task.evaluation_criteria.actions or []:
+        try:
+            gold.make_tool_call(tool_name=action.name, requestor=action.requestor, **action.arguments)
+        except Exception:  # a gold action that fails is part of some gold runs, and upstream goes on too
+            continue
+    for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
+        if expected is not None and found is not None:
+            yield from diff(_dump(expected), _dump(found), f"{name}db")
+
+
+def _dump(toolkit: Any) -> Any:
+    return toolkit.db.model_dump(mode="json") if toolkit.db is not None else None
+
+
+def diff(expected: Any, found: Any, path: str) -> Iterator[str]:
+    """Compare two JSON values, one line per difference."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        for key in sorted(expected.keys() | found.keys(), key=str):
+            if key not in found:
+                yield f"{path}.{key}: expected {_short(expected[key])}, it is not there"
+            elif key not in expected:
+                yield f"{path}.{key}: {_short(found[key])} should not be there"
+            else:
+                yield from diff(expected[key], found[key], f"{path}.{key}")
+    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        for position, (left, right) in enumerate(zip(expected, found, strict=True)):
+            yield from diff(left, right, f"{path}[{position}]")
+    elif expected != found or type(expected) is not type(found):
+        yield f"{path}: expected {_short(expected)}, found {_short(found)}"
+
+
+def _short(value: Any, limit: int = 160) -> str:
+    text = json.dumps(value, default=str, sort_keys=True)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,134 @@
+"""Where a language model comes in: tau2's own user simulator, and the judge of natural-language assertions."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
+from pytest_a2a_bench.errors import A2ABenchError, LLMError
+
+_ATTEMPTS = 3
+"""How often an unusable answer (empty, or not the JSON that was asked for) is asked for again."""
+
+_JUDGE_LOCK = threading.Lock()
+_FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+
+
+def make_llm_user(
+    tau2: Tau2, task: Any, tools: list[Any] | None, model: str, args: Mapping[str, Any], before_turn: Callable[[], Any]
+) -> Any:
+    """Make tau2's own user simulator with the user's model.
+
+    :param before_turn: called before each request; raises to stop the trial.
+    """
+    return _user_class(tau2.user_simulator)(
+        before_turn,
+        tools=tools,
+        instructions=str(task.user_scenario),
+        llm=model,
+        # Without this, LiteLLM 1.106 and later insist on the mcp package for any call with tools.
+        llm_args=dict(args),
+    )
+
+
+@functools.cache
+def _user_class(base: Any) -> Any:
+    class LLMUser(base):  # type: ignore[misc]
+        """tau2's user simulator whose model's trouble is told apart from everything else."""
+
+        def __init__(self, before_turn: Callable[[], Any], **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+            self._before_turn = before_turn
+
+        def generate_next_message(self, message: Any, state: Any) -> Any:
+            before = len(state.messages)
+            for _ in range(_ATTEMPTS):
+                self._before_turn()
+                answer = self._generate(message, state)
+                if answer[0].is_tool_call() or answer[0].has_text_content():
+                    return answer
+                del state.messages[before:]
+            raise LLMError(f"the user simulator's model {self.llm!r} gave an empty answer {_ATTEMPTS} times")
+
+        def _generate(self, message: Any, state: Any) -> Any:
+            try:
+                return super().generate_next_message(message, state)
+            except A2ABenchError:
+                raise
+            except Exception as exc:
+                raise LLMError(f"the user simulator's model {self.llm!r} failed: {_first_line(exc)}") from exc
+
+    return LLMUser
+
+
+def needs_judge(tau2: Tau2, task: Any) -> bool:
+    """Tell whether the task's reward depends on natural-language assertions."""
+    criteria = task.evaluation_criteria
+    return (
+        criteria is not None and tau2.reward_type.NL_ASSERTION in criteria.reward_basis and bool(criteria.nl_assertions)
+    )
+
+
+def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
+    """Let tau2's judge use a model, and refuse answers of the judge that do not answer.
+
+    Upstream accepts ``{"results": []}`` as "everything met" and crashes on JSON inside a code fence; both are guarded.
+    """
+    module = tau2.nl_assertions_module
+    with _JUDGE_LOCK:
+        module.DEFAULT_LLM_NL_ASSERTIONS = model
+        module.DEFAULT_LLM_NL_ASSERTIONS_ARGS = dict(args)
+        if not getattr(module.generate, "_a2a_bench_guard", False):
+            module.generate = _guarded(module.generate)
+
+
+def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(generate)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        problem = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                answer = generate(*args, **kwargs)
+            except Exception as exc:
+                raise LLMError(f"the judge's model {kwargs.get('model')!r} failed: {_first_line(exc)}") from exc
+            answer.content = unfence(answer.content or "")
+            problem = judge_problem(answer.content)
+            if not problem:
+                return answer
+        raise LLMError(f"the judge's model {kwargs.get('model')!r} did not answer as asked: {problem}")
+
+    guarded._a2a_bench_guard = True  # type: ignore[attr-defined]
+    return guarded
+
+
+def unfence(text: str) -> str:
+    """Return the inside of a Markdown code fence, or the text itself."""
+    match = _FENCE.match(text)
+    return match.group(1) if match else text
+
+
+def judge_problem(text: str) -> str:
+    """Say what is wrong with a judge's answer; an empty string where nothing is."""
+    try:
+        data = json.loads(text)
+    except ValueError as exc:
+        return f"not JSON ({exc})"
+    results = data.get("results") if isinstance(data, dict) else None
+    if not isinstance(results, list) or not results:
+        return "no results"
+    for result in results:
+        if not isinstance(result, dict) or not isinstance(result.get("metExpectation"), bool):
+            return "a result without a true or false metExpectation"
+        if not isinstance(result.get("expectedOutcome"), str) or not isinstance(result.get("reasoning"), str):
+            return "a result without expectedOutcome or reasoning"
+    return ""
+
+
+def _first_line(exc: BaseException) -> str:
+    lines = str(exc).strip().splitlines()
+    return f"{type(exc).__name__}: {lines[0][:300] if lines else ''}"

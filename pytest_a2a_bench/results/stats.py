@@ -1,0 +1,105 @@
+"""Numbers made from trial results. Pure.
+
+Rewards are averaged over *evaluated* trials only; trials that ended in an infrastructure error or were skipped are
+counted beside them, so that nothing leaves the denominator unseen.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import comb
+
+from pytest_a2a_bench.model import TrialResult, Usage, percentile
+
+
+def pass_hat_k(trials: int, successes: int, k: int) -> float:
+    """Return the probability that k trials drawn without replacement all succeed: C(c, k) / C(n, k).
+
+    :raises ValueError: if k is not between 1 and the number of trials.
+    """
+    if not 1 <= k <= trials:
+        raise ValueError(f"k must be between 1 and the number of trials ({trials}), not {k}")
+    return comb(successes, k) / comb(trials, k)
+
+
+def pass_hat_k_by_k(successes_by_task: Iterable[Sequence[bool]]) -> dict[int, float]:
+    """Return pass^k averaged over tasks, for each k up to the smallest number of trials of any task."""
+    tasks = [list(s) for s in successes_by_task if s]
+    if not tasks:
+        return {}
+    most = min(len(s) for s in tasks)
+    return {k: sum(pass_hat_k(len(s), sum(s), k) for s in tasks) / len(tasks) for k in range(1, most + 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSummary:
+    """One line of the summary.
+
+    :param tasks: different tasks with at least one trial.
+    :param trials: all trials; ``evaluated``, ``infra_errors``, ``skipped`` and ``harness_errors`` add up to it.
+    :param pass_hat_k: k -> pass^k over evaluated trials.
+    :param turns_mean: agent messages per evaluated trial.
+    :param latency_p50: seconds per request to the agent.
+    """
+
+    suite: str
+    domain: str
+    tasks: int = 0
+    trials: int = 0
+    evaluated: int = 0
+    infra_errors: int = 0
+    skipped: int = 0
+    harness_errors: int = 0
+    mean_reward: float | None = None
+    successes: int = 0
+    pass_hat_k: dict[int, float] = field(default_factory=dict)
+    turns_mean: float | None = None
+    latency_p50: float | None = None
+    latency_p95: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+def summarise(results: Iterable[TrialResult]) -> list[DomainSummary]:
+    """Return one summary per suite and domain, sorted by name."""
+    groups: dict[tuple[str, str], list[TrialResult]] = defaultdict(list)
+    for result in results:
+        groups[result.key.suite, result.key.domain].append(result)
+    return [_summary(suite, domain, group) for (suite, domain), group in sorted(groups.items())]
+
+
+def _summary(suite: str, domain: str, results: list[TrialResult]) -> DomainSummary:
+    evaluated = [r for r in results if r.status == "evaluated"]
+    by_task: dict[str, list[bool]] = defaultdict(list)
+    for result in evaluated:
+        by_task[result.key.task_key].append(result.success)
+    latencies = sorted(m.latency_ms / 1000 for r in results for m in r.metrics if m.error is None)
+    usage = Usage()
+    for result in results:
+        usage = usage + result.agent_usage + result.user_usage
+    return DomainSummary(
+        suite=suite,
+        domain=domain,
+        tasks=len({r.key.task_key for r in results}),
+        trials=len(results),
+        evaluated=len(evaluated),
+        infra_errors=sum(r.status == "infrastructure_error" for r in results),
+        skipped=sum(r.status == "skipped" for r in results),
+        harness_errors=sum(r.status == "harness_error" for r in results),
+        mean_reward=_mean([r.reward for r in evaluated]),
+        successes=sum(r.success for r in evaluated),
+        pass_hat_k=pass_hat_k_by_k(by_task.values()),
+        turns_mean=_mean([float(r.turns) for r in evaluated]),
+        latency_p50=percentile(latencies, 50),
+        latency_p95=percentile(latencies, 95),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost_usd,
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

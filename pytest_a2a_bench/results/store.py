@@ -1,0 +1,110 @@
+"""Trial files: one JSON file per trial, written whole or not at all.
+
+Layout of a results directory::
+
+    DIR/.gitignore           keeps the results out of version control
+    DIR/trials/NAME.json     one per trial key; NAME is readable, unique and safe (TrialKey.file_stem)
+
+A file is replaced when the same trial runs again. Copying files from several shards into one ``trials`` directory is a
+valid way to merge them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import TrialKey, TrialResult
+
+
+class StoreError(A2ABenchError):
+    """The results directory cannot be written, or a file in it cannot be read."""
+
+
+class Store:
+    """The trial files of one results directory. Safe to use from many threads and processes at once."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.trials = directory / "trials"
+
+    def prepare(self) -> None:
+        """Create the directory.
+
+        :raises StoreError: if it cannot be created or written.
+        """
+        try:
+            self.trials.mkdir(parents=True, exist_ok=True)
+            ignore = self.directory / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n", encoding="utf-8")
+        except OSError as exc:
+            raise StoreError(f"results directory {self.directory} cannot be written: {exc}") from exc
+
+    def path(self, key: TrialKey) -> Path:
+        """Return the file of a trial, whether it exists or not."""
+        return self.trials / f"{key.file_stem}.json"
+
+    def write(self, result: TrialResult) -> TrialResult:
+        """Write a trial's file atomically, readable by its owner only, and return the result with its path.
+
+        :raises StoreError: if it cannot be written.
+        """
+        target = self.path(result.key)
+        text = json.dumps(result.to_json(), ensure_ascii=False, indent=1)
+        try:
+            self.trials.mkdir(parents=True, exist_ok=True)
+            _write_atomically(target, text)
+        except OSError as exc:
+            raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
+        return dataclasses.replace(result, path=str(target))
+
+    def read(self, key: TrialKey) -> TrialResult | None:
+        """Return a trial's stored result, or None where there is none.
+
+        :raises StoreError: if the file is there and cannot be read.
+        """
+        path = self.path(key)
+        return load_trial(path) if path.is_file() else None
+
+    def read_all(self, run_id: str | None = None) -> Iterator[TrialResult]:
+        """Return every stored result, in the order of file names; only those of one run where it is given.
+
+        :raises StoreError: if a file cannot be read.
+        """
+        for path in sorted(self.trials.glob("*.json")):
+            result = load_trial(path)
+            if run_id is None or result.run_id == run_id:
+                yield result
+
+
+def load_trial(path: Path) -> TrialResult:
+    """Read one trial file.
+
+    :raises StoreError: if it cannot be read or is not one.
+    """
+    try:
+        return TrialResult.from_json(json.loads(path.read_text(encoding="utf-8")), path=str(path))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise StoreError(f"{path} is not a trial file that this version reads: {exc}") from exc
+
+
+def _write_atomically(target: Path, text: str) -> None:
+    # mkstemp makes the file 0600: a transcript may hold what a user said.
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise

@@ -1,0 +1,179 @@
+"""One trial of one task against one agent: from a key to a stored :class:`~pytest_a2a_bench.model.TrialResult`.
+
+Trouble never escapes as an exception: it is the result's ``status``, so that infrastructure, agent and harness are
+told apart in one place.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext, get_benchmark
+from pytest_a2a_bench.errors import (
+    A2ABenchError,
+    CardError,
+    ConfigurationError,
+    InfrastructureError,
+    JudgeMissingError,
+    TrialTimeoutError,
+    TurnTimeoutError,
+)
+from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
+from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.client import AgentConnection, AgentSession
+
+Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
+
+
+def trial_seed(seed: int, trial: int) -> int:
+    """Return the seed of one trial: the same for all tasks, and what tau2's own runner derives from the run's seed."""
+    source = random.Random(seed)
+    return [source.randint(0, 1000000) for _ in range(trial + 1)][-1]
+
+
+def trial_metadata(key: TrialKey) -> dict[str, Any]:
+    """Return the message metadata that names the trial to the agent (``--a2a-tag-trials``)."""
+    return {"a2a_bench": {"task": key.task_key, "trial": key.trial}}
+
+
+class Runner:
+    """Runs trials, in as many threads as the caller likes.
+
+    :param connect: returns the process's connection to the agent; called when the first trial runs.
+    :param metadata: put into every message's metadata.
+    :param prepare: called in the conversation's thread before it starts, with the key and the metadata, which it may
+        change.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        connect: Callable[[], AgentConnection],
+        store: Store,
+        run_id: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        prepare: Prepare | None = None,
+    ) -> None:
+        self.settings = settings
+        self.store = store
+        self.run_id = run_id
+        self._connect = connect
+        self._metadata = dict(metadata or {})
+        self._prepare = prepare
+        self._live: dict[int, AgentSession] = {}
+        self._lock = threading.Lock()
+
+    def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
+        """Run one trial, or return this run's stored result of it.
+
+        Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
+        """
+        done = self.store.read(key) if self.store.path(key).is_file() else None
+        if done is not None and done.run_id == self.run_id:
+            return done
+        started, clock = datetime.now(UTC).isoformat(), time.monotonic()
+        session: AgentSession | None = None
+        try:
+            session = self._open_session(key)
+            outcome = self._converse(key, session, cancel or threading.Event())
+        except Exception as exc:  # every kind of trouble becomes a status below
+            outcome = Outcome(error=exc)
+        finally:
+            self._close_session(session)
+        result = self._result(key, outcome, session, started, time.monotonic() - clock)
+        return self.store.write(result)
+
+    def cancel_all(self) -> None:
+        """Abort every request in flight; their trials end as infrastructure errors."""
+        with self._lock:
+            live = list(self._live.values())
+        for session in live:
+            session.cancel()
+
+    def _open_session(self, key: TrialKey) -> AgentSession:
+        metadata = dict(self._metadata)
+        if self.settings.tag_trials:
+            metadata.update(trial_metadata(key))
+        if self._prepare is not None:
+            self._prepare(key, metadata)
+        session = self._connect().session(metadata or None)
+        with self._lock:
+            self._live[id(session)] = session
+        return session
+
+    def _close_session(self, session: AgentSession | None) -> None:
+        if session is None:
+            return
+        with self._lock:
+            self._live.pop(id(session), None)
+        session.finish()
+
+    def _converse(self, key: TrialKey, session: AgentSession, cancel: threading.Event) -> Outcome:
+        limit = self.settings.trial_timeout
+        context = TrialContext(
+            key=key,
+            settings=self.settings,
+            session=session,
+            seed=trial_seed(self.settings.seed, key.trial),
+            cancel=cancel,
+            deadline=time.monotonic() + limit if limit else None,
+        )
+        outcome = get_benchmark(key.suite).run_trial(context)
+        if isinstance(outcome.error, TurnTimeoutError) and context.deadline and time.monotonic() >= context.deadline:
+            outcome.error = TrialTimeoutError(f"{key} took longer than --a2a-trial-timeout ({limit:g} s)")
+        return outcome
+
+    def _result(
+        self, key: TrialKey, outcome: Outcome, session: AgentSession | None, started: str, duration: float
+    ) -> TrialResult:
+        error = outcome.error
+        status = classify(error)
+        return TrialResult(
+            key=key,
+            status=status,
+            run_id=self.run_id,
+            reward_info=outcome.reward,
+            termination_reason=outcome.termination_reason,
+            error=describe(error) if error is not None else None,
+            error_type=type(error).__name__ if error is not None else None,
+            started_at=started,
+            duration=duration,
+            transcript=outcome.transcript,
+            metrics=tuple(session.metrics) if session is not None else (),
+            findings=outcome.findings,
+            agent_usage=outcome.agent_usage,
+            user_usage=outcome.user_usage,
+            context_id=session.context_id if session is not None else None,
+            dialect=outcome.dialect,
+            seed=trial_seed(self.settings.seed, key.trial),
+            provenance=dict(outcome.provenance),
+            simulation=outcome.simulation,
+        )
+
+
+def classify(error: Exception | None) -> TrialStatus:
+    """Tell whose trouble an exception is."""
+    if error is None:
+        return "evaluated"
+    if isinstance(error, JudgeMissingError):
+        return "skipped"
+    if isinstance(error, InfrastructureError | CardError | ConfigurationError):
+        return "infrastructure_error"
+    return "harness_error"
+
+
+def describe(error: Exception) -> str:
+    """Return our own errors' message, or the traceback of anything else."""
+    if isinstance(error, A2ABenchError):
+        return str(error)
+    return "".join(traceback.format_exception(error)).strip()
