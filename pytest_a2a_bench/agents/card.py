@@ -1,0 +1,94 @@
+"""The agent card of a built-in agent: one interface for each binding and protocol version that is really served."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentSkill,
+    HTTPAuthSecurityScheme,
+    SecurityRequirement,
+    SecurityScheme,
+    StringList,
+)
+
+from pytest_a2a_bench.agents.options import AgentOptions
+
+REST_PREFIX = "/rest"
+
+_BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
+_WILDCARDS = ("0.0.0.0", "::", "")
+
+
+class Addresses(NamedTuple):
+    """Where the bindings are reached.
+
+    :param http: base URL of JSON-RPC (at its root), REST (below :data:`REST_PREFIX`) and the card.
+    :param grpc: URL of the gRPC port, or None where it is not served.
+    """
+
+    http: str
+    grpc: str | None = None
+
+
+def addresses(options: AgentOptions, http_port: int, grpc_port: int | None) -> Addresses:
+    """Return the URLs for the ports that were really bound."""
+    host = "127.0.0.1" if options.host in _WILDCARDS else options.host
+    base = (options.card_url or f"http://{_bracketed(host)}:{http_port}").rstrip("/")
+    public_host = urlsplit(base).hostname or host
+    return Addresses(base + "/", f"http://{_bracketed(public_host)}:{grpc_port}" if grpc_port else None)
+
+
+def _version() -> str:
+    try:
+        return version("pytest-a2a-bench")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "0+source"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def build_card(options: AgentOptions, description: str, where: Addresses) -> AgentCard:
+    """Write the card."""
+    card = AgentCard(
+        name=f"pytest-a2a-bench {options.name}",
+        description=description,
+        version=_version(),
+        supported_interfaces=_interfaces(options, where),
+        capabilities=AgentCapabilities(
+            streaming=options.streaming, push_notifications=False, extended_agent_card=False
+        ),
+        default_input_modes=["text/plain", "application/json"],
+        default_output_modes=["text/plain", "application/json"],
+        skills=[
+            AgentSkill(
+                id="customer-service",
+                name="Customer service with tools",
+                description="Reads a policy and a list of tools, talks to the user and calls the tools.",
+                tags=["benchmark", "tau2", "tool-calling"],
+            )
+        ],
+    )
+    if options.auth_env:
+        card.security_schemes["bearer"].CopyFrom(
+            SecurityScheme(http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer"))
+        )
+        card.security_requirements.append(SecurityRequirement(schemes={"bearer": StringList()}))
+    return card
+
+
+def _interfaces(options: AgentOptions, where: Addresses) -> list[AgentInterface]:
+    urls = {"jsonrpc": where.http, "rest": where.http.rstrip("/") + REST_PREFIX, "grpc": where.grpc}
+    return [
+        AgentInterface(url=url, protocol_binding=_BINDINGS[transport], protocol_version=version)
+        for version in options.protocols
+        for transport in options.transports
+        if (url := urls[transport])
+    ]

@@ -1,0 +1,159 @@
+"""Between the SDK's server and a brain: A2A messages to conversation events, and what was said back to A2A."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import dataclasses
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from a2a.helpers import new_task_from_user_message
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.context import ServerCallContext
+from a2a.server.events import EventQueue
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types import Message, Role, Task, TaskState
+from a2a.types import Part as WirePart
+from a2a.utils.errors import InternalError, InvalidParamsError
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.struct_pb2 import Value
+
+from pytest_a2a_bench import translate
+from pytest_a2a_bench.agents.brain import Brain, BrainError, Conversation, Memory, RefusalError, Reply
+from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.model import Part, Usage
+
+CHATTER = "Looking into it ..."
+
+
+class BrainExecutor(AgentExecutor):
+    """Serves one brain over A2A.
+
+    What happens when something goes wrong: a refusal is an A2A task in state ``rejected`` with the reason in its
+    status; a brain that cannot think is an internal error of the binding (JSON-RPC -32603, HTTP 500, gRPC INTERNAL), so
+    that a client counts it as trouble with the infrastructure and not as a bad answer.
+    """
+
+    def __init__(self, brain: Brain, options: AgentOptions) -> None:
+        self._brain = brain
+        self._options = options
+        self._memory = Memory(options.contexts)
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Answer one message."""
+        message = context.message
+        if message is None or context.task_id is None or context.context_id is None:
+            raise InvalidParamsError(message="a message is needed")
+        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        as_task = self._options.reply == "task"
+        if as_task:
+            await event_queue.enqueue_event(new_task_from_user_message(message))
+            await updater.start_work(updater.new_agent_message([WirePart(text=CHATTER)]))
+        try:
+            conversation, reply = await self._answer(message, context)
+        except RefusalError as refusal:
+            if not as_task:
+                await event_queue.enqueue_event(new_task_from_user_message(message))
+            await updater.reject(updater.new_agent_message([WirePart(text=str(refusal))]))
+            return
+        except BrainError as error:
+            raise InternalError(message=str(error)) from error
+        await self._deliver(conversation, reply, updater, as_task=as_task)
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Stop a task that is still being thought about."""
+        if context.task_id and context.context_id:
+            await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
+
+    async def _answer(self, message: Message, context: RequestContext) -> tuple[Conversation, Reply]:
+        parts = [read_part(part) for part in message.parts]
+        conversation = self._memory.recall(message.context_id)
+        if conversation is None:
+            conversation = self._memory.open(message.context_id, translate.detect_request(parts))
+        if message.message_id and message.message_id == conversation.last_message_id and conversation.last_reply:
+            return conversation, conversation.last_reply
+        await asyncio.sleep(self._options.latency)
+        request = translate.get(self._reading(conversation, parts)).decode_request(parts)
+        conversation.hear(request, {**context.metadata, **MessageToDict(message.metadata)})
+        reply = await self._brain.reply(conversation)
+        conversation.say(reply.said)
+        conversation.last_message_id, conversation.last_reply = message.message_id, reply
+        return conversation, reply
+
+    def _reading(self, conversation: Conversation, parts: list[Part]) -> str:
+        """Return the dialect in which a request is to be read.
+
+        A client that was answered in another dialect than it wrote writes in that one from then on.
+        """
+        if not conversation.own or self._options.dialect == "auto":
+            return conversation.dialect
+        detected = translate.detect_request(parts)
+        return detected if detected == conversation.dialect else self._options.dialect
+
+    async def _deliver(self, conversation: Conversation, reply: Reply, updater: TaskUpdater, *, as_task: bool) -> None:
+        answering = conversation.dialect if self._options.dialect == "auto" else self._options.dialect
+        parts = [write_part(part) for part in translate.get(answering).encode_reply(reply.said)]
+        metadata = usage_metadata(reply.usage)
+        if as_task:
+            await updater.add_artifact(parts, name="Action" if reply.said.calls else "Response", last_chunk=True)
+            await updater.update_status(TaskState.TASK_STATE_COMPLETED, metadata=metadata)
+            return
+        await updater.event_queue.enqueue_event(
+            Message(
+                message_id=uuid.uuid4().hex,
+                context_id=updater.context_id,
+                role=Role.ROLE_AGENT,
+                parts=parts,
+                metadata=metadata,
+            )
+        )
+
+
+def usage_metadata(usage: Usage | None) -> dict[str, Any] | None:
+    """Return what a reply's metadata says about its cost, or None."""
+    if usage is None:
+        return None
+    return {"usage": {k: v for k, v in dataclasses.asdict(usage).items() if v is not None}}
+
+
+def read_part(part: WirePart) -> Part:
+    """Read a part from the wire."""
+    common: dict[str, Any] = {"media_type": part.media_type or None, "filename": part.filename or None}
+    kind = part.WhichOneof("content")
+    if kind == "data":
+        return Part("data", data=MessageToDict(part.data), **common)
+    if kind == "url":
+        return Part("url", url=part.url, **common)
+    if kind == "raw":
+        return Part("raw", raw=base64.b64encode(part.raw).decode(), **common)
+    return Part("text", text=part.text, **common)
+
+
+def write_part(part: Part) -> WirePart:
+    """Write a part for the wire. Dialects only ever speak in text and data."""
+    if part.kind == "data":
+        return WirePart(data=ParseDict(part.data, Value()), media_type=part.media_type or "application/json")
+    return WirePart(text=part.text, media_type=part.media_type or "text/plain")
+
+
+class BoundedTaskStore(InMemoryTaskStore):
+    """The SDK's task store, forgetting the oldest A2A tasks, so that a long run does not fill the memory."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+        self._order: dict[str, ServerCallContext] = {}
+
+    async def save(self, task: Task, context: ServerCallContext) -> None:
+        """Keep a task; drop the oldest beyond the limit."""
+        await super().save(task, context)
+        self._order.setdefault(task.id, context)
+        for task_id, owner in _oldest(self._order, len(self._order) - self._limit):
+            del self._order[task_id]
+            await self.delete(task_id, owner)
+
+
+def _oldest(order: dict[str, ServerCallContext], count: int) -> Iterable[tuple[str, ServerCallContext]]:
+    return list(order.items())[:count] if count > 0 else ()

@@ -1,0 +1,93 @@
+"""The reference solution of one benchmark task, as a plan for an agent.
+
+Read from the benchmark's data files, never from its code, so that an agent starts in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.model import Briefing, ToolCall
+
+_ASSERT = "assert_"
+_UPDATE = "update_"
+_EXPECTED = "expected_"
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """What to call, in order, and what to have told the user at the end.
+
+    :param communicate: texts that the evaluator looks for in the agent's words.
+    :param assertions: what must hold at the end, as ``(function, arguments)`` of the environment's checks.
+    """
+
+    domain: str
+    calls: tuple[ToolCall, ...] = ()
+    communicate: tuple[str, ...] = ()
+    assertions: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+
+    @property
+    def closing(self) -> str:
+        """The one text that says everything the user must hear. One value a line, so that substring checks hold."""
+        if not self.communicate:
+            return "Everything that can be done for you is done."
+        return "\n".join(["Everything that can be done for you is done. For your information:", *self.communicate])
+
+    def plan(self, briefing: Briefing | None) -> tuple[ToolCall, ...]:
+        """Return the calls to make, given the tools on offer.
+
+        Some tasks list no reference action and only say what must hold at the end (tau2's mock domain has one). There
+        the agent does what the checks ask for, where a tool by the matching name is on offer.
+        """
+        if self.calls or briefing is None:
+            return self.calls
+        offered = {tool.name: tool for tool in briefing.tools}
+        derived = (_fulfil(name, arguments) for name, arguments in self.assertions)
+        return tuple(call for call in derived if call is not None and call.name in offered)
+
+
+def _fulfil(check: str, arguments: Mapping[str, Any]) -> ToolCall | None:
+    """Turn ``assert_X(..., expected_Y=v)`` into ``update_X(..., Y=v)``."""
+    if not check.startswith(_ASSERT):
+        return None
+    return ToolCall(
+        _UPDATE + check.removeprefix(_ASSERT),
+        {name.removeprefix(_EXPECTED): value for name, value in arguments.items()},
+    )
+
+
+def read_gold(domain: str, task: Mapping[str, Any]) -> Gold:
+    """Read the reference solution from a tau2 task object.
+
+    Actions of the user's are left out: the user simulator plays them.
+    """
+    criteria = task.get("evaluation_criteria") or {}
+    actions = _assistants(criteria.get("actions"), "requestor")
+    checks = _assistants(criteria.get("env_assertions"), "env_type")
+    return Gold(
+        domain=domain,
+        calls=tuple(ToolCall(a["name"], a.get("arguments") or {}) for a in actions),
+        communicate=tuple(str(text) for text in criteria.get("communicate_info") or ()),
+        assertions=tuple((c["func_name"], c.get("arguments") or {}) for c in checks),
+    )
+
+
+def _assistants(items: Iterable[Mapping[str, Any]] | None, key: str) -> list[Mapping[str, Any]]:
+    return [item for item in items or () if item.get(key, "assistant") == "assistant"]
+
+
+def load_gold(task_key: str) -> Gold:
+    """Find the reference solution of ``tau2/DOMAIN/TASK``.
+
+    :raises LookupError: if the key names no such task.
+    """
+    from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
+
+    suite, _, rest = task_key.partition("/")
+    domain, _, task_id = rest.partition("/")
+    if suite != "tau2" or not domain or not task_id:
+        raise LookupError(f"{task_key!r} is not the key of a tau2 task, such as tau2/airline/12")
+    return read_gold(domain, load_task_json(domain, task_id))

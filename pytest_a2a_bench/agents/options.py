@@ -1,0 +1,185 @@
+"""What a built-in agent can be told, in its three spellings: a spec, a command line and a frozen value.
+
+``oracle?latency=0.05&reply=task`` (after ``builtin:``) and ``oracle --latency 0.05 --reply task`` mean the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS
+
+PROTOCOLS = ("both", "1.0", "0.3")
+TRANSPORTS = ("all", "jsonrpc", "rest", "grpc")
+REPLIES = ("message", "task")
+
+_CHOICES = {"protocol": PROTOCOLS, "transport": TRANSPORTS, "reply": REPLIES, "dialect": DIALECTS}
+_WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """How one built-in agent is served.
+
+    :param host: the address to listen on, also the host in the card's URLs.
+    :param port: the HTTP port; 0 for any free one.
+    :param grpc_port: the gRPC port; 0 for any free one.
+    :param dialect: ``auto`` answers in the dialect that the agent is addressed in.
+    :param latency: seconds that every turn takes at least.
+    :param protocol: the protocol versions served: ``both``, ``1.0`` or ``0.3``.
+    :param transport: the bindings served: ``all`` leaves gRPC out where grpcio is not installed.
+    :param reply: ``message``, or ``task`` for a completed task with an artifact.
+    :param streaming: whether the card says that the agent streams.
+    :param model: LiteLLM model name (``llm`` only; else from the environment, see :mod:`..agents.llm`).
+    :param api_base: address of an OpenAI-compatible server (``llm`` only).
+    :param llm_args: further arguments of ``litellm.completion`` as a JSON object (``llm`` only).
+    :param auth_env: name of the environment variable whose value every caller must send as a bearer token.
+    :param card_url: base URL that the card shows, where callers reach the agent by another address than ``host``.
+    :param contexts: conversations remembered; the least recently used is forgotten first.
+    """
+
+    name: str
+    host: str = "127.0.0.1"
+    port: int = 0
+    grpc_port: int = 0
+    dialect: str = "auto"
+    latency: float = 0.0
+    protocol: str = "both"
+    transport: str = "all"
+    reply: str = "message"
+    streaming: bool = True
+    model: str | None = None
+    api_base: str | None = None
+    llm_args: str = "{}"
+    auth_env: str | None = None
+    card_url: str | None = None
+    contexts: int = 2000
+
+    def __post_init__(self) -> None:
+        problems = list(self._problems())
+        if problems:
+            raise ConfigurationError(f"built-in agent {self.name!r}: {'; '.join(problems)}")
+
+    def _problems(self) -> list[str]:
+        found = []
+        if self.name not in BUILTIN_AGENTS:
+            found.append(f"there is no such agent; valid names are {', '.join(BUILTIN_AGENTS)}")
+        for key, valid in _CHOICES.items():
+            if getattr(self, key) not in valid:
+                found.append(f"{key}={getattr(self, key)!r} is unknown; valid values are {', '.join(valid)}")
+        if not 0 <= self.latency < float("inf"):
+            found.append(f"latency={self.latency!r} must be a number of seconds, 0 or more")
+        found.extend(
+            f"{key}={getattr(self, key)} is not a port (0 to 65535)"
+            for key in ("port", "grpc_port")
+            if not 0 <= getattr(self, key) <= 65535
+        )
+        if self.contexts < 1:
+            found.append(f"contexts={self.contexts} must be at least 1")
+        found.extend(_llm_args_problems(self.llm_args))
+        return found
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """The protocol versions served, the preferred one first."""
+        return ("1.0", "0.3") if self.protocol == "both" else (self.protocol,)
+
+    @property
+    def transports(self) -> tuple[str, ...]:
+        """The bindings asked for, the preferred one first."""
+        return ("jsonrpc", "rest", "grpc") if self.transport == "all" else (self.transport,)
+
+    @property
+    def llm_kwargs(self) -> dict[str, Any]:
+        """The parsed ``llm_args``."""
+        parsed: dict[str, Any] = json.loads(self.llm_args)
+        return parsed
+
+    def to_argv(self) -> list[str]:
+        """Return the command line arguments that :func:`add_arguments` reads back to the same value."""
+        argv = [self.name]
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if f.name == "name" or value == f.default:
+                continue
+            flag = "--" + f.name.replace("_", "-")
+            if isinstance(value, bool):
+                argv.append(flag if value else flag.replace("--", "--no-", 1))
+            else:
+                argv.append(f"{flag}={value}")
+        return argv
+
+
+def _llm_args_problems(text: str) -> list[str]:
+    try:
+        parsed = json.loads(text)
+    except ValueError as error:
+        return [f'llm_args is not JSON ({error}); give an object such as {{"temperature": 0}}']
+    return [] if isinstance(parsed, dict) else [f"llm_args must be a JSON object, not {text!r}"]
+
+
+def parse_spec(spec: str) -> AgentOptions:
+    """Read what follows ``builtin:``, such as ``oracle`` or ``oracle?latency=0.05&reply=task``.
+
+    :raises ConfigurationError: for an unknown agent, option or value; the message lists the valid ones.
+    """
+    name, _, query = spec.partition("?")
+    options: dict[str, Any] = {}
+    for key, text in parse_qsl(query, keep_blank_values=True):
+        options[key.replace("-", "_")] = _read_value(name, key.replace("-", "_"), text)
+    return AgentOptions(name, **options)
+
+
+def _read_value(name: str, key: str, text: str) -> Any:
+    fields = {f.name: f.default for f in dataclasses.fields(AgentOptions) if f.name != "name"}
+    if key not in fields:
+        raise ConfigurationError(
+            f"built-in agent {name!r} has no option {key!r}; valid options are {', '.join(fields)}"
+        )
+    default = fields[key]
+    try:
+        if isinstance(default, bool):
+            return _WORDS[text.lower()]
+        return type(default)(text) if isinstance(default, int | float) else text
+    except (KeyError, ValueError):
+        kind = "on or off" if isinstance(default, bool) else "a number"
+        raise ConfigurationError(f"built-in agent {name!r}: {key}={text!r} must be {kind}") from None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare every option of :class:`AgentOptions`."""
+    add = parser.add_argument
+    add("name", metavar="NAME", choices=BUILTIN_AGENTS, help=f"one of {', '.join(BUILTIN_AGENTS)}")
+    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    add("--port", type=int, default=0, metavar="N", help="HTTP port (default: any free one)")
+    add("--grpc-port", type=int, default=0, metavar="N", help="gRPC port (default: any free one)")
+    add("--dialect", choices=DIALECTS, default="auto", help="how to answer (default: as addressed)")
+    add(
+        "--latency",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="time that every turn takes (default: %(default)s)",
+    )
+    add("--protocol", choices=PROTOCOLS, default="both", help="protocol versions to serve (default: %(default)s)")
+    add("--transport", choices=TRANSPORTS, default="all", help="bindings to serve (default: %(default)s)")
+    add("--reply", choices=REPLIES, default="message", help="answer with a message or a task (default: %(default)s)")
+    add("--streaming", action=argparse.BooleanOptionalAction, default=True, help="whether the card offers streaming")
+    add("--model", metavar="MODEL", help="llm: LiteLLM model name (default: $A2A_AGENT_LLM)")
+    add("--api-base", metavar="URL", help="llm: address of an OpenAI-compatible server")
+    add("--llm-args", default="{}", metavar="JSON", help="llm: further arguments of the completion, as an object")
+    add("--auth-env", metavar="NAME", help="require the bearer token that this environment variable holds")
+    add("--card-url", metavar="URL", help="base URL that the card shows (default: from the address it listens on)")
+    add("--contexts", type=int, default=2000, metavar="N", help="conversations remembered (default: %(default)s)")
+
+
+def from_namespace(namespace: argparse.Namespace) -> AgentOptions:
+    """Read what :func:`add_arguments` declared."""
+    names = [f.name for f in dataclasses.fields(AgentOptions)]
+    return AgentOptions(**{name: getattr(namespace, name) for name in names})

@@ -1,0 +1,180 @@
+"""Serving a built-in agent: HTTP by uvicorn, gRPC beside it where grpcio is installed, one event loop for both."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import uvicorn
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import (
+    create_agent_card_routes,
+    create_jsonrpc_routes,
+    create_rest_routes,
+)
+from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
+from a2a.types import AgentCard
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Route
+
+from pytest_a2a_bench.agents.brain import Brain, make_brain
+from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card
+from pytest_a2a_bench.agents.executor import BoundedTaskStore, BrainExecutor
+from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.agents.grpc_server import GrpcServer
+
+CARD_PATH = "/.well-known/agent-card.json"
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Served(NamedTuple):
+    """What :func:`serve` tells its caller once the agent answers."""
+
+    url: str
+    card_url: str
+    pid: int
+
+
+async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    :param on_ready: called once, when requests are answered.
+    :raises ConfigurationError: if the agent cannot be served as the options say.
+    """
+    token = _read_token(options)
+    brain = make_brain(options)
+    listener = _listen(options)
+    grpc_server = _make_grpc(options, token)
+    where = addresses(options, listener.getsockname()[1], grpc_server.port if grpc_server else None)
+    card = build_card(options, brain.description, where)
+    handler = make_handler(brain, options, card)
+    if grpc_server:
+        await grpc_server.start(handler, options.protocols)
+    http_server = _make_http(make_app(handler, options, card, token))
+    announcing = asyncio.create_task(_announce(http_server, where, on_ready))
+    try:
+        await http_server.serve(sockets=[listener])
+    finally:
+        announcing.cancel()
+        if grpc_server:
+            await grpc_server.stop()
+
+
+def make_handler(brain: Brain, options: AgentOptions, card: AgentCard) -> DefaultRequestHandler:
+    """Return the SDK's request handler around a brain."""
+    return DefaultRequestHandler(
+        agent_executor=BrainExecutor(brain, options),
+        task_store=BoundedTaskStore(options.contexts),
+        agent_card=card,
+    )
+
+
+def make_app(handler: DefaultRequestHandler, options: AgentOptions, card: AgentCard, token: str | None = None) -> App:
+    """Return the ASGI application: the card, and the HTTP bindings that the options ask for."""
+    routes: list[BaseRoute] = [*create_agent_card_routes(card)]
+    if "jsonrpc" in options.transports:
+        routes += _jsonrpc_routes(handler, options)
+    if "rest" in options.transports:
+        routes += _rest_routes(handler, options)
+    app = Starlette(routes=routes)
+    return _require_token(app, token) if token else app
+
+
+class _OnlyV03Dispatcher(JsonRpcDispatcher):
+    """Knows no 1.0 method, so that a 0.3-only agent answers them as any 0.3 server would: method not found."""
+
+    def __init__(self, handler: DefaultRequestHandler) -> None:
+        super().__init__(handler, enable_v0_3_compat=True)
+        self.METHOD_TO_MODEL = {}
+
+
+def _jsonrpc_routes(handler: DefaultRequestHandler, options: AgentOptions) -> list[BaseRoute]:
+    if "1.0" in options.protocols:
+        return [*create_jsonrpc_routes(handler, "/", enable_v0_3_compat="0.3" in options.protocols)]
+    dispatcher = _OnlyV03Dispatcher(handler)
+    return [Route("/", dispatcher.handle_requests, methods=["POST"])]
+
+
+def _rest_routes(handler: DefaultRequestHandler, options: AgentOptions) -> list[BaseRoute]:
+    """Return the REST routes without the SDK's catch-all for tenants, which these agents do not have."""
+    made = create_rest_routes(handler, enable_v0_3_compat="0.3" in options.protocols, path_prefix=REST_PREFIX)
+    routes = [route for route in made if isinstance(route, Route)]
+    if "1.0" not in options.protocols:
+        routes = [route for route in routes if route.path.startswith(f"{REST_PREFIX}/v1/")]
+    return [*routes]
+
+
+def _require_token(app: App, token: str) -> App:
+    expected = f"Bearer {token}".encode()
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] == CARD_PATH:
+            await app(scope, receive, send)
+            return
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        if hmac.compare_digest(given, expected):
+            await app(scope, receive, send)
+            return
+        refusal = JSONResponse({"error": "a bearer token is required"}, 401, {"WWW-Authenticate": "Bearer"})
+        await refusal(scope, receive, send)
+
+    return guarded
+
+
+def _read_token(options: AgentOptions) -> str | None:
+    if options.auth_env is None:
+        return None
+    token = os.environ.get(options.auth_env, "")
+    if not token:
+        raise ConfigurationError(
+            f"built-in agent {options.name!r}: --auth-env names {options.auth_env}, which is not set "
+            f"in the environment; export {options.auth_env}=TOKEN first"
+        )
+    return token
+
+
+def _listen(options: AgentOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        return socket.create_server((options.host, options.port), family=family, backlog=1024)
+    except OSError as error:
+        raise ConfigurationError(
+            f"built-in agent {options.name!r}: cannot listen on {options.host}:{options.port}: "
+            f"{error.strerror or error}; choose another --port, or leave it out for any free one"
+        ) from error
+
+
+def _make_grpc(options: AgentOptions, token: str | None) -> GrpcServer | None:
+    if "grpc" not in options.transports:
+        return None
+    try:
+        from pytest_a2a_bench.agents.grpc_server import GrpcServer
+    except ImportError as error:
+        if options.transport == "grpc":
+            raise MissingExtraError("grpcio", "grpc", detail=str(error)) from error
+        return None
+    return GrpcServer(options.host, options.grpc_port, token)
+
+
+def _make_http(app: App) -> uvicorn.Server:
+    # Nothing here needs startup or shutdown events; a stream that is open at Ctrl-C gets a moment, not for ever.
+    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+    return uvicorn.Server(config)
+
+
+async def _announce(server: uvicorn.Server, where: Addresses, on_ready: Callable[[Served], None]) -> None:
+    while not server.started:
+        await asyncio.sleep(0.005)
+    on_ready(Served(where.http, where.http.rstrip("/") + CARD_PATH, os.getpid()))

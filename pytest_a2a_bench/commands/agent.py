@@ -1,0 +1,55 @@
+"""``a2a-bench agent NAME``: serve a built-in agent until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import ArgumentParser, Namespace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.agents.options import AgentOptions, add_arguments, from_namespace
+from pytest_a2a_bench.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.agents.server import Served
+
+
+NAME = "agent"
+HELP = "serve a built-in agent"
+
+_TAGGED = ("oracle", "readonly")
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_arguments(parser)
+
+
+def run(namespace: Namespace) -> int:
+    """Serve the agent."""
+    options = from_namespace(namespace)
+    for module in ("uvicorn", "starlette", "sse_starlette"):
+        if find_spec(module) is None:
+            raise MissingExtraError(module, "agents", detail="it serves the built-in agents")
+    from pytest_a2a_bench.agents.server import serve
+
+    def announce(served: Served) -> None:
+        print(greeting(options, served), flush=True)
+
+    try:
+        asyncio.run(serve(options, announce))
+    except KeyboardInterrupt:
+        pass
+    print("stopped", file=sys.stderr)
+    return 0
+
+
+def greeting(options: AgentOptions, served: Served) -> str:
+    """Return what is printed once the agent answers."""
+    tag = " --a2a-tag-trials" if options.name in _TAGGED else ""
+    auth = f" --a2a-auth-env {options.auth_env}" if options.auth_env else ""
+    return (
+        f"{options.name} answers at {served.url} (card {served.card_url}, Ctrl-C stops it)\n"
+        f"try: pytest --a2a-endpoint {served.url}{tag}{auth} -k airline"
+    )

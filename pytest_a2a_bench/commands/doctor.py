@@ -1,0 +1,86 @@
+"""``a2a-bench doctor``: what is installed, what is found, and what is missing, on one screen."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from pytest_a2a_bench.errors import A2ABenchError
+
+NAME = "doctor"
+HELP = "show versions, extras, benchmark data and LLM settings"
+
+_CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
+_EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "tau2": ("tau2", "litellm", "mcp"),
+    "agents": ("uvicorn", "starlette", "sse_starlette"),
+    "grpc": ("grpc",),
+    "xdist": ("xdist",),
+}
+_LLM_VARIABLES = ("A2A_AGENT_LLM", "A2A_USER_LLM", "A2A_JUDGE_LLM", "OPENAI_API_BASE", "OPENAI_BASE_URL")
+_KEY_SUFFIX = "_API_KEY"
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments: there are none."""
+
+
+def run(namespace: Namespace) -> int:
+    """Print the report. It never fails: what is missing is what it is for."""
+    print("\n".join(report(os.environ)))
+    return 0
+
+
+def report(environ: Mapping[str, str]) -> Iterator[str]:
+    """Return the report's lines."""
+    yield _line("python", f"{platform.python_version()} ({sys.executable})")
+    for name in _CORE:
+        yield _line(name, _version(name))
+    yield _line("tau2-bench", _tau2())
+    for extra, modules in _EXTRAS.items():
+        missing = [module for module in modules if not _importable(module)]
+        how = f"missing {', '.join(missing)}; run: pip install 'pytest-a2a-bench[{extra}]'"
+        yield _line(f"[{extra}]", how if missing else "present")
+    yield _line("LLM", _llm(environ))
+    yield _line("A2A_ENDPOINT", environ.get("A2A_ENDPOINT", "not set"))
+
+
+def _line(what: str, found: str) -> str:
+    return f"{what:<18}{found}"
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _importable(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _tau2() -> str:
+    from pytest_a2a_bench.benchmarks.tau2 import index
+
+    try:
+        found = index.find_installation()
+        counts = ", ".join(f"{domain} {len(index.load_tasks(domain, 'base'))}" for domain in index.available_domains())
+    except (A2ABenchError, OSError, ValueError) as error:
+        return str(error)
+    return f"{found.distribution}; base tasks: {counts}"
+
+
+def _llm(environ: Mapping[str, str]) -> str:
+    """Name the variables that are set. A key's value is never shown."""
+    keys = sorted(name for name, value in environ.items() if name.endswith(_KEY_SUFFIX) and value)
+    shown = [f"{name}={environ[name]}" for name in _LLM_VARIABLES if environ.get(name)]
+    return ", ".join([*shown, *(f"{name} is set" for name in keys)]) or "nothing configured (the user is scripted)"
