@@ -271,7 +271,7 @@ class ProtocolMetrics:
 
 @dataclass(frozen=True, slots=True)
 class MetricsAggregate:
-    """Sums and percentiles over :class:`ProtocolMetrics`. Latencies are milliseconds; None where nothing was measured."""
+    """Sums and percentiles over :class:`ProtocolMetrics`. Latencies are milliseconds; None where unmeasured."""
 
     requests: int = 0
     errors: int = 0

@@ -1,0 +1,142 @@
+"""Keys, slugs and the trial file's round trip."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.model import (
+    DialectFinding,
+    MetricsAggregate,
+    ProtocolMetrics,
+    Reward,
+    RewardCheck,
+    ToolCall,
+    TrialKey,
+    TrialResult,
+    Turn,
+    Usage,
+    percentile,
+    slugify,
+)
+
+LONG = "[mms_issue]airplane_mode_on|bad_network_preference|bad_wifi_calling[PERSONA:Hard]"
+
+
+def metric(ms: float, **kwargs: object) -> ProtocolMetrics:
+    return ProtocolMetrics("id", "http://x", "SendMessage", 200, ms, "2026-01-01T00:00:00+00:00", **kwargs)  # type: ignore[arg-type]
+
+
+def result(**kwargs: object) -> TrialResult:
+    defaults: dict[str, object] = {"key": TrialKey("tau2", "airline", "12"), "status": "evaluated"}
+    return TrialResult(**{**defaults, **kwargs})  # type: ignore[arg-type]
+
+
+def test_short_ids_are_kept() -> None:
+    assert slugify("12") == "12"
+    assert slugify("create_task_1") == "create_task_1"
+
+
+def test_long_ids_become_a_slug_and_a_hash() -> None:
+    slug = slugify(LONG)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}-[0-9a-f]{6}", slug)
+    assert slug.startswith("mms_issue-airplane_mode_on")
+    assert slugify(LONG + "x") != slug
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_slugs_are_safe_and_differ(a: str, b: str) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_.-]{1,47}", slugify(a))
+    if a != b:
+        assert slugify(a) != slugify(b)
+
+
+@given(
+    st.text(min_size=1).filter(lambda s: s == s.strip()),
+    st.integers(0, 99),
+    st.none() | st.from_regex(r"\A[\w.-]+\Z", fullmatch=True).filter(str.isascii),
+)
+def test_keys_read_back(task_id: str, trial: int, label: str | None) -> None:
+    key = TrialKey("tau2", "airline", task_id, trial, label)
+    assert re.fullmatch(r"[A-Za-z0-9_.-]+", key.file_stem)
+    if "#" not in task_id:
+        assert TrialKey.parse(str(key)) == key
+
+
+def test_key_text() -> None:
+    assert str(TrialKey("tau2", "airline", "12", 0)) == "tau2/airline/12#0"
+    assert str(TrialKey("tau2", "airline", "12", 3, "slow")) == "tau2/airline/12#3@slow"
+    with pytest.raises(ValueError, match="tau2/airline/12#0"):
+        TrialKey.parse("airline/12")
+
+
+def test_usage_keeps_unknown_apart_from_zero() -> None:
+    assert (Usage(None, 1) + Usage(None, 2)).input_tokens is None
+    assert (Usage(0, 1) + Usage(None, 2)) == Usage(0, 3, None)
+
+
+def test_percentile() -> None:
+    assert percentile([], 50) is None
+    assert percentile([1.0], 95) == 1.0
+    assert percentile([1.0, 2.0, 3.0, 4.0], 50) == 2.5
+
+
+def test_metrics_aggregate() -> None:
+    total = MetricsAggregate.of([metric(10.0, input_tokens=5), metric(30.0, error="reset"), metric(20.0, attempt=2)])
+    assert (total.requests, total.errors, total.retries) == (3, 1, 1)
+    assert (total.latency_ms_p50, total.latency_ms_max, total.latency_ms_total) == (20.0, 30.0, 60.0)
+    assert (total.input_tokens, total.output_tokens) == (5, None)
+    assert MetricsAggregate.of([]).latency_ms_p95 is None
+
+
+def test_success_needs_a_reward_of_one() -> None:
+    assert result(reward_info=Reward(1.0 - 1e-9)).success
+    assert not result(reward_info=Reward(0.999)).success
+    assert not result(status="infrastructure_error").success
+
+
+def test_trial_file_round_trip() -> None:
+    original = result(
+        reward_info=Reward(0.0, ("DB",), {"DB": 0.0}, (RewardCheck("db", "same", False),), db_diff=("db.x: 1",)),
+        transcript=(Turn("agent", calls=(ToolCall("f", {"x": [1, {"y": None}]}, "c1"),)), Turn("tool", "ok", tool="f")),
+        metrics=(metric(1.0),),
+        findings=(DialectFinding("r", "m", "raw", 2),),
+        agent_usage=Usage(1, 2, 0.5),
+        splits=("base", "test"),
+        provenance={"user": "scripted"},
+    )
+    text = json.dumps(original.to_json())
+    assert TrialResult.from_json(json.loads(text)) == original
+    data = json.loads(text)
+    assert (data["key"], data["reward"], data["success"]) == ("tau2/airline/12#0", 0.0, False)
+
+
+def test_newer_trial_files_are_refused() -> None:
+    data = result().to_json()
+    data["schema_version"] = 99
+    with pytest.raises(ValueError, match="schema_version is 99"):
+        TrialResult.from_json(data)
+
+
+def test_what_tests_assert_on() -> None:
+    trial = result(
+        reward_info=Reward(1.0),
+        transcript=(
+            Turn("user", "hi"),
+            Turn("agent", calls=(ToolCall("a"), ToolCall("b"))),
+            Turn("tool", "x", requestor="agent"),
+            Turn("agent", "done"),
+        ),
+        metrics=(metric(100.0), metric(300.0)),
+        agent_usage=Usage(10, 5, 0.25),
+        user_usage=Usage(1, 1, 0.5),
+    )
+    assert trial.turns == 2
+    assert [c.name for c in trial.tool_calls] == ["a", "b"]
+    assert trial.latency == pytest.approx(0.2)
+    assert (trial.tokens, trial.cost) == (15, 0.75)
+    assert "tau2/airline/12#0" in repr(trial)

@@ -1,0 +1,66 @@
+"""pass^k and the summary."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.model import ProtocolMetrics, Reward, TrialKey, TrialResult, TrialStatus, Turn, Usage
+from pytest_a2a_bench.results.stats import pass_hat_k, pass_hat_k_by_k, summarise
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=7), st.data())
+def test_pass_hat_k_is_the_share_of_all_successful_draws(outcomes: list[bool], data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(outcomes)))
+    draws = list(itertools.combinations(outcomes, k))
+    assert pass_hat_k(len(outcomes), sum(outcomes), k) == pytest.approx(sum(map(all, draws)) / len(draws))
+
+
+def test_pass_hat_k_refuses_more_draws_than_trials() -> None:
+    with pytest.raises(ValueError, match="between 1 and the number of trials"):
+        pass_hat_k(2, 2, 3)
+
+
+def test_pass_hat_k_goes_as_far_as_every_task_does() -> None:
+    assert pass_hat_k_by_k([[True, True], [True, False, True]]) == {1: pytest.approx(5 / 6), 2: pytest.approx(2 / 3)}
+    assert pass_hat_k_by_k([]) == {}
+
+
+def trial(task: str, number: int, status: TrialStatus = "evaluated", reward: float = 1.0) -> TrialResult:
+    return TrialResult(
+        key=TrialKey("tau2", "airline", task, number),
+        status=status,
+        reward_info=Reward(reward) if status == "evaluated" else None,
+        transcript=(Turn("agent", "a"), Turn("agent", "b")),
+        metrics=(ProtocolMetrics("i", "e", "m", 200, 500.0, "t"),),
+        agent_usage=Usage(10, None, 0.1),
+    )
+
+
+def test_errors_never_leave_the_denominator_unseen() -> None:
+    [summary] = summarise(
+        [
+            trial("1", 0),
+            trial("1", 1, reward=0.0),
+            trial("2", 0),
+            trial("2", 1),
+            trial("3", 0, "infrastructure_error"),
+            trial("4", 0, "skipped"),
+            trial("5", 0, "harness_error"),
+        ]
+    )
+    assert (summary.tasks, summary.trials, summary.evaluated) == (5, 7, 4)
+    assert (summary.infra_errors, summary.skipped, summary.harness_errors) == (1, 1, 1)
+    assert (summary.mean_reward, summary.successes) == (0.75, 3)
+    assert summary.pass_hat_k == {1: 0.75, 2: 0.5}
+    assert (summary.latency_p50, summary.input_tokens, summary.output_tokens) == (0.5, 70, None)
+    assert summary.cost_usd == pytest.approx(0.7)
+
+
+def test_nothing_evaluated_has_no_mean() -> None:
+    [summary] = summarise([trial("1", 0, "infrastructure_error")])
+    assert summary.mean_reward is None
+    assert summary.pass_hat_k == {}
