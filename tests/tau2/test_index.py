@@ -1,0 +1,96 @@
+"""Task ids come from tau2's data files, and tau2 itself stays unimported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+
+INVENTORY = {
+    "airline": {"base": 50, "train": 30, "test": 20},
+    "retail": {"base": 114, "train": 74, "test": 40},
+    "telecom": {"base": 114, "train": 74, "test": 40, "full": 2285, "small": 20},
+    "mock": {"base": 9},
+}
+
+
+@pytest.mark.parametrize("domain", sorted(INVENTORY))
+def test_inventory(domain: str) -> None:
+    for split, count in INVENTORY[domain].items():
+        tasks = index.load_tasks(domain, split)
+        assert len({t.task_id for t in tasks}) == len(tasks) == count
+        assert all(split in t.splits for t in tasks)
+
+
+def test_tau2_is_not_imported() -> None:
+    code = (
+        "import sys; from pytest_a2a_bench.benchmarks.tau2 import index;"
+        "index.load_tasks('airline'); index.load_task_json('airline', '0');"
+        "sys.exit('tau2' in sys.modules or 'litellm' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_missing_split_lists_those_that_exist() -> None:
+    with pytest.raises(ConfigurationError, match=r"airline.*no split 'small'.*base, test, train"):
+        index.load_tasks("airline", "small")
+
+
+def test_an_unknown_domain_or_task_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"no domain 'nope'.*airline"):
+        index.load_tasks("nope")
+    with pytest.raises(ConfigurationError, match="no task '9999'"):
+        index.load_task_json("airline", "9999")
+
+
+def _package(root: Path, *, orchestrator: bool = True) -> Path:
+    package = root / "src" / "tau2"
+    package.mkdir(parents=True)
+    if orchestrator:
+        (package / "orchestrator").mkdir()
+    return package
+
+
+def _domain(data: Path, name: str, tasks: list[str]) -> Path:
+    directory = data / "tau2" / "domains" / name
+    directory.mkdir(parents=True)
+    (directory / "tasks.json").write_text(json.dumps([{"id": t} for t in tasks]))
+    return directory
+
+
+def test_upstream_layout_keeps_data_beside_the_sources(tmp_path: Path) -> None:
+    package = _package(tmp_path)
+    _domain(tmp_path / "data", "airline", ["0"])
+    assert index._inspect(package, None).data == tmp_path / "data"
+
+
+def test_data_directory_from_the_environment(tmp_path: Path) -> None:
+    package = _package(tmp_path / "site")
+    _domain(tmp_path / "elsewhere", "airline", ["0"])
+    assert index._inspect(package, str(tmp_path / "elsewhere")).data == tmp_path / "elsewhere"
+    with pytest.raises(ConfigurationError, match="TAU2_DATA_DIR"):
+        index._inspect(package, str(tmp_path / "nowhere"))
+
+
+def test_the_unrelated_package_is_recognised(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="not tau2-bench.*unrelated"):
+        index._inspect(_package(tmp_path, orchestrator=False), None)
+
+
+def test_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'pytest-a2a-bench\[tau2\]'"):
+        index.find_installation()
+
+
+def test_one_file_per_task_wins(tmp_path: Path) -> None:
+    directory = _domain(tmp_path, "banking_knowledge", ["stale"])
+    (directory / "tasks").mkdir()
+    (directory / "tasks" / "task_001.json").write_text(json.dumps({"id": "task_001"}))
+    assert index._read_splits(directory) == {"base": ["task_001"]}
