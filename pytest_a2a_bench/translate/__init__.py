@@ -1,1 +1,25 @@
-"""TODO"""
+"""Between a benchmark's messages and A2A parts: the dialects that agents speak."""
+
+from __future__ import annotations
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.translate.auto import DIALECTS, detect_request, settle
+from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
+
+__all__ = ["DecodedReply", "DecodedRequest", "Dialect", "detect_request", "get", "names", "settle"]
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all dialects, ``auto`` first."""
+    return tuple(DIALECTS)
+
+
+def get(name: str) -> Dialect:
+    """Return a dialect by its name.
+
+    :raises ConfigurationError: if there is none of that name.
+    """
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        raise ConfigurationError(f"there is no dialect {name!r}; choose one of {', '.join(DIALECTS)}") from None

@@ -1,0 +1,77 @@
+"""The ``auto`` dialect: write ``tool_call`` until the agent shows what it was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolSpec
+from pytest_a2a_bench.translate import data, foreign, sierra, tool_call
+from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect
+from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
+from pytest_a2a_bench.translate.data import DataDialect
+from pytest_a2a_bench.translate.reading import Rules, read_reply
+from pytest_a2a_bench.translate.sierra import SierraDialect
+from pytest_a2a_bench.translate.tool_call import ToolCallDialect
+
+_OPENING: Dialect = ToolCallDialect()
+_RULES = Rules("auto")
+
+
+class AutoDialect:
+    """Write ``tool_call``, read every dialect; :func:`settle` says which one to go on with."""
+
+    name = "auto"
+
+    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
+        """Write ``tool_call``."""
+        return _OPENING.encode_request(briefing, events)
+
+    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+        """Read a reply in any dialect and name it."""
+        return read_reply(parts, tools, _RULES)
+
+    def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
+        """Read a request in whichever dialect it is written in."""
+        return DIALECTS[detect_request(parts)].decode_request(parts)
+
+    def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
+        """Write ``tool_call``."""
+        return _OPENING.encode_reply(reply)
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Tell how a call in ``tool_call`` must look."""
+        return _OPENING.reminder()
+
+
+DIALECTS: dict[str, Dialect] = {
+    d.name: d for d in (AutoDialect(), ToolCallDialect(), AgentBeatsDialect(), SierraDialect(), DataDialect())
+}
+"""Every dialect by name."""
+
+
+def settle(current: str | None, decoded: DecodedReply) -> str | None:
+    """Return the dialect to go on with after a reply: the current one, or what an unsettled ``auto`` has learned."""
+    if current not in (None, "auto"):
+        return current
+    return decoded.dialect or current
+
+
+def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
+    """Tell which dialect a request is written in.
+
+    :param default: what to return where it cannot be told: a later message in the foreign formats is bare text, so
+        an agent passes what the conversation began with.
+    """
+    for part in parts:
+        if part.kind == "data" and data.is_addressed(part.data):
+            return "data"
+        if part.kind == "text":
+            briefing, end = foreign.find_briefing(part.text)
+            if briefing is None and tool_call.is_addressed(part.text):
+                return "tool_call"
+            if briefing is not None:
+                # One format may quote the other in its policy: whose tools are listed first counts.
+                if tool_call.lists_tools(briefing.policy):
+                    return "tool_call"
+                return "sierra" if sierra.TAG_LINE in part.text[end:] else "agentbeats"
+    return default

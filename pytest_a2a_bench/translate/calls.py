@@ -1,0 +1,180 @@
+"""Tell whether a JSON value is a call of tools, in whichever of the many shapes that agents write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from pytest_a2a_bench.model import ToolCall
+from pytest_a2a_bench.translate.json_blocks import BROKEN, is_shallow, parse_json
+
+Shape = Literal["wrapped", "bare", "kwargs", "tagged", "listed", "message"]
+"""How a call was written.
+
+``wrapped``: ``{"tool_call": ...}`` and OpenAI's shapes; ``bare``: ``{"name", "arguments"}``; ``kwargs``: the same with
+that key; ``tagged``: bare, in ``<json>`` tags; ``listed``: ``{"tool_calls": [...]}``; ``message``: no call, but
+``{"message": ...}``.
+"""
+
+RESPOND: Final = "respond"
+"""The tool of the AgentBeats and Sierra formats that speaks to the user."""
+
+_RESPOND_NAMES = frozenset({RESPOND, "{RESPOND_ACTION_NAME}", "respond_to_user"})
+_CONTENT_KEYS = ("content", "message", "text", "response")
+_WRAPPERS: dict[str, Shape] = {
+    "tool_calls": "listed",
+    "function_calls": "listed",
+    "tool_call": "wrapped",
+    "function_call": "wrapped",
+}
+# Common words: a wrapper only where what they hold is a call.
+_WEAK_WRAPPERS = ("action", "actions")
+_ARGUMENT_KEYS = ("arguments", "kwargs")
+_WEAK_ARGUMENT_KEYS = ("parameters", "args", "input", "params")
+_NAME_KEYS = ("name", "tool_name", "tool", "function")
+_MAX_NESTING = 3
+_MAX_ID = 256
+
+
+class Reading(NamedTuple):
+    """What a value that means to be a call says.
+
+    :param bad: how many calls in it could not be read.
+    :param message: what it says to the user besides (``content`` of an OpenAI message).
+    """
+
+    calls: tuple[ToolCall, ...]
+    shape: Shape
+    bad: int = 0
+    message: str | None = None
+
+
+_BAD = Reading((), "bare", bad=1)
+
+
+def read_calls(value: Any, known: Collection[str]) -> Reading | None:
+    """Read the calls in a JSON value, or return None if it does not mean to be a call.
+
+    :param known: names of the tools that exist; a looser spelling is accepted for them.
+    """
+    if not is_shallow(value):
+        return _BAD
+    return _read(value, known, wrapped=False, nesting=0)
+
+
+def _read(value: Any, known: Collection[str], *, wrapped: bool, nesting: int) -> Reading | None:
+    if nesting > _MAX_NESTING:
+        return None
+    if isinstance(value, str) and wrapped:
+        value = parse_json(value)
+    if isinstance(value, list):
+        return _read_list(value, known, wrapped=wrapped, nesting=nesting)
+    if isinstance(value, Mapping):
+        return _read_wrapper(value, known, nesting) or _read_one(value, known, wrapped=wrapped)
+    return _BAD if wrapped else None
+
+
+def _read_list(items: list[Any], known: Collection[str], *, wrapped: bool, nesting: int) -> Reading | None:
+    readings = [
+        r
+        for item in items
+        if wrapped or isinstance(item, Mapping)
+        if (r := _read(item, known, wrapped=wrapped, nesting=nesting + 1))
+    ]
+    if not readings:
+        return None
+    return Reading(tuple(c for r in readings for c in r.calls), readings[0].shape, sum(r.bad for r in readings))
+
+
+def _read_wrapper(value: Mapping[str, Any], known: Collection[str], nesting: int) -> Reading | None:
+    for key, shape in _WRAPPERS.items():
+        if value.get(key):
+            inner = _read(value[key], known, wrapped=True, nesting=nesting + 1) or _BAD
+            return inner._replace(shape=shape, message=find_message(value))
+    for key in _WEAK_WRAPPERS:
+        if isinstance(value.get(key), Mapping | list):
+            inner_or_none = _read(value[key], known, wrapped=False, nesting=nesting + 1)
+            if inner_or_none is not None:
+                return inner_or_none
+    return None
+
+
+def _read_one(value: Mapping[str, Any], known: Collection[str], *, wrapped: bool) -> Reading | None:
+    function = value.get("function")
+    if isinstance(function, Mapping) and "name" in function:
+        reading = _read_one(function, known, wrapped=wrapped)
+        return reading and _with_id(reading._replace(shape="wrapped"), value)
+    if wrapped:
+        return _read_named(value, "name" if "name" in value else _named_by(value, lambda _: True))
+    if "name" in value and any(k in value for k in _ARGUMENT_KEYS):
+        return _read_named(value, "name")
+    key = _named_by(value, lambda name: name in known or name in _RESPOND_NAMES)
+    # A tool's own schema, quoted back, is not a call of it.
+    if key and not ("description" in value and "arguments" not in value):
+        return _read_named(value, key)
+    if any(name in known and isinstance(body, Mapping) for name, body in value.items()):
+        return _BAD
+    return None
+
+
+def _named_by(value: Mapping[str, Any], accept: Callable[[str], bool]) -> str | None:
+    for key in _NAME_KEYS:
+        name = value.get(key)
+        if isinstance(name, str) and accept(name):
+            return key
+    return None
+
+
+def _read_named(value: Mapping[str, Any], name_key: str | None) -> Reading:
+    name = value.get(name_key) if name_key else None
+    if not isinstance(name, str) or not name:
+        return _BAD
+    key = next((k for k in (*_ARGUMENT_KEYS, *_WEAK_ARGUMENT_KEYS) if k in value), None)
+    if key is None and set(value) - {name_key, "id", "call_id", "type", "thought", "reasoning"}:
+        return _BAD
+    arguments = _read_arguments(value[key] if key else None, speaks=name in _RESPOND_NAMES)
+    if arguments is None:
+        return _BAD
+    reading = Reading((ToolCall(name, arguments),), "kwargs" if key == "kwargs" else "bare")
+    return _with_id(reading, value)
+
+
+def _read_arguments(value: Any, *, speaks: bool) -> Mapping[str, Any] | None:
+    if isinstance(value, str):
+        parsed = parse_json(value) if value.strip() else {}
+        if speaks and not isinstance(parsed, Mapping):
+            return {"content": value}
+        value = parsed
+    if value is None:
+        return {}
+    return value if value is not BROKEN and isinstance(value, Mapping) else None
+
+
+def _with_id(reading: Reading, value: Mapping[str, Any]) -> Reading:
+    call_id = value.get("call_id") or value.get("id")
+    if isinstance(call_id, float) and call_id.is_integer():
+        call_id = int(call_id)
+    if isinstance(call_id, int) and not isinstance(call_id, bool):
+        call_id = str(call_id)
+    if not reading.calls or not isinstance(call_id, str) or len(call_id) > _MAX_ID:
+        return reading
+    first, *rest = reading.calls
+    return reading._replace(calls=(ToolCall(first.name, first.arguments, call_id), *rest))
+
+
+def find_message(value: Any) -> str | None:
+    """Return what ``{"message": ...}`` and its like say to the user, or None."""
+    if not isinstance(value, Mapping):
+        return None
+    found = (value[k] for k in (*_CONTENT_KEYS, "answer") if isinstance(value.get(k), str))
+    return next(found, None)
+
+
+def is_respond(call: ToolCall, known: Collection[str]) -> bool:
+    """Tell whether a call is no call, but words to the user."""
+    return call.name in _RESPOND_NAMES and call.name not in known
+
+
+def respond_content(call: ToolCall) -> str | None:
+    """Return the words of a ``respond`` call, or None if it has none."""
+    return find_message(call.arguments)

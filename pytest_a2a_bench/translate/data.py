@@ -1,0 +1,121 @@
+"""The ``data`` dialect: one data part each way, nothing to parse.
+
+Request ``{"policy", "tools", "messages": [...]}`` with OpenAI-like messages; reply ``{"tool_calls": [...]}`` or
+``{"message": "..."}``, or a plain text part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
+from pytest_a2a_bench.translate.integers import restore_integers
+from pytest_a2a_bench.translate.reading import Rules, read_reply
+from pytest_a2a_bench.translate.schemas import (
+    call_to_json,
+    said_from_json,
+    said_to_json,
+    tool_to_json,
+    tools_from_json,
+)
+
+_HOW = (
+    'Answer with one data part: {"tool_calls": [{"id": "ID", "name": "TOOL", "arguments": {}}]} to call tools, or '
+    '{"message": "TEXT"} to speak to the user; never both.'
+)
+_REMINDER = (
+    "Your last answer looked like a tool call, or was empty, and could not be read; nothing was executed and the user "
+    "saw none of it. Please answer again. " + _HOW
+)
+
+_SHAPES = frozenset({"listed", "wrapped", "message"})
+_RULES = Rules("data", text_shapes=_SHAPES, data_shapes=_SHAPES, message_object=True)
+
+
+class DataDialect:
+    """See the module's docstring."""
+
+    name = "data"
+
+    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
+        """Write one data part."""
+        body: dict[str, Any] = {}
+        if briefing is not None:
+            tools = [tool_to_json(t) for t in briefing.tools]
+            body = {"policy": briefing.policy, "tools": tools, "instructions": _HOW}
+        return (Part.of_data({**body, "messages": [_write(e) for e in events]}),)
+
+    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+        """Read calls or a message."""
+        return read_reply(parts, tools, _RULES)
+
+    def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
+        """Read back what :meth:`encode_request` wrote; a text part is the user's words."""
+        briefing: Briefing | None = None
+        events: list[Event] = []
+        for part in parts:
+            if part.kind == "text":
+                events.append(UserSaid(part.text))
+            elif part.kind == "data" and isinstance(part.data, Mapping):
+                briefing = _read_briefing(part.data) or briefing
+                messages = part.data.get("messages")
+                read = [_read(m) for m in messages] if isinstance(messages, list) else []
+                events += [e for e in read if e is not None]
+        return DecodedRequest(briefing, tuple(_restore(e, briefing) for e in events))
+
+    def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
+        """Write one data part."""
+        return (Part.of_data(said_to_json(reply)),)
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Tell how a reply must look."""
+        return (Part.of_data({"instructions": _REMINDER, "messages": []}),)
+
+
+def is_addressed(data: Any) -> bool:
+    """Tell whether a data part is a request in this dialect."""
+    return isinstance(data, Mapping) and isinstance(data.get("messages"), list)
+
+
+def _write(event: Event) -> dict[str, Any]:
+    match event:
+        case UserSaid():
+            return {"role": "user", "content": event.text}
+        case ToolReturned():
+            written = {"tool_call_id": event.call_id, "name": event.name, "content": event.content}
+            return {"role": "tool", **written, "error": event.error}
+        case AgentSaid():
+            calls = [call_to_json(c) for c in event.calls]
+            return {"role": "assistant", "content": event.text, **({"tool_calls": calls} if calls else {})}
+
+
+def _read(message: Any) -> Event | None:
+    if not isinstance(message, Mapping):
+        return None
+    content = message.get("content")
+    text = content if isinstance(content, str) else None
+    match message.get("role"):
+        case "user":
+            return UserSaid(text or "")
+        case "tool":
+            call_id, name = message.get("tool_call_id"), message.get("name")
+            return ToolReturned(str(call_id or ""), str(name or ""), text or "", message.get("error") is True)
+        case "assistant":
+            said: dict[str, Any] = {} if text is None else {"message": text}
+            return said_from_json({**said, "tool_calls": message.get("tool_calls") or []})
+    return None
+
+
+def _read_briefing(body: Mapping[str, Any]) -> Briefing | None:
+    policy = body.get("policy")
+    return Briefing(policy, tools_from_json(body.get("tools"))) if isinstance(policy, str) else None
+
+
+def _restore(event: Event, briefing: Briefing | None) -> Event:
+    if briefing is None or not isinstance(event, AgentSaid):
+        return event
+    schemas = {t.name: t.parameters for t in briefing.tools}
+    calls = (ToolCall(c.name, restore_integers(c.arguments, schemas.get(c.name, {})), c.id) for c in event.calls)
+    return AgentSaid(event.text, tuple(calls))

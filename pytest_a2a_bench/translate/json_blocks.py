@@ -1,0 +1,175 @@
+"""Find JSON objects and lists inside any text, in time linear in its length.
+
+The text comes from an agent and is not trusted: size, nesting and work are bounded, and nothing here recurses over it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, Final, Literal, NamedTuple
+
+MAX_TEXT: Final = 1_000_000
+"""Characters of one text in which calls are looked for."""
+
+MAX_DEPTH: Final = 64
+"""Nesting of objects and lists that is still read."""
+
+_MAX_BLOCKS: Final = 2_000
+_PASSES: Final = 6
+
+_DOUBLE = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_SINGLE = r"'[^'\\]*+(?:\\.[^'\\]*+)*+'"
+_JSON_TOKENS = re.compile(rf'{_DOUBLE}|[{{}}\[\]"]|\\.', re.DOTALL)
+# An escape outside a string is skipped as a pair, or a row of \" would be tried as a string from each quote.
+_PYTHON_TOKENS = re.compile(rf"{_DOUBLE}|{_SINGLE}|[{{}}\[\]\"']|\\.", re.DOTALL)
+_OPENER = re.compile(r"[{\[]")
+_LOOSE = re.compile(rf"{_DOUBLE}|{_SINGLE}|\\.|\b(?:True|False|None)\b|,(?=\s*[}}\]])", re.DOTALL)
+_CONSTANTS = {"True": "true", "False": "false", "None": "null", ",": ""}
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_Outcome = Literal["closed", "deep", "torn"]
+
+
+class _Broken:
+    """What stands where a block could not be read."""
+
+
+BROKEN: Final = _Broken()
+
+
+class Block(NamedTuple):
+    """A bracketed stretch of a text: what it says, or :data:`BROKEN`.
+
+    :param exhausted: True where the search ended here because the text is too hostile to go on.
+    """
+
+    start: int
+    end: int
+    value: Any
+    exhausted: bool = False
+
+
+def find_blocks(text: str) -> Iterator[Block]:
+    """Yield the outermost readable blocks of a text, and the unreadable ones around or between them."""
+    budget = _PASSES * len(text) + 10_000
+    position = 0
+    for _ in range(_MAX_BLOCKS):
+        opener = _OPENER.search(text, position)
+        if opener is None:
+            return
+        block, position, cost = _read_block(text, opener.start())
+        yield block
+        budget -= cost
+        if budget < 0:
+            break
+    if _OPENER.search(text, position):
+        yield Block(position, len(text), BROKEN, exhausted=True)
+
+
+def _read_block(text: str, start: int) -> tuple[Block, int, int]:
+    """Return the block, where to go on, and how many characters it took."""
+    cost = 0
+    resume = stop = start + 1
+    for tokens in (_JSON_TOKENS, _PYTHON_TOKENS):
+        end, outcome = _find_end(text, start, tokens)
+        cost += end - start
+        stop = max(stop, end)
+        if outcome == "closed" and (value := parse_json(text[start:end])) is not BROKEN:
+            return Block(start, end, value), end, cost
+        if outcome == "deep":
+            resume = max(resume, end)
+    return Block(start, stop, BROKEN), resume, cost
+
+
+def _find_end(text: str, start: int, tokens: re.Pattern[str]) -> tuple[int, _Outcome]:
+    """Return where the block that opens at ``start`` ends, or where looking for its end was given up."""
+    open_brackets: list[str] = []
+    for token in tokens.finditer(text, start):
+        char = token[0]
+        if len(char) > 1:
+            continue
+        if char in "{[":
+            if len(open_brackets) == MAX_DEPTH:
+                return token.start(), "deep"
+            open_brackets.append("}" if char == "{" else "]")
+        elif char in "}]":
+            if open_brackets.pop() != char:
+                return token.end(), "torn"
+            if not open_brackets:
+                return token.end(), "closed"
+        else:
+            break
+    return len(text), "torn"
+
+
+def parse_json(text: str) -> Any:
+    """Read JSON, or what people write for it (single quotes, ``True``, trailing commas); else :data:`BROKEN`."""
+    try:
+        return _load(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return _load(_LOOSE.sub(_tighten, text))
+    except (ValueError, RecursionError):
+        return BROKEN
+
+
+def _load(text: str) -> Any:
+    # strict=False: models write raw newlines inside strings.
+    value = json.loads(text, strict=False, parse_float=_finite, parse_constant=_refuse)
+    if not is_shallow(value):
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    if r"\u" in text or _SURROGATE.search(text):
+        value = _without_surrogates(value)
+    return value
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits[:40]} is not a finite number")
+    return number
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _tighten(match: re.Match[str]) -> str:
+    token = match[0]
+    if token[0] != "'":
+        return _CONSTANTS.get(token, token)
+    return '"' + re.sub(r'\\.|"', _requote, token[1:-1], flags=re.DOTALL) + '"'
+
+
+def _requote(match: re.Match[str]) -> str:
+    return {r"\'": "'", '"': r"\""}.get(match[0], match[0])
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Replace halves of surrogate pairs: they are legal in JSON but cannot be written as UTF-8 again."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, list):
+        return [_without_surrogates(v) for v in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+    return value
+
+
+def is_shallow(value: Any) -> bool:
+    """Tell whether a JSON value is nested no deeper than :data:`MAX_DEPTH`."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [child for v in level for child in _children(v)]
+        if not level:
+            return True
+    return False
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []

@@ -1,0 +1,195 @@
+"""The ``tool_call`` dialect: tools in ``<available_tools>``, calls as ``{"tool_call": {"name", "arguments"}}``.
+
+A request is one text: sections, each with a label at the start of a line. A line inside a section that could be taken
+for a label is written with a backslash before it, so that nothing a user or a tool says can pass for something else.
+Agents that read only a message's first part see everything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
+from pytest_a2a_bench.translate.marks import read_said, show_said
+from pytest_a2a_bench.translate.reading import Rules, read_reply
+from pytest_a2a_bench.translate.schemas import call_to_json, tools_from_json, tools_to_text
+
+_OPEN, _CLOSE = "<available_tools>", "</available_tools>"
+_USER, _TOOL, _AGENT = "User message: ", "Tool result (id=", "Your earlier reply: "
+_LABEL = re.compile(
+    rf"\\*(?:{re.escape(_OPEN)}|{re.escape(_CLOSE)}|User message:|Tool result \(id=|Your earlier reply:)"
+)
+_TOOL_LABEL = re.compile(r'Tool result \(id=("(?:[^"\\]|\\.)*+"|[^()"\n]*)\):(?: |$)')
+_PLAIN_ID = re.compile(r"[\w.:/+=@ -]*", re.ASCII)
+_KEY = "a2a_bench"
+
+_HOW = """\
+How to answer: to call a tool, answer with JSON only,
+{"tool_call": {"name": "TOOL", "arguments": {"ARGUMENT": "VALUE"}}}
+or, to call several tools at once, {"tool_calls": [{"name": ..., "arguments": ...}, ...]}.
+To speak to the user, answer in plain text. Never do both in one answer. Tool results come in the next message."""
+
+_REMINDER = (
+    "Your last answer looked like a tool call, or was empty, and could not be read; nothing was executed and the user "
+    "saw none of it. Please answer again.\n" + _HOW
+)
+
+_RULES = Rules(
+    "tool_call",
+    text_shapes=frozenset({"wrapped", "listed"}),
+    data_shapes=frozenset({"wrapped"}),
+)
+
+
+class ToolCallDialect:
+    """See the module's docstring."""
+
+    name = "tool_call"
+
+    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
+        """Write one text part. A user's words alone are sent as they are."""
+        sections = [_brief(briefing)] if briefing else []
+        sections += [_section(e) for e in events]
+        match events:
+            case [UserSaid(text)] if briefing is None and text.strip() and not _LABEL.search(text):
+                sections = [text]
+        results = [{"name": e.name, "error": e.error} for e in events if isinstance(e, ToolReturned)]
+        return (Part("text", text="\n\n".join(sections), metadata={_KEY: {"results": results}} if results else None),)
+
+    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+        """Read calls or prose."""
+        return read_reply(parts, tools, _RULES)
+
+    def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
+        """Read back what :meth:`encode_request` wrote."""
+        briefing: Briefing | None = None
+        events: list[Event] = []
+        for part in parts:
+            if part.kind == "text":
+                found, said = _read_text(part.text, _results(part))
+                briefing = found or briefing
+                events += said
+        return DecodedRequest(briefing, tuple(events))
+
+    def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
+        """Write text, calls, or both in two parts."""
+        texts = [] if reply.text is None else [reply.text]
+        if len(reply.calls) == 1:
+            texts.append(_dump({"tool_call": call_to_json(reply.calls[0])}))
+        elif reply.calls:
+            texts.append(_dump({"tool_calls": [call_to_json(c) for c in reply.calls]}))
+        return tuple(Part.of_text(t) for t in texts)
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Tell how a call must look."""
+        return (Part.of_text(_REMINDER),)
+
+
+def is_addressed(text: str) -> bool:
+    """Tell whether a text has this dialect's labels."""
+    return any(_LABEL.match(line) and not line.startswith("\\") for line in text.split("\n"))
+
+
+def lists_tools(text: str) -> bool:
+    """Tell whether a text has a line that begins this dialect's list of tools."""
+    return any(line.startswith(_OPEN) for line in text.split("\n"))
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _escape(text: str) -> str:
+    return "\n".join("\\" + line if _LABEL.match(line) else line for line in text.split("\n"))
+
+
+def _unescape(text: str) -> str:
+    return "\n".join(line[1:] if line[:1] == "\\" and _LABEL.match(line) else line for line in text.split("\n"))
+
+
+def _brief(briefing: Briefing) -> str:
+    # An agent that looks for the closing tag must not find it inside a tool's description.
+    tools = tools_to_text(briefing.tools).replace(_CLOSE, "\\u003c" + _CLOSE[1:])
+    return f"{_escape(briefing.policy)}\n\n{_OPEN}\n{tools}\n{_CLOSE}\n\n{_HOW}"
+
+
+def _section(event: Event) -> str:
+    match event:
+        case UserSaid():
+            return _USER + _escape_tail(event.text)
+        case ToolReturned():
+            call_id = event.call_id if _PLAIN_ID.fullmatch(event.call_id) else json.dumps(event.call_id)
+            return f"{_TOOL}{call_id}): {_escape_tail(event.content)}"
+        case AgentSaid():
+            return _AGENT + show_said(event)
+
+
+def _escape_tail(text: str) -> str:
+    """Escape all lines but the first, which has a label before it."""
+    first, newline, rest = text.partition("\n")
+    return first + newline + (_escape(rest) if newline else "")
+
+
+def _unescape_tail(text: str) -> str:
+    first, newline, rest = text.partition("\n")
+    return first + newline + (_unescape(rest) if newline else "")
+
+
+def _read_text(text: str, results: list[Mapping[str, Any]]) -> tuple[Briefing | None, list[Event]]:
+    sections = _split(text)
+    briefing: Briefing | None = None
+    events: list[Event] = []
+    for index, section in enumerate(sections):
+        if section.startswith(_OPEN):
+            briefing = Briefing(_unescape(sections[index - 1]) if index == 1 else "", _read_tools(section))
+        elif index == 0 and not _LABEL.match(section):
+            if section and not any(s.startswith(_OPEN) for s in sections[1:2]):
+                events.append(UserSaid(_unescape(section)))
+        elif (event := _read_section(section, results)) is not None:
+            events.append(event)
+    return briefing, events
+
+
+def _split(text: str) -> list[str]:
+    """Cut a text before each label; the blank line between two sections belongs to neither."""
+    sections: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        label = _LABEL.match(line)
+        if label and not line.startswith(("\\", _CLOSE)):
+            if len(sections[-1]) > 1 and sections[-1][-1] == "":
+                sections[-1].pop()
+            sections.append([])
+        sections[-1].append(line)
+    return ["\n".join(s) for s in sections if s]
+
+
+def _read_tools(section: str) -> tuple[ToolSpec, ...]:
+    inside = section[len(_OPEN) :].partition("\n" + _CLOSE)[0]
+    try:
+        return tools_from_json(json.loads(inside))
+    except (ValueError, RecursionError):
+        return ()
+
+
+def _read_section(section: str, results: list[Mapping[str, Any]]) -> Event | None:
+    if section.startswith(_USER):
+        return UserSaid(_unescape_tail(section[len(_USER) :]))
+    label = _TOOL_LABEL.match(section)
+    if label:
+        call_id = json.loads(label[1]) if label[1].startswith('"') else label[1]
+        extra = results.pop(0) if results else {}
+        content = _unescape_tail(section[label.end() :])
+        return ToolReturned(call_id, str(extra.get("name", "")), content, extra.get("error") is True)
+    if section.startswith(_AGENT):
+        return read_said(section[len(_AGENT) :])
+    return UserSaid(_unescape(section)) if not section.startswith(_CLOSE) else None
+
+
+def _results(part: Part) -> list[Mapping[str, Any]]:
+    own = (part.metadata or {}).get(_KEY)
+    results = own.get("results") if isinstance(own, Mapping) else None
+    return [r for r in results if isinstance(r, Mapping)] if isinstance(results, list) else []
