@@ -1,0 +1,116 @@
+"""Where credentials go, and where they must not (pure).
+
+The RPC URL is the agent card's choice, so a card could name any host: a token only ever goes to the origin (scheme,
+host, port) of the endpoint that the user gave, and to those that the user allowed.
+"""
+
+from __future__ import annotations
+
+import base64
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_a2a_bench.a2a.card import AgentCard
+from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
+
+Origin = tuple[str, str, int | None]
+
+_DEFAULT_PORTS = {"http": 80, "https": 443, "grpc": 80, "grpcs": 443}
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class AuthParts:
+    """What authentication adds to a request."""
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cookies: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.headers or self.query or self.cookies)
+
+
+def origin_of(url: str) -> Origin:
+    """Return scheme, host and port of a URL; the names of the loopback interface count as one host.
+
+    gRPC's schemes (and its bare ``host:port``) count as http and https.
+    """
+    parts = urllib.parse.urlsplit(url if "://" in url else f"grpc://{url}")
+    scheme = parts.scheme.lower()
+    host = (parts.hostname or "").lower().rstrip(".")
+    port = parts.port or _DEFAULT_PORTS.get(scheme)
+    scheme = {"grpc": "http", "grpcs": "https"}.get(scheme, scheme)
+    return scheme, "localhost" if host in _LOOPBACK else host, port
+
+
+def may_receive(url: str, config: ClientConfig) -> bool:
+    """Tell whether credentials may be sent to a URL."""
+    allowed = {origin_of(config.endpoint), *map(origin_of, config.allowed_origins)}
+    try:
+        return origin_of(url) in allowed
+    except ValueError:
+        return False
+
+
+def place(credentials: Credentials, card: AgentCard | None) -> AuthParts:
+    """Put a token where the card's security schemes want it; a bearer token is the default.
+
+    The first requirement that one token can meet decides; a card without requirements lets its first scheme decide.
+    """
+    for scheme in _candidates(card) if card is not None else ():
+        parts = _for_scheme(credentials.token, scheme)
+        if parts is not None:
+            return parts
+    return _bearer(credentials.token)
+
+
+def explain_refusal(url: str, config: ClientConfig, sent: bool) -> str:
+    """Say, for a 401 or 403, what was sent and what to do."""
+    if config.auth is None:
+        return "no credentials are configured; put a token in A2A_AUTH_TOKEN (or name another with --a2a-auth-env)"
+    source = config.auth.source or "the configured credentials"
+    if sent:
+        return f"{source} was sent and refused; check its value"
+    origin = urllib.parse.urlsplit(url)
+    return (
+        f"{source} was withheld: the agent card names an interface at another origin than the endpoint "
+        f"{config.endpoint}; if you trust it, set {ALLOWED_ORIGINS_ENV}={origin.scheme}://{origin.netloc}"
+    )
+
+
+def _candidates(card: AgentCard) -> list[Mapping[str, Any]]:
+    single = [names[0] for names in card.security if len(names) == 1]
+    named = [card.security_schemes[n] for n in single if n in card.security_schemes]
+    return named or list(card.security_schemes.values())
+
+
+def _for_scheme(token: str, scheme: Mapping[str, Any]) -> AuthParts | None:
+    kind = str(scheme.get("type") or "")
+    if kind == "apiKey":
+        return _api_key(token, str(scheme.get("in") or "header").lower(), str(scheme.get("name") or ""))
+    if kind == "http":
+        if str(scheme.get("scheme") or "").lower() != "basic":
+            return _bearer(token)
+        return AuthParts(headers={"Authorization": f"Basic {_base64(token)}"}) if ":" in token else None
+    return _bearer(token) if kind in ("oauth2", "openIdConnect") else None
+
+
+def _api_key(token: str, location: str, name: str) -> AuthParts | None:
+    if not name.isascii() or not name.isprintable() or not name or any(c in name for c in " :;=,"):
+        return None
+    if location == "query":
+        return AuthParts(query={name: token})
+    if location == "cookie":
+        return AuthParts(cookies={name: token})
+    return AuthParts(headers={name: token})
+
+
+def _bearer(token: str) -> AuthParts:
+    return AuthParts(headers={"Authorization": f"Bearer {token}"})
+
+
+def _base64(token: str) -> str:
+    return base64.b64encode(token.encode()).decode()

@@ -1,0 +1,239 @@
+"""Agent cards (pure): read 1.0, 0.3 and mixed ones, and choose the interface to speak over.
+
+Judging a card is the conformance suite's work; here every readable card will do.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_a2a_bench.a2a.jsontext import excerpt, parse_json
+from pytest_a2a_bench.errors import CardError, ProtocolError
+
+CARD_PATH = "/.well-known/agent-card.json"
+LEGACY_CARD_PATH = "/.well-known/agent.json"
+
+_BINDINGS = {
+    "JSONRPC": "jsonrpc",
+    "JSON-RPC": "jsonrpc",
+    "JSON_RPC": "jsonrpc",
+    "HTTP+JSON": "rest",
+    "HTTP_JSON": "rest",
+    "HTTP/JSON": "rest",
+    "REST": "rest",
+    "GRPC": "grpc",
+}
+_UNROUTABLE_HOSTS = ("0.0.0.0", "::", "*")
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One way to reach the agent.
+
+    :param transport: ``jsonrpc``, ``rest`` or ``grpc``; anything else as the card spells it.
+    :param version: ``1.0`` or ``0.3``; anything else as the card spells it.
+    """
+
+    url: str
+    transport: str
+    version: str
+    tenant: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.transport} {self.version} at {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCard:
+    """An agent card, as far as driving the agent needs it.
+
+    :param url: where the card was found.
+    :param security: alternatives; each names the schemes that are needed together.
+    :param notes: what had to be put right to read it.
+    """
+
+    raw: Mapping[str, Any]
+    name: str = ""
+    description: str = ""
+    version: str = ""
+    url: str = ""
+    interfaces: tuple[Interface, ...] = ()
+    streaming: bool = False
+    push: bool = False
+    security_schemes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    security: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def card_urls(endpoint: str) -> tuple[str, ...]:
+    """Return the URLs at which an endpoint's card may be, best first."""
+    parts = urllib.parse.urlsplit(endpoint)
+    if parts.path.endswith(".json") or "/.well-known/" in parts.path:
+        return (endpoint,)
+    path = parts.path.rstrip("/")
+    found = [urllib.parse.urlunsplit(parts._replace(path=path + p, fragment="")) for p in (CARD_PATH, LEGACY_CARD_PATH)]
+    if path:  # an RPC URL was given where the base URL was asked for
+        found.append(urllib.parse.urlunsplit(parts._replace(path=CARD_PATH, query="", fragment="")))
+    return tuple(found)
+
+
+def load_card(body: bytes, url: str) -> AgentCard:
+    """Read a card from an HTTP body.
+
+    :raises CardError: if it is not a card; the message shows how the body begins.
+    """
+    try:
+        raw = parse_json(body)
+    except ProtocolError as error:
+        raise CardError(
+            f"agent card at {url}: not JSON ({error}); it begins with {excerpt(body)}; "
+            "give the agent's base URL, or the URL of its card, as the endpoint"
+        ) from error
+    return parse_card(raw, url)
+
+
+def parse_card(raw: Any, base_url: str) -> AgentCard:
+    """Read a card from JSON.
+
+    :param base_url: where it was found; relative URLs in it are resolved against this.
+    :raises CardError: if it is not an object or has no interface.
+    """
+    if not isinstance(raw, Mapping):
+        raise CardError(f"agent card at {base_url}: found {type(raw).__name__}, expected a JSON object")
+    notes: list[str] = []
+    interfaces = tuple(dict.fromkeys(_interfaces(raw, base_url, notes)))
+    if not interfaces:
+        raise CardError(
+            f"agent card at {base_url}: neither supportedInterfaces (1.0) nor url (0.3) names an interface; "
+            f"found the fields {', '.join(map(str, list(raw)[:20])) or 'none'}"
+        )
+    capabilities = _object(raw.get("capabilities"))
+    return AgentCard(
+        raw=raw,
+        name=_text(raw.get("name")),
+        description=_text(raw.get("description")),
+        version=_text(raw.get("version")),
+        url=base_url,
+        interfaces=interfaces,
+        streaming=capabilities.get("streaming") is True,
+        push=capabilities.get("pushNotifications") is True,
+        security_schemes={str(k): _scheme(v) for k, v in _object(raw.get("securitySchemes")).items()},
+        security=_security(raw),
+        notes=tuple(notes),
+    )
+
+
+def choose_interface(
+    card: AgentCard, protocol: str = "auto", transport: str = "auto", *, grpc: bool = True
+) -> Interface:
+    """Choose the interface to speak over: 1.0 before 0.3, then JSON-RPC, HTTP+JSON, gRPC.
+
+    :param grpc: whether grpcio is installed; without it gRPC is only chosen where it was asked for.
+    :raises CardError: if the card offers nothing that fits; the message lists what it offers.
+    """
+    versions = ("1.0", "0.3") if protocol == "auto" else (protocol,)
+    transports: tuple[str, ...] = ("jsonrpc", "rest", "grpc") if transport == "auto" else (transport,)
+    if transport == "auto" and not grpc:
+        transports = transports[:2]
+    for version in versions:
+        for wanted in transports:
+            for interface in card.interfaces:
+                if (interface.version, interface.transport) == (version, wanted):
+                    return interface
+    offered = "; ".join(map(str, card.interfaces))
+    hint = "" if grpc else " (grpcio is not installed: gRPC needs pip install 'pytest-a2a-bench[grpc]')"
+    raise CardError(
+        f"agent card at {card.url}: no interface for --a2a-protocol={protocol} --a2a-transport={transport}; "
+        f"the card offers: {offered}{hint}"
+    )
+
+
+def _interfaces(raw: Mapping[str, Any], base_url: str, notes: list[str]) -> Iterable[Interface]:
+    top_version = raw.get("protocolVersion")
+    for entry in _objects(raw.get("supportedInterfaces")):
+        binding = entry.get("protocolBinding") or entry.get("transport")
+        version = _family(entry.get("protocolVersion") or top_version, default="1.0")
+        yield from _interface(entry.get("url"), binding, version, entry.get("tenant"), base_url, notes)
+    # What the 0.3 fields name is 0.3, even where a mixed card's top-level version says 1.0.
+    version = _family(top_version, default="0.3")
+    if version == "1.0" and raw.get("supportedInterfaces"):
+        version = "0.3"
+    yield from _interface(raw.get("url"), raw.get("preferredTransport"), version, None, base_url, notes)
+    for entry in _objects(raw.get("additionalInterfaces")):
+        binding = entry.get("transport") or entry.get("protocolBinding")
+        yield from _interface(entry.get("url"), binding, version, None, base_url, notes)
+
+
+def _interface(
+    url: Any, binding: Any, version: str, tenant: Any, base_url: str, notes: list[str]
+) -> Iterable[Interface]:
+    if not isinstance(url, str) or not url.strip():
+        return
+    transport = _BINDINGS.get(_text(binding).strip().upper() or "JSONRPC", _text(binding))
+    absolute = url.strip() if transport == "grpc" else urllib.parse.urljoin(base_url, url.strip())
+    if transport != "grpc" and absolute != url:
+        notes.append(f"the interface URL {url!r} is relative; read as {absolute!r}")
+    yield Interface(_routable(absolute, base_url, notes), transport, version, _text(tenant))
+
+
+def _routable(url: str, base_url: str, notes: list[str]) -> str:
+    """Replace a wildcard listening address, which many servers put on their card, by the endpoint's own host."""
+    try:
+        parts = urllib.parse.urlsplit(url if "://" in url else f"//{url}")
+        host, port = parts.hostname, parts.port
+        base = urllib.parse.urlsplit(base_url).hostname or ""
+    except ValueError as error:
+        raise CardError(f"agent card at {base_url}: the interface URL {url!r} cannot be read: {error}") from error
+    if host not in _UNROUTABLE_HOSTS or not base:
+        return url
+    netloc = f"[{base}]" if ":" in base else base
+    fixed = urllib.parse.urlunsplit(parts._replace(netloc=f"{netloc}:{port}" if port else netloc)).removeprefix("//")
+    notes.append(f"the interface URL {url!r} is a listening address, not one to call; read as {fixed!r}")
+    return fixed
+
+
+def _family(version: Any, default: str) -> str:
+    text = _text(version).strip().removeprefix("v")
+    if not text:
+        return default
+    return {"0": "0.3", "1": "1.0"}.get(text.partition(".")[0], text)
+
+
+def _scheme(raw: Any) -> dict[str, Any]:
+    """Return a security scheme in 0.3's flat form: ``type``, ``in``, ``name``, ``scheme``."""
+    scheme = dict(_object(raw))
+    if "type" in scheme:
+        return scheme
+    members = {
+        "apiKeySecurityScheme": "apiKey",
+        "httpAuthSecurityScheme": "http",
+        "oauth2SecurityScheme": "oauth2",
+        "openIdConnectSecurityScheme": "openIdConnect",
+        "mtlsSecurityScheme": "mutualTLS",
+    }
+    for member, kind in members.items():
+        if isinstance(scheme.get(member), Mapping):
+            inner = scheme[member]
+            return {**inner, "type": kind, "in": inner.get("location", inner.get("in"))}
+    return scheme
+
+
+def _security(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    entries = raw.get("securityRequirements") or raw.get("security")
+    wrapped = [_object(e.get("schemes")) if isinstance(e.get("schemes"), Mapping) else e for e in _objects(entries)]
+    return tuple(tuple(map(str, e)) for e in wrapped)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

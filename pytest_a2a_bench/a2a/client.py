@@ -1,0 +1,189 @@
+"""A connection to one agent, shared by every conversation with it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, place
+from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
+from pytest_a2a_bench.a2a.jsontext import excerpt
+from pytest_a2a_bench.a2a.session import AgentSession
+from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Wire
+from pytest_a2a_bench.errors import AuthenticationError, CardError, ProtocolError, TransportError
+
+_READY_INTERVAL = 0.1
+_READY_MAX_INTERVAL = 1.0
+
+
+class AgentConnection:
+    """Pooled connections to one agent, its card, and the interface chosen from it. Thread-safe.
+
+    :param config: how to reach the agent.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.config = config
+        self.must_stream = config.streaming == "on"
+        self._card: AgentCard | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._edge: HttpEdge | None = None
+        self._wire: Wire | None = None
+        self._lock = asyncio.Lock()
+
+    # -- the card --
+
+    def card(self) -> AgentCard:
+        """Return the agent's card, fetched once.
+
+        :raises CardError: if there is none, or it cannot be read.
+        :raises InfrastructureError: if the agent cannot be reached or refuses us.
+        """
+        return self._card or loop.run(self._fetch_card_once())
+
+    async def acard(self) -> AgentCard:
+        """Do what :meth:`card` does, from any event loop."""
+        if self._card is not None:
+            return self._card
+        return await loop.bridge(self._fetch_card_once())
+
+    @property
+    def card_if_known(self) -> AgentCard | None:
+        """The card if it was fetched already."""
+        return self._card
+
+    def wait_until_ready(self, seconds: float | None = None) -> AgentCard:
+        """Wait until the agent shows a card, and return it.
+
+        :param seconds: how long; the configuration's ``wait`` where None; 0 tries once.
+        :raises InfrastructureError: what the last try met.
+        """
+        return loop.run(self._await_card(self.config.wait if seconds is None else seconds))
+
+    async def await_until_ready(self, seconds: float | None = None) -> AgentCard:
+        """Do what :meth:`wait_until_ready` does, from any event loop."""
+        return await loop.bridge(self._await_card(self.config.wait if seconds is None else seconds))
+
+    async def _await_card(self, seconds: float) -> AgentCard:
+        deadline = time.monotonic() + seconds
+        delay = _READY_INTERVAL
+        while True:
+            try:
+                return await self._fetch_card_once()
+            except (TransportError, ProtocolError, CardError):
+                if time.monotonic() + delay > deadline:
+                    raise
+            await asyncio.sleep(delay)
+            delay = min(delay * 1.5, _READY_MAX_INTERVAL)
+
+    async def _fetch_card_once(self) -> AgentCard:
+        self._forget_if_forked()
+        async with self._lock:
+            if self._card is None:
+                self._card = await self._fetch_card()
+            return self._card
+
+    async def _fetch_card(self) -> AgentCard:
+        tried = []
+        for url in card_urls(self.config.endpoint):
+            status, body = await self._get(url)
+            if status < 300:
+                return load_card(body, url)
+            tried.append(f"{url}: HTTP {status}" + (f" {excerpt(body, 80)}" if body else ""))
+            if status in (401, 403):
+                sent = self.config.auth is not None and may_receive(url, self.config)
+                raise AuthenticationError(f"{tried[-1]}; {explain_refusal(url, self.config, sent)}")
+            if status == 429 or status >= 500:
+                raise TransportError(f"agent card at {tried[-1]}", status_code=status)
+        raise CardError(
+            f"no agent card found for {self.config.endpoint}; tried {'; '.join(tried)}; "
+            "give the agent's base URL, or the URL of its card, as the endpoint"
+        )
+
+    async def _get(self, url: str) -> tuple[int, bytes]:
+        """Fetch a card; cards are public by rule, so the token is only shown to a server that asks for it."""
+        request = HttpRequest("GET", url, headers={"Accept": "application/json"})
+        async with asyncio.timeout(max(self.config.connect_timeout * 3, 1)):
+            status, body = await self._edge_here().get(request)
+            if status in (401, 403) and self.config.auth is not None:
+                auth = place(self.config.auth, None)
+                status, body = await self._edge_here().get(HttpRequest("GET", url, headers=request.headers, auth=auth))
+        return status, body
+
+    # -- conversations --
+
+    def session(self, metadata: Mapping[str, Any] | None = None) -> AgentSession:
+        """Begin a conversation.
+
+        :param metadata: goes with every message of it.
+        """
+        return AgentSession(self, metadata)
+
+    async def wire(self) -> Wire:
+        """Return the wire to the chosen interface; runs on the shared loop."""
+        self._forget_if_forked()
+        if self._wire is None:
+            card = await self._fetch_card_once()
+            async with self._lock:
+                if self._wire is None:
+                    self._wire = self._make_wire(card)
+        return self._wire
+
+    def _make_wire(self, card: AgentCard) -> Wire:
+        config = self.config
+        has_grpc = importlib.util.find_spec("grpc") is not None
+        interface = choose_interface(card, config.protocol, config.transport, grpc=has_grpc)
+        auth = place(config.auth, card) if config.auth else AuthParts()
+        if interface.transport == "grpc":
+            from pytest_a2a_bench.a2a.grpc_wire import GrpcWire
+
+            return GrpcWire(config, interface, auth)
+        kind = JsonRpcWire if interface.transport == "jsonrpc" else RestWire
+        return kind(self._edge_here(), interface, auth)
+
+    # -- the end --
+
+    def close(self) -> None:
+        """Close all connections. Never raises; the object can be used again."""
+        with suppress(Exception):
+            if self._pid == os.getpid():
+                loop.run(self._close(), 5)
+
+    async def aclose(self) -> None:
+        """Do what :meth:`close` does, from any event loop."""
+        await loop.bridge(self._close())
+
+    async def _close(self) -> None:
+        wire, self._wire = self._wire, None
+        edge, self._edge = self._edge, None
+        if wire is not None:
+            await wire.close()
+        if edge is not None:
+            await edge.close()
+
+    def __enter__(self) -> AgentConnection:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _edge_here(self) -> HttpEdge:
+        if self._edge is None:
+            self._edge = HttpEdge(self.config)
+        return self._edge
+
+    def _forget_if_forked(self) -> None:
+        """Connections belong to the loop of the process that opened them."""
+        if self._pid != os.getpid():
+            self._start()

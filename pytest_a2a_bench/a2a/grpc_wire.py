@@ -1,0 +1,216 @@
+"""The gRPC binding, protocol 1.0 and 0.3, on a2a-sdk's protobuf types; grpcio is imported only when this is used.
+
+Messages cross as protobuf's JSON, so that one codec serves every binding.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import urllib.parse
+from collections.abc import AsyncGenerator, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
+from pytest_a2a_bench.a2a.call import Call
+from pytest_a2a_bench.a2a.card import Interface
+from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    EndpointUnreachableError,
+    HarnessError,
+    InfrastructureError,
+    MissingExtraError,
+    ProtocolError,
+    TransportError,
+    TurnTimeoutError,
+)
+
+if TYPE_CHECKING:
+    import grpc
+    import grpc.aio
+
+_UNAUTHENTICATED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+_ERROR_CODES = {"NOT_FOUND": -32001, "UNIMPLEMENTED": -32601, "INVALID_ARGUMENT": -32602, "INTERNAL": -32603}
+
+
+class Target(NamedTuple):
+    """Where a channel goes: gRPC's own name for it, and whether it is encrypted."""
+
+    address: str
+    tls: bool
+
+
+def read_target(url: str, endpoint: str) -> Target:
+    """Read any of the forms in which cards give a gRPC address.
+
+    ``https`` and ``grpcs`` mean TLS, ``http`` and ``grpc`` none. A bare ``host:port`` says nothing about it: TLS is
+    used on port 443 and where the endpoint itself is ``https``.
+    """
+    scheme, separator, rest = url.partition("://")
+    scheme = scheme.lower()
+    if not separator or scheme in ("dns", "ipv4", "ipv6"):
+        address = url if separator else url.rstrip("/")
+        return Target(address, address.endswith(":443") or endpoint.lower().startswith("https:"))
+    if scheme not in ("http", "https", "grpc", "grpcs"):
+        raise ProtocolError(f"the gRPC address {url!r} has an unknown scheme; fix the agent card")
+    tls = scheme in ("https", "grpcs")
+    parts = urllib.parse.urlsplit(f"//{rest}")
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return Target(f"{host}:{parts.port or (443 if tls else 80)}", tls)
+
+
+class GrpcWire:
+    """One gRPC channel to one interface."""
+
+    def __init__(self, config: ClientConfig, interface: Interface, auth: AuthParts) -> None:
+        self.interface = interface
+        self._config = config
+        self._form: Form = "1.0" if interface.version == "1.0" else "0.3-proto"
+        self._sent_auth = bool(auth) and may_receive(interface.url, config)
+        self._metadata = _metadata(auth if self._sent_auth else AuthParts(), self._form)
+        self._types = _load(self._form)
+        self._channel = _open_channel(read_target(interface.url, config.endpoint), config)
+        self._stub = self._types.stub(self._channel)
+
+    async def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+        """Send a message and yield what comes back."""
+        request = self._write("SendMessageRequest", write_send(message, self._form, self.interface.tenant))
+        name = "SendStreamingMessage" if stream else "SendMessage"
+        call.method, call.endpoint = name, self.interface.url
+        with self._translated(call):
+            if not stream:
+                yield self._event(await self._unary(name, request), call)
+                return
+            responses = self._stub.SendStreamingMessage(request, metadata=self._metadata, timeout=self._config.timeout)
+            try:
+                async for response in responses:
+                    yield self._event(response, call)
+            finally:
+                responses.cancel()
+            call.status_code = 0
+
+    async def get_task(self, task_id: str, call: Call) -> InTask:
+        """Ask for an a2a_task."""
+        return await self._task("GetTask", task_id, call)
+
+    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+        """Ask the agent to stop an a2a_task."""
+        return await self._task("CancelTask", task_id, call)
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close()
+
+    async def _task(self, name: str, task_id: str, call: Call) -> InTask:
+        fields = {"name": f"tasks/{task_id}"} if self._form != "1.0" else {"id": task_id}
+        if self.interface.tenant and self._form == "1.0":
+            fields["tenant"] = self.interface.tenant
+        call.method, call.endpoint = name, self.interface.url
+        with self._translated(call):
+            response = await self._unary(name, self._write(f"{name}Request", fields))
+            return read_task(self._read(response, call), self._form)
+
+    async def _unary(self, name: str, request: Any) -> Any:
+        method = getattr(self._stub, name)
+        return await method(request, metadata=self._metadata, timeout=self._config.timeout)
+
+    def _write(self, name: str, fields: dict[str, Any]) -> Any:
+        from google.protobuf import json_format
+
+        try:
+            return json_format.ParseDict(fields, getattr(self._types.messages, name)())
+        except json_format.ParseError as error:
+            raise HarnessError(f"a message to the agent cannot be written as protobuf: {error}") from error
+
+    def _event(self, response: Any, call: Call) -> InEvent:
+        return read_event(self._read(response, call), self._form)
+
+    def _read(self, response: Any, call: Call) -> Any:
+        from google.protobuf import json_format
+
+        call.answered, call.status_code = True, 0
+        try:
+            call.keep(json_format.MessageToJson(response, indent=None))
+            return json_format.MessageToDict(response)
+        except (ValueError, RecursionError, json_format.Error) as error:
+            raise ProtocolError(f"{call.method} {call.endpoint}: the reply cannot be read: {error}") from error
+
+    @contextlib.contextmanager
+    def _translated(self, call: Call) -> Iterator[None]:
+        import grpc
+        import grpc.aio
+
+        try:
+            yield
+        except grpc.aio.AioRpcError as error:
+            call.status_code = int(error.code().value[0])
+            raise self._error(error, call) from error
+        except grpc.RpcError as error:
+            raise TransportError(f"{call.method} {call.endpoint}: {error}") from error
+
+    def _error(self, error: grpc.aio.AioRpcError, call: Call) -> InfrastructureError:
+        name = error.code().name
+        where = f"{call.method} {self.interface.url}"
+        what = f"{where}: gRPC {name}: {(error.details() or 'no details')[:500]}"
+        if name == "UNAVAILABLE":
+            return EndpointUnreachableError(f"{what}; the agent card of {self._config.endpoint} names this address")
+        if name in _UNAUTHENTICATED:
+            return AuthenticationError(f"{what}; {explain_refusal(self.interface.url, self._config, self._sent_auth)}")
+        if name == "DEADLINE_EXCEEDED":
+            return TurnTimeoutError(f"{where}: no answer within {self._config.timeout:g} s")
+        if name == "RESOURCE_EXHAUSTED":
+            # gRPC uses one code for "too many requests" and for a message above our own size limit.
+            large = "larger than max" in (error.details() or "")
+            return ProtocolError(what) if large else TransportError(what, status_code=429)
+        return ProtocolError(what, code=_ERROR_CODES.get(name))
+
+
+class _Types(NamedTuple):
+    messages: Any
+    stub: Any
+
+
+def _load(form: Form) -> _Types:
+    try:
+        import grpc.aio  # noqa: F401
+
+        if form == "1.0":
+            from a2a.types import a2a_pb2, a2a_pb2_grpc
+
+            return _Types(a2a_pb2, a2a_pb2_grpc.A2AServiceStub)
+        from a2a.compat.v0_3 import a2a_v0_3_pb2, a2a_v0_3_pb2_grpc
+
+        return _Types(a2a_v0_3_pb2, a2a_v0_3_pb2_grpc.A2AServiceStub)
+    except ImportError as error:
+        raise MissingExtraError("grpcio", "grpc", str(error)) from error
+
+
+def _open_channel(target: Target, config: ClientConfig) -> grpc.aio.Channel:
+    import grpc
+    import grpc.aio
+
+    options = [
+        ("grpc.max_receive_message_length", min(config.max_response_bytes, 2**31 - 1)),
+        ("grpc.enable_http_proxy", 0),
+        # Retries are the session's, where they are counted and recorded.
+        ("grpc.enable_retries", 0),
+    ]
+    if not target.tls:
+        return grpc.aio.insecure_channel(target.address, options=options)
+    if not config.verify_ssl:
+        raise ConfigurationError(
+            f"--a2a-no-verify-ssl does not work with gRPC ({target.address}); use --a2a-transport=jsonrpc or rest, or "
+            "name the certificate in GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
+        )
+    return grpc.aio.secure_channel(target.address, grpc.ssl_channel_credentials(), options=options)
+
+
+def _metadata(auth: AuthParts, form: Form) -> tuple[tuple[str, str], ...]:
+    pairs = {**auth.headers, **auth.query}
+    if auth.cookies:
+        pairs["cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
+    if form == "1.0":
+        pairs["A2A-Version"] = "1.0"
+    return tuple((name.lower(), value) for name, value in pairs.items())

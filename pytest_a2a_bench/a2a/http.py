@@ -1,0 +1,263 @@
+"""The HTTP edge: one request out, JSON documents in, and every kind of trouble as one of our errors.
+
+No proxies from the environment, no redirects to another origin, no answer larger than allowed. A connection that
+brought an error answer is closed rather than kept: some servers reset it shortly after.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import urllib.parse
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import httpx
+
+from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
+from pytest_a2a_bench.a2a.call import Call
+from pytest_a2a_bench.a2a.config import ClientConfig, redact_url
+from pytest_a2a_bench.a2a.jsontext import excerpt, parse_json
+from pytest_a2a_bench.a2a.retry import parse_retry_after
+from pytest_a2a_bench.a2a.sse import SSEParser
+from pytest_a2a_bench.errors import (
+    AuthenticationError,
+    EndpointUnreachableError,
+    InfrastructureError,
+    ProtocolError,
+    TransportError,
+    TurnTimeoutError,
+)
+
+_MAX_REDIRECTS = 5
+_ERROR_BODY = 4096
+_REDIRECTS = (301, 302, 307, 308)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One request; ``auth`` is added only where the URL may receive it."""
+
+    method: str
+    url: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    auth: AuthParts = field(default_factory=AuthParts)
+
+
+class Document(NamedTuple):
+    """One JSON text of an answer: the body, or the data of one server-sent event."""
+
+    text: bytes | str
+    event: str | None = None
+
+
+class HttpEdge:
+    """Pooled connections to one agent; lives on one event loop."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        timeout = httpx.Timeout(config.timeout, connect=config.connect_timeout, read=config.read_timeout, pool=None)
+        limits = httpx.Limits(max_connections=config.max_connections, max_keepalive_connections=config.max_connections)
+        self._client = httpx.AsyncClient(
+            verify=config.verify_ssl, timeout=timeout, limits=limits, trust_env=False, follow_redirects=False
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def get(self, request: HttpRequest) -> tuple[int, bytes]:
+        """Return status and body, whatever the status is (redirects within the origin are followed)."""
+        async with self._open(request, Call("", request.url)) as response:
+            if response.status_code >= 400:
+                return response.status_code, await self._error_body(response)
+            return response.status_code, b"".join([c async for c in self._chunks(response)])
+
+    async def documents(self, request: HttpRequest, call: Call) -> AsyncGenerator[Document, None]:
+        """Send a request and yield the JSON documents of its answer.
+
+        An event stream is read as such, and anything else as one document, whatever had been asked for.
+        """
+        async with self._open(request, call) as response:
+            if response.status_code >= 300:
+                raise self._refusal(request, response, await self._error_body(response))
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind == "text/event-stream":
+                async with contextlib.aclosing(self._events(response)) as events:
+                    async for document in events:
+                        call.keep(document.text)
+                        yield document
+                return
+            body = b"".join([c async for c in self._chunks(response)])
+            call.keep(body)
+            if kind and "json" not in kind:
+                call.notes.append(f"the answer's content type is {kind!r}")
+            yield Document(body)
+
+    @contextlib.asynccontextmanager
+    async def _open(self, request: HttpRequest, call: Call) -> AsyncIterator[httpx.Response]:
+        with _translated(request, self._config, call):
+            response = await self._send(request, call)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+
+    async def _send(self, request: HttpRequest, call: Call) -> httpx.Response:
+        url = request.url
+        for _ in range(_MAX_REDIRECTS):
+            response = await self._client.send(self._build(request, url), stream=True)
+            call.status_code, call.answered = response.status_code, True
+            target = response.headers.get("location")
+            if response.status_code not in _REDIRECTS or not target:
+                return response
+            await response.aclose()
+            url = self._redirected(url, target)
+        raise ProtocolError(f"{request.method} {url}: more than {_MAX_REDIRECTS} redirects")
+
+    def _build(self, request: HttpRequest, url: str) -> httpx.Request:
+        auth = request.auth if request.auth and may_receive(url, self._config) else AuthParts()
+        headers = {"Accept-Encoding": "identity", **request.headers, **auth.headers}
+        if auth.cookies:
+            headers["Cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
+        target = httpx.URL(url)
+        if auth.query:
+            target = target.copy_merge_params(dict(auth.query))
+        # Server-set cookies of one conversation must not reach another, so the shared jar stays empty.
+        self._client.cookies.clear()
+        return self._client.build_request(request.method, target, content=request.body, headers=headers)
+
+    def _redirected(self, url: str, target: str) -> str:
+        following = urllib.parse.urljoin(url, target)
+        try:
+            same = origin_of(following) == origin_of(url)
+        except ValueError:
+            same = False
+        if not same:
+            raise ProtocolError(
+                f"{url}: redirects to another origin ({redact_url(following)!r:.300}); that is not followed; "
+                "if it is right, give that address as the endpoint"
+            )
+        return following
+
+    async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in response.aiter_bytes():
+            size += len(chunk)
+            if size > self._config.max_response_bytes:
+                raise ProtocolError(
+                    f"{redact_url(str(response.url.copy_with(query=None)))}: the answer is larger than "
+                    f"{self._config.max_response_bytes} bytes and was dropped"
+                )
+            yield chunk
+
+    async def _events(self, response: httpx.Response) -> AsyncGenerator[Document, None]:
+        parser = SSEParser(self._config.max_response_bytes)
+        async for chunk in self._chunks(response):
+            for event in parser.feed(chunk):
+                yield Document(event.data, event.event)
+        for event in parser.close():
+            yield Document(event.data, event.event)
+
+    async def _error_body(self, response: httpx.Response) -> bytes:
+        """Read the beginning of an error's body, never to its end, so that the connection is not used again."""
+        length = response.headers.get("content-length", "")
+        wanted = min(int(length), _ERROR_BODY) if length.isascii() and length.isdigit() and len(length) < 10 else 1
+        body = b""
+        with contextlib.suppress(httpx.HTTPError):
+            async for chunk in response.aiter_bytes() if wanted else _nothing():
+                body += chunk
+                if len(body) >= wanted:
+                    break
+        return body[:_ERROR_BODY]
+
+    def _refusal(self, request: HttpRequest, response: httpx.Response, body: bytes) -> InfrastructureError:
+        status = response.status_code
+        what = f"{request.method} {request.url}: HTTP {status} {response.reason_phrase}".rstrip()
+        says = f", saying {excerpt(body)}" if body else ""
+        if status in (401, 403):
+            sent = bool(request.auth) and may_receive(request.url, self._config)
+            return AuthenticationError(f"{what}{says}; {explain_refusal(request.url, self._config, sent)}")
+        if status == 429 or status >= 500:
+            now = datetime.datetime.now(datetime.UTC)
+            retry_after = parse_retry_after(response.headers.get("retry-after"), now)
+            return TransportError(what + says, status_code=status, retry_after=retry_after)
+        return rest_error(what, body) or ProtocolError(f"{what}{says}; expected an A2A answer")
+
+
+def rest_error(what: str, body: bytes) -> ProtocolError | None:
+    """Read an A2A error from an HTTP error's body: JSON-RPC's object, google.rpc.Status or problem details."""
+    try:
+        raw = parse_json(body)
+    except ProtocolError:
+        return None
+    error = raw.get("error", raw) if isinstance(raw, dict) else None
+    return error_from(what, error) if isinstance(error, dict) else None
+
+
+def error_from(what: str, error: Mapping[str, object]) -> ProtocolError:
+    """Make a ProtocolError from an error object of any of the bindings."""
+    code = error.get("code")
+    reasons = [str(d["reason"]) for d in _dicts(error.get("details")) + _dicts(error.get("data")) if d.get("reason")]
+    kind = str(error.get("type") or "").rstrip("/").rpartition("/")[2].upper().replace("-", "_")
+    number = next((_REASONS[r] for r in (*reasons, kind) if r in _REASONS), None)
+    if number is None and isinstance(code, int) and not isinstance(code, bool):
+        number = code
+    message = error.get("message") or error.get("detail") or error.get("title") or "no message"
+    extra = f" ({', '.join(reasons)})" if reasons else ""
+    return ProtocolError(f"{what}: the agent answered with error {number}: {str(message)[:500]}{extra}", code=number)
+
+
+def _dicts(value: object) -> list[Mapping[str, object]]:
+    return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
+
+
+_REASONS = {
+    "TASK_NOT_FOUND": -32001,
+    "TASK_NOT_CANCELABLE": -32002,
+    "PUSH_NOTIFICATION_NOT_SUPPORTED": -32003,
+    "UNSUPPORTED_OPERATION": -32004,
+    "CONTENT_TYPE_NOT_SUPPORTED": -32005,
+    "INVALID_AGENT_RESPONSE": -32006,
+    "EXTENDED_AGENT_CARD_NOT_CONFIGURED": -32007,
+    "EXTENSION_SUPPORT_REQUIRED": -32008,
+    "VERSION_NOT_SUPPORTED": -32009,
+}
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    return
+    yield b""
+
+
+@contextlib.contextmanager
+def _translated(request: HttpRequest, config: ClientConfig, call: Call) -> Iterator[None]:
+    where = f"{request.method} {request.url}"
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise EndpointUnreachableError(
+            f"{where}: cannot connect ({_reason(error)}); {_advice(request, config)}"
+        ) from error
+    except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
+        seconds = config.read_timeout or config.timeout
+        raise TurnTimeoutError(f"{where}: no byte for {seconds:g} s while waiting for the answer") from error
+    except httpx.DecodingError as error:
+        raise ProtocolError(f"{where}: the answer's content encoding is broken ({error})") from error
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
+        raise ProtocolError(f"{where}: not a URL that can be called ({error}); fix the agent card") from error
+    except httpx.HTTPError as error:
+        when = "in the middle of the answer" if call.answered else "before any answer"
+        raise TransportError(f"{where}: the connection broke {when} ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _advice(request: HttpRequest, config: ClientConfig) -> str:
+    if origin_of(request.url) != origin_of(config.endpoint):
+        return f"the agent card of {config.endpoint} names this address"
+    return "is the agent running? (--a2a-wait SECONDS waits for it; --a2a-no-verify-ssl accepts any certificate)"

@@ -1,0 +1,345 @@
+"""One conversation with an agent: contextId and taskId rules, retries, polling, time limits, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import random
+import threading
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.a2a.call import Call
+from pytest_a2a_bench.a2a.codec import TERMINAL, InEvent, InTask, OutMessage
+from pytest_a2a_bench.a2a.retry import RetryPolicy, is_retryable
+from pytest_a2a_bench.a2a.turn import AgentReply, Turn
+from pytest_a2a_bench.errors import (
+    AgentOutcomeError,
+    AuthenticationError,
+    InfrastructureError,
+    ProtocolError,
+    TransportError,
+    TrialCancelledError,
+    TurnTimeoutError,
+)
+from pytest_a2a_bench.model import DialectFinding, Part, ProtocolMetrics, Usage
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.card import AgentCard
+    from pytest_a2a_bench.a2a.client import AgentConnection
+    from pytest_a2a_bench.a2a.wire import Wire
+
+T = TypeVar("T")
+
+_DRAIN_SECONDS = 0.2
+"""How long a stream may stay open after its last event; closing it at once would look like a lost client."""
+
+_CANCEL_SECONDS = 5.0
+_UNSUPPORTED = (-32601, -32004)
+_RAW_LIMIT = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One message of the conversation, as it was sent or received."""
+
+    direction: Literal["sent", "received"]
+    parts: tuple[Part, ...]
+    timestamp: str
+    message_id: str | None = None
+    state: str | None = None
+
+
+class AgentSession:
+    """The state of one conversation with the agent; a trial has one.
+
+    Not for use by several threads at once, except for :meth:`cancel`.
+
+    :ivar context_id: the agent's name for the conversation, once it has given one.
+    :ivar a2a_task_id: the last a2a_task that the agent worked on.
+    :ivar request_count: requests sent, repetitions and polls included.
+    :ivar usage: the sum of what the agent reported about itself.
+    :ivar findings: oddities on the wire that were put up with.
+    """
+
+    def __init__(self, connection: AgentConnection, metadata: Mapping[str, Any] | None = None) -> None:
+        self._connection = connection
+        self._config = connection.config
+        self._metadata = dict(metadata or {})
+        self._retry = RetryPolicy(self._config.max_retries, self._config.backoff_base, self._config.backoff_max)
+        self._cancelled = threading.Event()
+        self._running: asyncio.Task[Any] | None = None
+        self._state: str | None = None
+        self._delivered: dict[str, tuple[Part, ...]] = {}
+        self._waiting_for = ""
+        self.context_id: str | None = None
+        self.a2a_task_id: str | None = None
+        self.history: list[HistoryEntry] = []
+        self.request_count = 0
+        self.metrics: list[ProtocolMetrics] = []
+        self.usage = Usage()
+        self.findings: list[DialectFinding] = []
+
+    @property
+    def card(self) -> AgentCard:
+        """The agent's card."""
+        return self._connection.card()
+
+    # -- what callers do --
+
+    def send(self, parts: Sequence[Part], timeout: float | None = None) -> AgentReply:
+        """Send one message and wait for the answer.
+
+        :param timeout: seconds for the whole turn; the configuration's where None.
+        :raises AgentOutcomeError: if the agent's a2a_task failed, or was rejected or canceled.
+        :raises InfrastructureError: for trouble of transport, protocol or authentication.
+        """
+        return loop.run(self._guarded(parts, timeout))
+
+    async def asend(self, parts: Sequence[Part], timeout: float | None = None) -> AgentReply:
+        """Do what :meth:`send` does, from any event loop."""
+        return await loop.bridge(self._guarded(parts, timeout))
+
+    def cancel(self) -> None:
+        """Abort the request that is under way; it and every later one raise TrialCancelledError. Thread-safe."""
+        self._cancelled.set()
+        with suppress(RuntimeError):
+            loop.get_loop().call_soon_threadsafe(self._abort)
+
+    def finish(self) -> None:
+        """End the conversation: ask the agent to cancel an a2a_task that it still works on. Never raises."""
+        with suppress(Exception):
+            if self._unfinished:
+                loop.run(self._cancel_task(), _CANCEL_SECONDS + 1)
+
+    async def afinish(self) -> None:
+        """Do what :meth:`finish` does, from any event loop."""
+        with suppress(Exception):
+            if self._unfinished:
+                await loop.bridge(self._cancel_task())
+
+    # -- one turn --
+
+    def _abort(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+    async def _guarded(self, parts: Sequence[Part], timeout: float | None) -> AgentReply:
+        """Run a turn within its time, so that :meth:`cancel` can reach it."""
+        if self._cancelled.is_set():
+            raise TrialCancelledError("the conversation was cancelled")
+        limit = self._config.timeout if timeout is None else timeout
+        self._running = asyncio.current_task()
+        self._waiting_for = "the agent card"
+        try:
+            async with asyncio.timeout(limit):
+                return await self._turn(parts)
+        except TimeoutError as error:
+            raise TurnTimeoutError(
+                f"{self._config.endpoint}: the turn took longer than {limit:g} s, waiting for {self._waiting_for}; "
+                "raise --a2a-timeout if the agent needs longer"
+            ) from error
+        except asyncio.CancelledError:
+            if self._cancelled.is_set():
+                raise TrialCancelledError("the conversation was cancelled while the agent was answering") from None
+            raise
+        finally:
+            self._running = None
+
+    async def _turn(self, parts: Sequence[Part]) -> AgentReply:
+        wire = await self._connection.wire()
+        message = self._compose(parts)
+        turn = Turn(self._delivered)
+        calls: list[Call] = []
+        self.history.append(HistoryEntry("sent", message.parts, _now(), message.message_id))
+        stream = self._config.streaming == "on" or self._connection.must_stream
+        try:
+            await self._exchange(wire, message, turn, calls, stream=stream)
+        except ProtocolError as error:
+            if stream or not self._may_fall_back_to_streaming(error):
+                raise
+            self._connection.must_stream = True
+            await self._exchange(wire, message, turn, calls, stream=True)
+        finally:
+            self._remember(turn)
+        await self._poll(wire, turn, calls)
+        return self._conclude(turn, calls)
+
+    def _compose(self, parts: Sequence[Part]) -> OutMessage:
+        resume = self._state in ("input-required", "auth-required")
+        return OutMessage(
+            message_id=uuid.uuid4().hex,
+            parts=tuple(parts),
+            context_id=self.context_id,
+            task_id=self.a2a_task_id if resume else None,
+            metadata=self._metadata,
+        )
+
+    def _may_fall_back_to_streaming(self, error: ProtocolError) -> bool:
+        streams = self._connection.card_if_known
+        return (
+            self._config.streaming == "auto"
+            and error.code in _UNSUPPORTED
+            and streams is not None
+            and streams.streaming
+        )
+
+    async def _exchange(self, wire: Wire, message: OutMessage, turn: Turn, calls: list[Call], *, stream: bool) -> None:
+        """Send the message, repeatedly if need be, and feed the turn with what comes back."""
+        what = "a streamed reply" if stream else "the reply"
+
+        async def once(call: Call) -> None:
+            calls.append(call)
+            async with aclosing(wire.send(message, call, stream=stream)) as events:
+                await _read(events, turn)
+
+        try:
+            await self._attempts(wire, once, what)
+        except TransportError:
+            # The message arrived and the stream broke: the a2a_task goes on without us, so ask for it.
+            if turn.task_id is None or turn.settled or self._cancelled.is_set():
+                raise
+            turn.notes.append("the stream broke off; the task was asked for instead")
+
+    async def _poll(self, wire: Wire, turn: Turn, calls: list[Call]) -> None:
+        """Ask for an unfinished a2a_task until it ends or needs us; the turn's time limit ends this too."""
+        delay = self._config.poll_interval
+        while not turn.settled:
+            if turn.task_id is None:
+                raise ProtocolError(f"{wire.interface.url}: the answer ended without a message and without a task")
+            task_id = turn.task_id
+            # A stream that just ended may have a finished task to show at once; a blocking reply did not.
+            if calls and not turn.final:
+                await asyncio.sleep(delay)
+            turn.final = False
+
+            async def once(call: Call, task_id: str = task_id) -> None:
+                calls.append(call)
+                turn.feed(await wire.get_task(task_id, call))
+
+            await self._attempts(
+                wire, once, f"task {task_id} to end (it is {turn.state or 'in no known state'})", poll=True
+            )
+            delay = min(delay * 1.5, self._config.poll_max_interval)
+        self._remember(turn)
+
+    async def _attempts(
+        self, wire: Wire, once: Callable[[Call], Awaitable[None]], what: str, *, poll: bool = False
+    ) -> None:
+        """Run one request until it works, may not be repeated, or was repeated often enough."""
+        request_id = uuid.uuid4().hex
+        attempt = 1
+        while True:
+            self._waiting_for = what if attempt == 1 else f"{what}, try {attempt}"
+            call = Call(request_id, wire.interface.url, attempt=attempt)
+            self.request_count += 1
+            try:
+                await once(call)
+            except BaseException as error:
+                self.metrics.append(call.metrics(self.context_id, error=f"{type(error).__name__}: {error}"[:500]))
+                retry = is_retryable(error, answered=call.answered and not poll)
+                if not retry or attempt > self._retry.max_retries:
+                    raise
+                retry_after = error.retry_after if isinstance(error, TransportError) else None
+            else:
+                self.metrics.append(call.metrics(self.context_id))
+                return
+            self._waiting_for = f"{what}, before try {attempt + 1}"
+            await asyncio.sleep(self._retry.delay(attempt, retry_after, random.random))
+            attempt += 1
+
+    # -- what a turn leaves behind --
+
+    def _remember(self, turn: Turn) -> None:
+        if turn.context_id and self.context_id and turn.context_id != self.context_id:
+            note = f"the agent changed the contextId from {self.context_id!r} to {turn.context_id!r}; the first is kept"
+            if note not in turn.notes:
+                turn.notes.append(note)
+        self.context_id = self.context_id or turn.context_id
+        if turn.task_id:
+            self.a2a_task_id = turn.task_id
+            self._state = turn.state
+            self._delivered = turn.artifacts
+        elif turn.settled:
+            self._state = None
+
+    def _conclude(self, turn: Turn, calls: list[Call]) -> AgentReply:
+        reply = turn.reply()
+        notes = dict.fromkeys([*reply.notes, *(n for c in calls for n in c.notes)])
+        raw = "\n".join(c.raw for c in calls if c.raw)[:_RAW_LIMIT]
+        reply = dataclasses.replace(reply, raw=raw, notes=tuple(notes), context_id=reply.context_id or self.context_id)
+        self._account(reply)
+        number = sum(e.direction == "received" for e in self.history)
+        self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
+        self.history.append(HistoryEntry("received", reply.parts, _now(), state=reply.state))
+        self._check_outcome(turn, reply)
+        return reply
+
+    def _account(self, reply: AgentReply) -> None:
+        self.usage = self.usage + reply.usage
+        if self.metrics:
+            self.metrics[-1] = dataclasses.replace(
+                self.metrics[-1],
+                context_id=self.context_id,
+                input_tokens=reply.usage.input_tokens,
+                output_tokens=reply.usage.output_tokens,
+            )
+
+    def _check_outcome(self, turn: Turn, reply: AgentReply) -> None:
+        says = turn.status_text() or reply.text
+        saying = f", saying {says[:500]!r}" if says else " without a reason"
+        if reply.state in ("failed", "rejected", "canceled"):
+            raise AgentOutcomeError(
+                f"{self._config.endpoint}: the agent ended task {reply.a2a_task_id} as {reply.state}{saying}",
+                state=reply.state,
+            )
+        if reply.state == "auth-required":
+            raise AuthenticationError(
+                f"{self._config.endpoint}: the agent asks for further credentials (auth-required){saying}; "
+                "give it what it needs before the run"
+            )
+
+    @property
+    def _unfinished(self) -> bool:
+        return self.a2a_task_id is not None and self._state is not None and self._state not in TERMINAL
+
+    async def _cancel_task(self) -> None:
+        task_id = self.a2a_task_id
+        if task_id is None:
+            return
+        wire = await self._connection.wire()
+        call = Call(uuid.uuid4().hex, wire.interface.url)
+        self.request_count += 1
+        error: str | None = None
+        try:
+            async with asyncio.timeout(_CANCEL_SECONDS):
+                task = await wire.cancel_task(task_id, call)
+            self._state = task.state
+        except (InfrastructureError, TimeoutError) as trouble:
+            error = f"{type(trouble).__name__}: {trouble}"[:500]
+        finally:
+            self.metrics.append(call.metrics(self.context_id, error=error))
+
+
+async def _read(events: AsyncGenerator[InEvent, None], turn: Turn) -> None:
+    """Feed a turn until the events end or, a moment after the answer is there, are no longer waited for."""
+    iterator = aiter(events)
+    while not (turn.settled or turn.final):
+        try:
+            turn.feed(await anext(iterator))
+        except StopAsyncIteration:
+            return
+    with suppress(TimeoutError, InfrastructureError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for event in iterator:
+                if not (turn.settled and isinstance(event, InTask) and event.state not in TERMINAL):
+                    turn.feed(event)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat()

@@ -1,0 +1,98 @@
+"""Server-sent events, incrementally (pure): bytes in, the ``data`` of complete events out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_a2a_bench.errors import ProtocolError
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    """One dispatched event."""
+
+    data: str
+    event: str = "message"
+
+
+class SSEParser:
+    """Feed it chunks cut anywhere; it returns the events that became complete.
+
+    Lines may end in CR, LF or CRLF. Comments and unknown fields are skipped, as the standard demands.
+
+    :param limit: most bytes that one event, or one unfinished line, may have.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+        self._data: list[bytes] = []
+        self._size = 0
+        self._event = ""
+        self._first = True
+        self._skip_lf = False
+
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
+        """Take some bytes and return the events that they complete.
+
+        :raises ProtocolError: if an event is too large or not UTF-8.
+        """
+        if self._skip_lf and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._skip_lf = False
+        self._buffer += chunk
+        events: list[ServerSentEvent] = []
+        for line in self._lines():
+            event = self._take(line)
+            if event is not None:
+                events.append(event)
+        self._check_size(len(self._buffer))
+        return events
+
+    def close(self) -> list[ServerSentEvent]:
+        """End the stream; return an event that a server did not finish with a blank line.
+
+        The standard throws such an event away, but some servers leave the last blank line out.
+        """
+        line = bytes(self._buffer)
+        self._buffer.clear()
+        event = self._take(line) if line else None
+        last = event or self._dispatch()
+        return [last] if last is not None else []
+
+    def _lines(self) -> list[bytes]:
+        parts = bytes(self._buffer).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        # A CR at the very end ends its line now; should the next chunk begin with LF, it belongs to that CR.
+        self._skip_lf = self._buffer.endswith(b"\r")
+        self._buffer = bytearray(parts.pop())
+        return parts
+
+    def _take(self, line: bytes) -> ServerSentEvent | None:
+        if self._first:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+            self._first = False
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._size += len(value) + 1
+            self._check_size(self._size)
+            self._data.append(value)
+        elif name == b"event":
+            self._event = value.decode("utf-8", "replace")
+        return None
+
+    def _dispatch(self) -> ServerSentEvent | None:
+        data, name = self._data, self._event or "message"
+        self._data, self._event, self._size = [], "", 0
+        if not data:
+            return None
+        try:
+            return ServerSentEvent(b"\n".join(data).decode("utf-8"), name)
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"a server-sent event is not UTF-8: {error}") from error
+
+    def _check_size(self, size: int) -> None:
+        if size > self._limit:
+            raise ProtocolError(f"a server-sent event is larger than {self._limit} bytes; the stream was dropped")

@@ -1,0 +1,174 @@
+"""From what arrives in one turn to one reply (pure).
+
+Rules: a Message's parts are the answer; else the artifacts of the a2a_task; else the text of its status; else, for a
+completed a2a_task, the agent's last message in its history. What an agent says while ``working`` is never the answer.
+An a2a_task that waits for input answers with its question: the status before the artifacts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pytest_a2a_bench.a2a.codec import SETTLED, Artifact, ArtifactUpdate, InEvent, InMessage, InTask, StatusUpdate
+from pytest_a2a_bench.a2a.usage import first_usage
+from pytest_a2a_bench.model import Part, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReply:
+    """What an agent answered in one turn.
+
+    :param state: of the a2a_task, such as ``completed`` or ``input-required``; None for a Message.
+    :param raw: the answer's JSON text, bounded, for the transcript.
+    :param notes: what was odd about it and was put up with.
+    """
+
+    parts: tuple[Part, ...]
+    kind: Literal["message", "task"]
+    state: str | None = None
+    context_id: str | None = None
+    a2a_task_id: str | None = None
+    usage: Usage = dataclasses.field(default_factory=Usage)
+    raw: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by line breaks."""
+        return "\n".join(p.text for p in self.parts if p.kind == "text")
+
+
+class Turn:
+    """Collects the events of one turn until there is an answer.
+
+    :param seen: artifacts of the same a2a_task that earlier turns have already delivered.
+    """
+
+    def __init__(self, seen: Mapping[str, tuple[Part, ...]] | None = None) -> None:
+        self._seen = dict(seen or {})
+        self._message: InMessage | None = None
+        self._status: InMessage | None = None
+        self._artifacts: dict[str, Artifact] = {}
+        self._history: tuple[InMessage, ...] = ()
+        self._metadata: dict[str, Any] = {}
+        self._is_task = False
+        self.task_id: str | None = None
+        self.context_id: str | None = None
+        self.state: str | None = None
+        self.final = False
+        self.notes: list[str] = []
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more is needed: a Message came, or the a2a_task ended or waits for us."""
+        return self._message is not None or self.state in SETTLED or self._complete_without_state
+
+    @property
+    def _complete_without_state(self) -> bool:
+        return self._is_task and self.state is None and bool(self._artifacts)
+
+    @property
+    def artifacts(self) -> dict[str, tuple[Part, ...]]:
+        """The parts of every artifact so far, by id."""
+        return {k: a.parts for k, a in self._artifacts.items()}
+
+    def feed(self, event: InEvent) -> None:
+        """Take one event."""
+        self.context_id = event.context_id or self.context_id
+        if isinstance(event, InMessage):
+            self._message = event
+            return
+        self.task_id = event.task_id or self.task_id
+        self._metadata.update(event.metadata)
+        if isinstance(event, ArtifactUpdate):
+            self._add_artifact(event)
+            return
+        self.state, self._status = event.state, event.status
+        if isinstance(event, StatusUpdate):
+            self.final = self.final or event.final
+        else:
+            self._replace(event)
+
+    def _replace(self, task: InTask) -> None:
+        self._is_task = True
+        self._history = task.history
+        # A snapshot says all: but some servers leave streamed artifacts out of it, so an empty one erases nothing.
+        if task.artifacts:
+            self._artifacts = {a.artifact_id or f"#{i}": a for i, a in enumerate(task.artifacts)}
+
+    def _add_artifact(self, update: ArtifactUpdate) -> None:
+        new = update.artifact
+        key = new.artifact_id or "#0"
+        old = self._artifacts.get(key)
+        if update.append and old is not None:
+            new = dataclasses.replace(new, parts=_join(old.parts, new.parts), metadata={**old.metadata, **new.metadata})
+        elif update.append:
+            self.notes.append(f"artifact {key!r} is appended to before it was begun")
+        self._artifacts[key] = new
+
+    def reply(self) -> AgentReply:
+        """Return the answer as far as it is known."""
+        is_task = self._message is None
+        if self._message is not None and self._message.task_id:
+            self.task_id = self._message.task_id
+        if self._complete_without_state:
+            self.notes.append("the task has artifacts and no state; taken as completed")
+        return AgentReply(
+            parts=_without_thoughts(self._answer()),
+            kind="task" if is_task else "message",
+            state=(self.state or "completed") if is_task else None,
+            context_id=self.context_id,
+            a2a_task_id=self.task_id,
+            usage=first_usage(self._metadata_candidates()),
+            notes=tuple(self.notes),
+        )
+
+    def status_text(self) -> str:
+        """What the status says, as text."""
+        parts = self._status.parts if self._status else ()
+        return "\n".join(p.text for p in parts if p.kind == "text")
+
+    def _answer(self) -> tuple[Part, ...]:
+        if self._message is not None:
+            return self._message.parts
+        status = self._status.parts if self._status else ()
+        fresh = tuple(p for key, a in self._artifacts.items() for p in self._unseen(key, a))
+        if self.state == "input-required":
+            return status or fresh
+        if fresh or status:
+            return fresh or status
+        return self._last_words()
+
+    def _unseen(self, key: str, artifact: Artifact) -> tuple[Part, ...]:
+        old = self._seen.get(key, ())
+        return artifact.parts[len(old) :] if artifact.parts[: len(old)] == old else artifact.parts
+
+    def _last_words(self) -> tuple[Part, ...]:
+        """Some servers put the answer of a completed a2a_task into its history only."""
+        last = self._history[-1] if self._history else None
+        return last.parts if last is not None and last.role == "agent" else ()
+
+    def _metadata_candidates(self) -> Iterable[Mapping[str, Any]]:
+        if self._message is not None:
+            yield self._message.metadata
+        yield self._metadata
+        if self._status is not None:
+            yield self._status.metadata
+        for artifact in reversed(self._artifacts.values()):
+            yield artifact.metadata
+
+
+def _join(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Append parts; a text chunk continues the text before it, as token streaming means it to."""
+    if old and new and old[-1].kind == new[0].kind == "text" and old[-1].metadata == new[0].metadata:
+        merged = dataclasses.replace(old[-1], text=old[-1].text + new[0].text)
+        return (*old[:-1], merged, *new[1:])
+    return (*old, *new)
+
+
+def _without_thoughts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Drop what Google's ADK marks as a model's thinking."""
+    return tuple(p for p in parts if not (p.metadata and p.metadata.get("adk_thought") is True))

@@ -1,0 +1,209 @@
+"""The bindings over HTTP: JSON-RPC and HTTP+JSON, protocol 1.0 and 0.3."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from pytest_a2a_bench.a2a.auth import AuthParts
+from pytest_a2a_bench.a2a.call import Call
+from pytest_a2a_bench.a2a.card import Interface
+from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
+from pytest_a2a_bench.a2a.http import Document, HttpEdge, HttpRequest, error_from
+from pytest_a2a_bench.a2a.jsontext import excerpt, parse_json
+from pytest_a2a_bench.errors import HarnessError, ProtocolError
+
+_SEND_SUFFIXES = ("/message:send", "/message:stream")
+_METHODS = {
+    "1.0": {"send": "SendMessage", "stream": "SendStreamingMessage", "get": "GetTask", "cancel": "CancelTask"},
+    "0.3": {"send": "message/send", "stream": "message/stream", "get": "tasks/get", "cancel": "tasks/cancel"},
+}
+
+
+class Wire(Protocol):
+    """One binding of one protocol version to one interface of an agent."""
+
+    interface: Interface
+
+    def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+        """Send a message and yield what comes back: one event, or several where it streams."""
+        ...
+
+    async def get_task(self, task_id: str, call: Call) -> InTask:
+        """Ask for an a2a_task."""
+        ...
+
+    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+        """Ask the agent to stop an a2a_task."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what this wire alone holds."""
+        ...
+
+
+class JsonRpcWire:
+    """JSON-RPC 2.0 over HTTP POST."""
+
+    def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts) -> None:
+        self.interface = interface
+        self._edge = edge
+        self._auth = auth
+        self._form: Form = "1.0" if interface.version == "1.0" else "0.3"
+        self._methods = _METHODS[self._form]
+
+    async def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+        """Send a message and yield what comes back."""
+        params = write_send(message, self._form, self.interface.tenant)
+        async with aclosing(self._results("stream" if stream else "send", params, call)) as results:
+            async for result in results:
+                yield read_event(result, self._form)
+
+    async def get_task(self, task_id: str, call: Call) -> InTask:
+        """Ask for an a2a_task."""
+        return await self._task("get", task_id, call)
+
+    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+        """Ask the agent to stop an a2a_task."""
+        return await self._task("cancel", task_id, call)
+
+    async def close(self) -> None:
+        """Do nothing: the connections belong to the edge."""
+
+    async def _task(self, operation: str, task_id: str, call: Call) -> InTask:
+        params = {"id": task_id}
+        if self.interface.tenant and self._form == "1.0":
+            params["tenant"] = self.interface.tenant
+        async with aclosing(self._results(operation, params, call)) as results:
+            async for result in results:
+                return read_task(result, self._form)
+        raise ProtocolError(f"{call.method} {call.endpoint}: the answer is empty")
+
+    async def _results(self, operation: str, params: Mapping[str, Any], call: Call) -> AsyncGenerator[Any, None]:
+        call.method = self._methods[operation]
+        call.endpoint = self._url(operation)
+        body = {"jsonrpc": "2.0", "id": call.request_id, "method": call.method, "params": params}
+        headers = _headers(self._form, stream=operation == "stream")
+        request = HttpRequest("POST", call.endpoint, _dump(body), headers, self._auth)
+        async with aclosing(self._edge.documents(request, call)) as documents:
+            async for document in documents:
+                yield self._unwrap(document, call)
+
+    def _url(self, operation: str) -> str:
+        """Return where to post: some cards name the path of one operation, whose sibling has the other's name."""
+        url = self.interface.url
+        if operation in ("send", "stream") and url.endswith(_SEND_SUFFIXES):
+            return f"{url.rpartition(':')[0]}:{operation}"
+        return url
+
+    def _unwrap(self, document: Document, call: Call) -> Any:
+        raw = _parse(document, call)
+        where = f"{call.method} {call.endpoint}"
+        if not isinstance(raw, dict):
+            raise ProtocolError(f"{where}: found {excerpt(document.text)}, expected a JSON-RPC response object")
+        if isinstance(raw.get("error"), dict):
+            raise error_from(where, raw["error"])
+        if raw.get("error") is not None:
+            raise ProtocolError(f"{where}: the agent answered with error {excerpt(str(raw['error']))}")
+        if "result" not in raw:
+            call.notes.append("the answer is not wrapped in a JSON-RPC response")
+            return raw
+        if raw.get("id") != call.request_id:
+            call.notes.append(f"the response's id is {excerpt(str(raw.get('id')), 60)}, not the request's")
+        return raw["result"]
+
+
+class RestWire:
+    """HTTP+JSON: 1.0's paths, or 0.3's under ``/v1`` with protobuf's JSON."""
+
+    def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts) -> None:
+        self.interface = interface
+        self._edge = edge
+        self._auth = auth
+        self._form: Form = "1.0" if interface.version == "1.0" else "0.3-proto"
+        self._base = _rest_base(interface, self._form)
+
+    async def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+        """Send a message and yield what comes back."""
+        params = write_send(message, self._form, self.interface.tenant)
+        path = "/message:stream" if stream else "/message:send"
+        async with aclosing(self._results("POST", path, params, call, stream=stream)) as results:
+            async for result in results:
+                yield read_event(result, self._form)
+
+    async def get_task(self, task_id: str, call: Call) -> InTask:
+        """Ask for an a2a_task."""
+        return await self._task("GET", f"/tasks/{urllib.parse.quote(task_id, safe='')}", None, call)
+
+    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+        """Ask the agent to stop an a2a_task."""
+        return await self._task("POST", f"/tasks/{urllib.parse.quote(task_id, safe='')}:cancel", {}, call)
+
+    async def close(self) -> None:
+        """Do nothing: the connections belong to the edge."""
+
+    async def _task(self, method: str, path: str, body: Mapping[str, Any] | None, call: Call) -> InTask:
+        async with aclosing(self._results(method, path, body, call, stream=False)) as results:
+            async for result in results:
+                return read_task(result, self._form)
+        raise ProtocolError(f"{call.method} {call.endpoint}: the answer is empty")
+
+    async def _results(
+        self, method: str, path: str, body: Mapping[str, Any] | None, call: Call, *, stream: bool
+    ) -> AsyncGenerator[Any, None]:
+        call.method = f"{method} {path.partition('?')[0]}"
+        call.endpoint = self._base + path
+        content = None if body is None else _dump(body)
+        request = HttpRequest(method, call.endpoint, content, _headers(self._form, stream=stream), self._auth)
+        async with aclosing(self._edge.documents(request, call)) as documents:
+            async for document in documents:
+                yield self._unwrap(document, call)
+
+    def _unwrap(self, document: Document, call: Call) -> Any:
+        raw = _parse(document, call)
+        error = raw.get("error") if isinstance(raw, dict) else None
+        if isinstance(error, dict):
+            raise error_from(f"{call.method} {call.endpoint}", error)
+        if document.event == "error":
+            raise ProtocolError(f"{call.method} {call.endpoint}: the stream broke off with {excerpt(document.text)}")
+        if isinstance(raw, dict) and "jsonrpc" in raw and "result" in raw:
+            call.notes.append("the answer is wrapped in a JSON-RPC response")
+            return raw["result"]
+        return raw
+
+
+def _rest_base(interface: Interface, form: Form) -> str:
+    base = interface.url.rstrip("/")
+    for suffix in _SEND_SUFFIXES:
+        base = base.removesuffix(suffix)
+    if form != "1.0" and not base.endswith("/v1"):
+        base += "/v1"
+    if interface.tenant and form == "1.0":
+        base += "/" + urllib.parse.quote(interface.tenant, safe="")
+    return base
+
+
+def _headers(form: Form, *, stream: bool) -> dict[str, str]:
+    accept = "text/event-stream, application/json" if stream else "application/json"
+    headers = {"Accept": accept, "Content-Type": "application/json"}
+    if form == "1.0":
+        headers["A2A-Version"] = "1.0"
+    return headers
+
+
+def _dump(body: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise HarnessError(f"a message to the agent cannot be written as JSON: {error}") from error
+
+
+def _parse(document: Document, call: Call) -> Any:
+    try:
+        return parse_json(document.text)
+    except ProtocolError as error:
+        found = excerpt(document.text) if document.text else "an empty body"
+        raise ProtocolError(f"{call.method} {call.endpoint}: {error}; found {found}") from error
