@@ -89,8 +89,7 @@ class BrainExecutor(AgentExecutor):
         """
         if not conversation.own or self._options.dialect == "auto":
             return conversation.dialect
-        detected = translate.detect_request(parts)
-        return detected if detected == conversation.dialect else self._options.dialect
+        return translate.detect_request(parts, default=self._options.dialect)
 
     async def _deliver(self, conversation: Conversation, reply: Reply, updater: TaskUpdater, *, as_task: bool) -> None:
         answering = conversation.dialect if self._options.dialect == "auto" else self._options.dialect

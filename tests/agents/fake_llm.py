@@ -1,0 +1,167 @@
+"""An OpenAI-compatible chat completion server with scripted answers, over real HTTP.
+
+In tests::
+
+    with FakeLLM([say("Hello."), call("get_user", {"user_id": "u1"}), status(429), say("Done.")]) as llm:
+        ...  # point a client at llm.api_base; afterwards look at llm.requests
+
+Alone: ``python fake_llm.py --port 0 --script file.json``; the file is a list of ``{"text": ...}``,
+``{"calls": [{"name": ..., "arguments": {...}}]}`` or ``{"status": 500}``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+Step = Mapping[str, Any]
+"""One answer: ``text`` or ``calls`` (with ``usage``, ``model``), or ``status`` (with ``headers``); ``delay`` for all."""
+
+Script = Iterable[Step] | Callable[[dict[str, Any]], Step]
+"""The answers in order, or a function from the request's JSON to its answer."""
+
+
+def say(text: str, **more: Any) -> Step:
+    """An answer in words."""
+    return {"text": text, **more}
+
+
+def call(name: str, arguments: Mapping[str, Any] | str, **more: Any) -> Step:
+    """An answer that is one tool call. Arguments given as text are sent as they are, readable or not."""
+    return {"calls": [{"name": name, "arguments": arguments}], **more}
+
+
+def status(code: int, **headers: str) -> Step:
+    """An error answer."""
+    return {"status": code, "headers": {name.replace("_", "-"): value for name, value in headers.items()}}
+
+
+class FakeLLM:
+    """The server; starts when made (or entered) and ends with :meth:`close`."""
+
+    def __init__(self, script: Script, port: int = 0) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self._lock = threading.Lock()
+        self._script = script if callable(script) else None
+        self._steps = iter(() if callable(script) else script)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def api_base(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def next_step(self, request: dict[str, Any], headers: dict[str, str]) -> Step:
+        with self._lock:
+            self.requests.append(request)
+            self.headers.append(headers)
+            if self._script is not None:
+                return self._script(request)
+            return next(self._steps, {"status": 500, "message": "the script of the fake LLM is at its end"})
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def completion(request: Mapping[str, Any], step: Step) -> dict[str, Any]:
+    """The JSON of a chat completion."""
+    message: dict[str, Any] = {"role": "assistant", "content": step.get("text")}
+    if step.get("calls"):
+        message["tool_calls"] = [_tool_call(made, index) for index, made in enumerate(step["calls"])]
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, **step.get("usage", {})}
+    usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]
+    return {
+        "id": "chatcmpl-fake",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": step.get("model") or request.get("model", "fake"),
+        "choices": [
+            {"index": 0, "message": message, "finish_reason": "tool_calls" if step.get("calls") else "stop"},
+        ],
+        "usage": usage,
+    }
+
+
+def _tool_call(made: Mapping[str, Any], index: int) -> dict[str, Any]:
+    arguments = made["arguments"] if isinstance(made["arguments"], str) else json.dumps(made["arguments"])
+    identifier = made.get("id") or f"fake_{time.monotonic_ns()}_{index}"
+    return {"id": identifier, "type": "function", "function": {"name": made["name"], "arguments": arguments}}
+
+
+def _handler(llm: FakeLLM) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            request = json.loads(body)
+            step = llm.next_step(request, dict(self.headers.items()))
+            time.sleep(step.get("delay", 0.0))
+            code = int(step.get("status", 200))
+            error = {
+                "error": {"message": step.get("message", f"scripted {code}"), "type": "scripted", "code": str(code)}
+            }
+            self._send(code, completion(request, step) if code == 200 else error, step.get("headers", {}))
+
+        def _send(self, code: int, data: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+            payload = json.dumps(data).encode()
+            self.send_response(code)
+            for name, value in {"Content-Type": "application/json", **headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(payload)))
+            self.end_headers()
+            self.wfile.write(payload)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Stay silent: the requests are recorded."""
+
+    return Handler
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Serve scripted chat completions.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--script", type=Path, required=True, help="JSON list of answers")
+    parser.add_argument("--repeat", action="store_true", help="begin again at the end of the script")
+    namespace = parser.parse_args()
+    steps = json.loads(namespace.script.read_text())
+    script: Script = _endless(steps) if namespace.repeat else steps
+    llm = FakeLLM(script, namespace.port)
+    print(json.dumps({"api_base": llm.api_base}), flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        llm.close()
+
+
+def _endless(steps: list[Step]) -> Iterable[Step]:
+    while True:
+        yield from steps
+
+
+if __name__ == "__main__":
+    main()

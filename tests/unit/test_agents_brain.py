@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.agents.brain import (
+    Conversation,
+    Memory,
+    RefusalError,
+    bench_task_key,
+    make_brain,
+)
+from pytest_a2a_bench.agents.gold import Gold, load_gold, read_gold
+from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.agents.oracle import FAREWELL, Oracle, next_line
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.translate.base import DecodedRequest
+
+BRIEFING = Briefing("Be kind.", (ToolSpec("look"), ToolSpec("book")))
+LOOK = ToolCall("look", {"id": 7}, "c1")
+BOOK = ToolCall("book", {"id": 7}, "c2")
+
+
+def tagged(task: str) -> dict[str, Any]:
+    return {"a2a_bench": {"task": task, "trial": 0}}
+
+
+class TestConversation:
+    def test_a_briefing_starts_the_history_anew(self) -> None:
+        conversation = Conversation()
+        conversation.hear(DecodedRequest(BRIEFING, (UserSaid("one"),)), {})
+        conversation.say(AgentSaid("two"))
+        conversation.hear(DecodedRequest(BRIEFING, (UserSaid("one"), AgentSaid("two"), UserSaid("three"))), {})
+
+        assert conversation.history == [UserSaid("one"), AgentSaid("two"), UserSaid("three")]
+        assert conversation.own == [AgentSaid("two")]
+
+    def test_a_later_request_continues_it(self) -> None:
+        conversation = Conversation()
+        conversation.hear(DecodedRequest(BRIEFING, (UserSaid("one"),)), tagged("tau2/mock/x"))
+        conversation.say(AgentSaid("two"))
+        conversation.hear(DecodedRequest(None, (UserSaid("three"),)), {})
+
+        assert conversation.history == [UserSaid("one"), AgentSaid("two"), UserSaid("three")]
+        assert conversation.briefing == BRIEFING
+        assert bench_task_key(conversation.metadata) == "tau2/mock/x"
+
+    def test_bare_text_after_a_call_is_its_result(self) -> None:
+        conversation = Conversation()
+        conversation.say(AgentSaid(calls=(LOOK, BOOK)))
+        conversation.hear(DecodedRequest(None, (UserSaid("found"), UserSaid("booked"), UserSaid("thanks"))), {})
+
+        assert conversation.history[1:] == [
+            ToolReturned("c1", "look", "found"),
+            ToolReturned("c2", "book", "booked"),
+            UserSaid("thanks"),
+        ]
+
+    def test_results_answer_calls_by_id_then_name_then_order(self) -> None:
+        conversation = Conversation(history=[AgentSaid(calls=(LOOK, BOOK))])
+        conversation.history.append(ToolReturned("c2", "", "by id"))
+        assert conversation.unanswered() == [LOOK]
+
+        conversation = Conversation(history=[AgentSaid(calls=(LOOK, BOOK)), ToolReturned("", "book", "by name")])
+        assert conversation.unanswered() == [LOOK]
+
+        conversation = Conversation(history=[AgentSaid(calls=(LOOK, BOOK)), ToolReturned("", "", "in order")])
+        assert conversation.unanswered() == [BOOK]
+
+
+class TestMemory:
+    def test_the_least_recently_used_is_forgotten(self) -> None:
+        memory = Memory(2)
+        first = memory.open("a", "data")
+        memory.open("b", "data")
+        assert memory.recall("a") is first
+        memory.open("c", "data")
+
+        assert (memory.recall("a"), memory.recall("b"), len(memory)) == (first, None, 2)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"a2a_bench": None}, {"a2a_bench": "x"}, {"a2a_bench": {"task": 3}}])
+def test_odd_tags_are_no_tags(metadata: dict[str, Any]) -> None:
+    assert bench_task_key(metadata) is None
+
+
+class TestGold:
+    def test_the_users_actions_are_left_out(self) -> None:
+        actions = [
+            {"name": "a", "arguments": {"x": 1}, "requestor": "assistant"},
+            {"name": "b", "arguments": {}, "requestor": "user"},
+            {"name": "c", "arguments": None},
+        ]
+        gold = read_gold("telecom", {"evaluation_criteria": {"actions": actions, "communicate_info": None}})
+
+        assert gold.calls == (ToolCall("a", {"x": 1}), ToolCall("c", {}))
+
+    @pytest.mark.parametrize("task", [{}, {"evaluation_criteria": None}, {"evaluation_criteria": {"actions": None}}])
+    def test_a_task_without_criteria_has_nothing_to_do(self, task: dict[str, Any]) -> None:
+        gold = read_gold("mock", task)
+
+        assert (gold.calls, "?" in gold.closing) == ((), False)
+
+    def test_a_task_that_only_asserts_is_fulfilled(self) -> None:
+        gold = load_gold("tau2/mock/update_task_with_history_and_env_assertions")
+        tools = Briefing("", (ToolSpec("create_task"), ToolSpec("update_task_status")))
+
+        assert gold.plan(tools) == (ToolCall("update_task_status", {"task_id": "task_2", "status": "completed"}),)
+        assert gold.plan(Briefing("", (ToolSpec("create_task"),))) == ()
+
+    def test_assertions_add_nothing_to_reference_actions(self) -> None:
+        gold = load_gold("tau2/mock/create_task_1_with_env_assertions")
+
+        assert [c.name for c in gold.plan(Briefing("", (ToolSpec("update_task_status"),)))] == ["create_task"]
+
+    @pytest.mark.parametrize("key", ["tau2", "tau2/airline", "tau2/airline/", "other/airline/1", ""])
+    def test_a_key_that_is_none_is_refused(self, key: str) -> None:
+        with pytest.raises(LookupError, match="is not the key of a tau2 task"):
+            load_gold(key)
+
+    @pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
+    def test_closings_pass_upstreams_substring_check_and_ask_nothing(self, domain: str) -> None:
+        tasks = index.load_tasks(domain, "base")
+        for task in tasks:
+            gold = load_gold(task.key().task_key)
+            heard = gold.closing.lower().replace(",", "")
+            assert [text for text in gold.communicate if text.lower() not in heard] == []
+            assert "?" not in gold.closing
+        assert tasks
+
+
+class TestOracle:
+    GOLD = Gold("mock", (LOOK, BOOK), ("42", "7 June"))
+
+    def drive(self, gold: Gold, turns: int) -> list[AgentSaid]:
+        conversation = Conversation()
+        conversation.hear(DecodedRequest(BRIEFING, (UserSaid("hello"),)), {})
+        for _ in range(turns):
+            said = next_line(gold, conversation)
+            conversation.say(said)
+            events = [ToolReturned(c.id, c.name, "ok") for c in said.calls] or [UserSaid("and now")]
+            conversation.hear(DecodedRequest(None, tuple(events)), {})
+        return conversation.own
+
+    def test_it_plays_one_call_a_turn_then_tells_then_bids_farewell(self) -> None:
+        said = self.drive(self.GOLD, 5)
+
+        assert [tuple(c.name for c in s.calls) for s in said] == [("look",), ("book",), (), (), ()]
+        assert [s.text for s in said] == [None, None, self.GOLD.closing, FAREWELL, FAREWELL]
+        assert len({c.id for s in said for c in s.calls}) == 2
+
+    def test_the_same_call_twice_is_played_twice(self) -> None:
+        said = self.drive(Gold("mock", (LOOK, LOOK)), 3)
+
+        assert [len(s.calls) for s in said] == [1, 1, 0]
+
+    def test_a_client_that_keeps_no_context_sends_the_state(self) -> None:
+        conversation = Conversation()
+        events = (UserSaid("hello"), AgentSaid(calls=(LOOK,)), ToolReturned("c1", "look", "ok"))
+        conversation.hear(DecodedRequest(BRIEFING, events), {})
+
+        assert [c.name for c in next_line(self.GOLD, conversation).calls] == ["book"]
+
+    def test_calls_of_a_history_before_the_trial_do_not_count(self) -> None:
+        conversation = Conversation()
+        events = (AgentSaid(calls=(ToolCall("other", {}), BOOK)), ToolReturned("", "other", "ok"), UserSaid("go on"))
+        conversation.hear(DecodedRequest(BRIEFING, events), {})
+
+        assert [c.name for c in next_line(self.GOLD, conversation).calls] == ["look"]
+
+    def test_history_sent_again_in_a_known_context_counts_once(self) -> None:
+        conversation = Conversation()
+        conversation.hear(DecodedRequest(BRIEFING, (UserSaid("hello"),)), {})
+        conversation.say(next_line(self.GOLD, conversation))
+        # The arguments came back changed by the wire: what the server itself remembers decides.
+        mangled = AgentSaid(calls=(ToolCall("look", {"id": "7"}),))
+        conversation.hear(DecodedRequest(BRIEFING, (UserSaid("hello"), mangled, ToolReturned("", "look", "ok"))), {})
+
+        assert [c.name for c in next_line(self.GOLD, conversation).calls] == ["book"]
+
+    def test_without_a_tag_it_refuses_and_says_what_to_do(self) -> None:
+        with pytest.raises(RefusalError, match="--a2a-tag-trials"):
+            asyncio.run(Oracle().reply(Conversation()))
+
+    @pytest.mark.parametrize("key", ["tau2/airline/999999", "tau2/nowhere/1", "crm/x/1"])
+    def test_an_unknown_task_is_refused(self, key: str) -> None:
+        with pytest.raises(RefusalError, match="no reference solution for"):
+            asyncio.run(Oracle().reply(Conversation(metadata=tagged(key))))
+
+
+class TestOthers:
+    def first_calls(self, name: str, key: str, turns: int) -> list[str]:
+        brain = make_brain(AgentOptions(name))
+        conversation = Conversation(metadata=tagged(key))
+        called = []
+        for _ in range(turns):
+            said = asyncio.run(brain.reply(conversation)).said
+            assert "?" not in (said.text or "")
+            conversation.say(said)
+            called += [c.name for c in said.calls]
+        return called
+
+    def test_readonly_leaves_out_what_tau2_marks_as_writing(self) -> None:
+        reference = [c.name for c in load_gold("tau2/airline/8").calls]
+        kept = self.first_calls("readonly", "tau2/airline/8", len(reference))
+
+        assert "book_reservation" in reference
+        assert kept == [name for name in reference if name != "book_reservation"]
+
+    def test_readonly_does_not_fulfil_assertions(self) -> None:
+        assert self.first_calls("readonly", "tau2/mock/update_task_with_history_and_env_assertions", 1) == []
+
+    def test_noop_never_calls(self) -> None:
+        assert self.first_calls("noop", "tau2/airline/8", 3) == []

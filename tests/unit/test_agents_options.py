@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.agents.options import (
+    PROTOCOLS,
+    REPLIES,
+    TRANSPORTS,
+    AgentOptions,
+    add_arguments,
+    from_namespace,
+    parse_spec,
+)
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS
+
+OPTIONS = st.builds(
+    AgentOptions,
+    name=st.sampled_from(BUILTIN_AGENTS),
+    port=st.integers(0, 65535),
+    dialect=st.sampled_from(DIALECTS),
+    latency=st.floats(0, 10),
+    protocol=st.sampled_from(PROTOCOLS),
+    transport=st.sampled_from(TRANSPORTS),
+    reply=st.sampled_from(REPLIES),
+    streaming=st.booleans(),
+    model=st.none() | st.text("abc/-. ", min_size=1),
+    llm_args=st.sampled_from(["{}", '{"temperature": 0.5, "stop": ["--x"]}']),
+    contexts=st.integers(1, 10),
+)
+
+
+@given(OPTIONS)
+@settings(max_examples=100)
+def test_a_command_line_says_the_same_as_the_value(options: AgentOptions) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+
+    assert from_namespace(parser.parse_args(options.to_argv())) == options
+
+
+def test_the_defaults_of_command_line_and_value_agree() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+
+    assert from_namespace(parser.parse_args(["oracle"])) == AgentOptions("oracle")
+
+
+def test_a_spec_may_have_options() -> None:
+    options = parse_spec("oracle?latency=0.05&reply=task&protocol=1.0&streaming=off&model=openai%2Fx&grpc-port=7")
+
+    assert options == AgentOptions(
+        "oracle", latency=0.05, reply="task", protocol="1.0", streaming=False, model="openai/x", grpc_port=7
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("oracel", "there is no such agent; valid names are oracle, noop, readonly, llm"),
+        ("", "there is no such agent; valid names are oracle"),
+        ("oracle?colour=red", "no option 'colour'; valid options are host, port"),
+        ("oracle?name=noop", "no option 'name'"),
+        ("oracle?reply=letter", "reply='letter' is unknown; valid values are message, task"),
+        ("oracle?protocol=2.0", "protocol='2.0' is unknown; valid values are both, 1.0, 0.3"),
+        ("oracle?dialect=latin", "dialect='latin' is unknown; valid values are auto, tool_call"),
+        ("oracle?latency=slow", "latency='slow' must be a number"),
+        ("oracle?latency=-1", "latency=-1.0 must be a number of seconds, 0 or more"),
+        ("oracle?latency=nan", "latency=nan must be a number of seconds, 0 or more"),
+        ("oracle?streaming=maybe", "streaming='maybe' must be on or off"),
+        ("oracle?port=70000", "port=70000 is not a port"),
+        ("oracle?contexts=0", "contexts=0 must be at least 1"),
+        ("llm?llm_args=[1]", "llm_args must be a JSON object"),
+        ("llm?llm_args={", "llm_args is not JSON"),
+    ],
+)
+def test_a_wrong_spec_names_the_valid_ones(spec: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_spec(spec)
+
+    assert complaint in str(caught.value)
+
+
+def test_all_wrong_values_are_reported_together() -> None:
+    with pytest.raises(ConfigurationError, match=r"protocol=.*; reply=.*; latency="):
+        AgentOptions("oracle", protocol="2", reply="no", latency=-1)
