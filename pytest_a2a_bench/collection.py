@@ -1,0 +1,304 @@
+"""Which items there are: built-in modules join the session, and markers become one item per trial."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench import markers, run_state, suite_registry
+from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
+from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.suite_registry import Suite, SuiteModuleSpec
+
+KEY_FIXTURE = "_a2a_key"
+ENDPOINT_FIXTURE = "_a2a_endpoint"
+SESSION_SCOPED = ("a2a_client_config", "a2a_message_metadata")
+"""Fixtures that shape a conversation, which starts before any function-scoped fixture of its item."""
+
+_TRIAL_OF_ID = re.compile(r"-t(\d+)\]")
+
+
+# --- which built-in modules join ---------------------------------------------------------------------------------------
+
+
+def take_arguments(config: pytest.Config, settings: Settings) -> Selection:
+    """Decide which built-in modules join, and take their ids out of pytest's own arguments.
+
+    Only ``config.args`` changes, never argv: xdist's workers parse argv again and come to the same.
+    """
+    explicit = config.args_source == pytest.Config.ArgsSource.ARGS
+    ids = [a for a in map(_module_id, config.args) if a] if explicit else []
+    modules = _selected_modules(settings.suites)
+    paths = [a for a in config.args if not _module_id(a)] if explicit else []
+    if ids or (modules and not paths):
+        config.args = paths
+    if ids or modules:
+        return Selection(tuple(ids), modules)
+    if explicit:
+        return Selection()
+    by_expression = bool(config.getoption("keyword") or config.getoption("markexpr"))
+    if settings.endpoint_source == "cli" and by_expression:
+        return Selection(candidates=True)
+    return Selection(modules=_previously_failed(config) if settings.endpoint else ())
+
+
+def all_modules() -> Iterator[SuiteModuleSpec]:
+    """Yield every built-in module."""
+    for suite in suite_registry.load_all():
+        for domain, module in suite.modules.items():
+            yield SuiteModuleSpec(suite.name, domain, module)
+
+
+def _module_id(argument: str) -> str | None:
+    """Return the built-in node id that a command line argument names, or None.
+
+    From a subdirectory pytest prints ``../a2a/airline::...``, so such a prefix is accepted. An existing path wins.
+    """
+    path, separator, rest = argument.partition("::")
+    if os.path.exists(path):
+        return None
+    plain = re.sub(r"^(?:\.{1,2}[/\\])+", "", path).replace("\\", "/").rstrip("/")
+    if plain != "a2a" and not plain.startswith("a2a/"):
+        return None
+    known = [module.nodeid for module in all_modules()]
+    return plain + separator + rest if any(is_below(k, plain) for k in known) else None
+
+
+def _selected_modules(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(module.nodeid for module in all_modules() if {module.suite, module.domain} & set(names))
+
+
+def _previously_failed(config: pytest.Config) -> tuple[str, ...]:
+    """Return the built-in modules that ``--lf``, ``--ff`` or ``--sw`` remember."""
+    remembered: list[str] = []
+    if config.getoption("lf", False) or config.getoption("failedfirst", False):
+        remembered += config.cache.get("cache/lastfailed", {}) if config.cache else []
+    if config.getoption("stepwise", False) and config.cache:
+        step = config.cache.get("cache/stepwise", None)
+        remembered += [step["last_failed"]] if isinstance(step, dict) and step.get("last_failed") else []
+    if not any(nodeid.startswith("a2a/") for nodeid in remembered):
+        return ()
+    return tuple(m.nodeid for m in all_modules() if any(is_below(nodeid, m.nodeid) for nodeid in remembered))
+
+
+def extend_report(collector: pytest.Collector, report: pytest.CollectReport, run: BenchRun) -> None:
+    """Add the built-in modules to the session's collection report."""
+    if isinstance(collector, pytest.Session) and run.selection:
+        report.result.extend(_graft(collector, run))
+    elif isinstance(collector, SuiteModule) and report.passed and not report.result:
+        # --lf empties every module whose file it does not find in its cache; it then selects items by id itself.
+        report.result = list(collector.collect())
+
+
+def _graft(session: pytest.Session, run: BenchRun) -> Iterator[SuiteModule]:
+    selection = run.selection
+    for module in all_modules():
+        ids = tuple(i for i in selection.ids if is_below(i, module.nodeid) or is_below(module.nodeid, i))
+        named = bool(ids) or module.nodeid in selection.modules
+        if not (named or selection.candidates):
+            continue
+        if _has_tasks(module, run, by_itself=module.domain in run.settings.suites or bool(ids)):
+            whole = module.nodeid in selection.modules or any(is_below(module.nodeid, i) for i in ids)
+            yield SuiteModule.graft(session, module, () if whole else ids)
+
+
+def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bool:
+    """Tell whether a domain is installed and has the split.
+
+    :param by_itself: whether the user named this very domain, so that its absence is an error and not a note.
+    """
+    split = run.settings.split
+    try:
+        suite = suite_registry.load(module.suite)
+        if module.domain in suite.available():
+            if split in suite.splits(module.domain):
+                return True
+            problem = (
+                f"{module.domain} has no split {split!r}; it has: {', '.join(sorted(suite.splits(module.domain)))}"
+            )
+        else:
+            problem = f"{module.domain} is not in the installed {suite.name}; it has: {', '.join(suite.available())}"
+    except MissingExtraError as error:
+        problem, by_itself = str(error), by_itself or not run.selection.candidates
+    except ConfigurationError as error:
+        problem, by_itself = str(error), True
+    target = run.problems if by_itself else run.notes
+    if problem not in target:
+        target.append(problem)
+    return False
+
+
+# --- one item per trial -----------------------------------------------------------------------------------------------
+
+
+def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
+    """Turn a marked test function into one item per trial."""
+    wanted = KEY_FIXTURE in metafunc.fixturenames
+    marker = _suite_marker(metafunc, also_entry_points=wanted)
+    where = metafunc.definition.nodeid
+    if marker is None:
+        if wanted:
+            run.problems.append(
+                f"{where}: a test that uses trial or bench_task needs a marker that says which, "
+                'such as @pytest.mark.tau2("airline")'
+            )
+            metafunc.parametrize(KEY_FIXTURE, [])
+    elif wanted:
+        metafunc.parametrize(KEY_FIXTURE, list(_parameters(metafunc, marker, run)), indirect=True)
+    elif "trial" in metafunc.fixturenames or "bench_task" in metafunc.fixturenames:
+        run.problems.append(_shadowed(metafunc))
+
+
+def _suite_marker(metafunc: pytest.Metafunc, *, also_entry_points: bool) -> pytest.Mark | None:
+    names = suite_registry.names() if also_entry_points else suite_registry.marker_suites()
+    found = (metafunc.definition.get_closest_marker(name) for name in names)
+    return next((marker for marker in found if marker is not None), None)
+
+
+def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -> Iterable[Any]:
+    where = metafunc.definition.nodeid
+    try:
+        suite = suite_registry.load(marker.name)
+        request = markers.read(marker, suite)
+        trials = request.trials or max(run.settings.trials, _named_trials(run.selection.ids, where))
+        tasks = markers.tasks_of(request, suite, run.settings.split)
+    except ConfigurationError as error:
+        run.problems.append(f"{where}: {error}")
+        return
+    mark = getattr(pytest.mark, request.domain)
+    for task in tasks:
+        for trial in range(trials):
+            key = task.key(trial, request.label)
+            yield pytest.param(ItemTrial(task, key), id=key.short_id, marks=[mark])
+
+
+def _named_trials(ids: tuple[str, ...], where: str) -> int:
+    """Return how many trials a test must have so that every pasted id of it exists."""
+    numbers = [int(match[1]) + 1 for i in ids if is_below(i, where) and (match := _TRIAL_OF_ID.search(i))]
+    return max(numbers, default=1)
+
+
+def _shadowed(metafunc: pytest.Metafunc) -> str:
+    name = "trial" if "trial" in metafunc.fixturenames else "bench_task"
+    place = describe_fixture(fixture_definition(metafunc.definition, name))
+    return (
+        f"{metafunc.definition.nodeid}: the fixture {name!r} is not ours but the one defined at {place}, "
+        f"which hides it; rename that fixture"
+    )
+
+
+def adopt(item: pytest.Item) -> None:
+    """Note an item's trial, and give the item its keywords."""
+    callspec = getattr(item, "callspec", None)
+    found = callspec.params.get(KEY_FIXTURE) if callspec is not None else None
+    if not isinstance(found, ItemTrial):
+        return
+    item.stash[TRIAL] = found
+    item.extra_keyword_matches.update(_keywords(found))
+
+
+def _keywords(trial: ItemTrial) -> Iterator[str]:
+    task = trial.task
+    yield from (task.suite, task.domain, task.task_id, *task.keywords)
+    # A bare "test" would match every item by its function's name.
+    yield from (f"split_{split}" for split in task.splits)
+    if trial.key.label:
+        yield trial.key.label
+
+
+# --- when collection is over ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What the collected items need."""
+
+    trials: list[pytest.Item]
+    users: list[pytest.Item]
+
+
+def census(items: Iterable[pytest.Item]) -> Census:
+    """Sort the items out."""
+    every = list(items)
+    return Census(
+        trials=[item for item in every if TRIAL in item.stash],
+        users=[item for item in every if ENDPOINT_FIXTURE in getattr(item, "fixturenames", ())],
+    )
+
+
+def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
+    """Return everything that forbids running the collected items."""
+    found = census(session.items)
+    problems = [*run.problems, *_missing_ids(found.trials, run), *_doubled_keys(found.trials), *_scopes(found.users)]
+    if found.users:
+        problems += run.resolution.problems
+        if not run.settings.endpoint and not session.config.option.collectonly:
+            problems.append(_no_endpoint(found.users))
+    return list(dict.fromkeys(problems))
+
+
+def _no_endpoint(users: list[pytest.Item]) -> str:
+    more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+    return (
+        f"{users[0].nodeid}{more}: no agent to test; pass --a2a-endpoint URL (or builtin:NAME), "
+        "or set A2A_ENDPOINT or ini a2a_endpoint"
+    )
+
+
+def _missing_ids(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    for wanted in run.selection.ids:
+        if not any(is_below(item.nodeid, wanted) for item in trials) and not run.problems:
+            yield (
+                f"not found: {wanted} (no such item with --a2a-split={run.settings.split}, or it is deselected; "
+                "pytest --co lists what there is)"
+            )
+
+
+def _doubled_keys(trials: list[pytest.Item]) -> Iterator[str]:
+    seen: dict[Any, pytest.Item] = {}
+    for item in trials:
+        key = item.stash[TRIAL].key
+        if key in seen:
+            yield (
+                f"{seen[key].nodeid} and {item.nodeid} are the same trial, {key}; "
+                'give one of their markers another name: label="..."'
+            )
+            return
+        seen[key] = item
+
+
+def _scopes(users: list[pytest.Item]) -> Iterator[str]:
+    for item in users:
+        for name in SESSION_SCOPED:
+            definition = fixture_definition(item, name)
+            if definition is not None and definition.scope != "session":
+                yield (
+                    f"the fixture {name!r} at {describe_fixture(definition)} has scope {definition.scope!r}; "
+                    "conversations start before their items do, so give it scope='session' "
+                    "(for one trial, use the hook pytest_a2a_bench_prepare_trial)"
+                )
+
+
+def conclude(session: pytest.Session, run: BenchRun) -> None:
+    """Check the collected items.
+
+    :raises pytest.UsageError: with everything that is wrong with them.
+    """
+    run.used = bool(census(session.items).users)
+    problems = find_problems(session, run)
+    if not problems and run.used and run.endpoint_problem and not session.config.option.collectonly:
+        problems = [run.endpoint_problem]
+    if problems:
+        run_state.refuse(session, run, "\n".join(problems))
+
+
+def suite_of(name: str) -> Suite:
+    """Return a suite by name."""
+    return suite_registry.load(name)

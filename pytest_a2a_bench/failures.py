@@ -1,0 +1,113 @@
+"""Why a trial was not a success, in words for terminals and reports. Pure.
+
+Whatever an agent or a simulated user said is untrusted: control characters never reach the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
+
+LAST_TURNS = 6
+_TURN_LENGTH = 400
+_LINES = 30
+
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|$)|[ -/]*[0-~])|\x9b[0-?]*[ -/]*[@-~]", re.S
+)
+
+
+def sanitise(text: str) -> str:
+    """Remove escape sequences and control, bidirectional and invisible characters; line breaks and tabs stay."""
+    plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    return "".join(c for c in plain if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
+
+
+def one_line(text: str, limit: int = _TURN_LENGTH) -> str:
+    """Return sanitised text on one line, shortened."""
+    plain = " ".join(sanitise(text).split())
+    return plain if len(plain) <= limit else plain[: limit - 3] + "..."
+
+
+def headline(result: TrialResult) -> str:
+    """Say in one line what came of a trial: its reward, by its parts."""
+    if result.reward_info is None:
+        return f"{result.key}: not evaluated ({result.status})"
+    parts = ", ".join(f"{name} {value:g}" for name, value in result.reward_info.breakdown.items())
+    ended = f", ended by {result.termination_reason}" if result.termination_reason else ""
+    note = f" ({one_line(result.reward_info.note)})" if result.reward_info.note else ""
+    return f"{result.key}: reward {result.reward:g}" + (f" = {parts}" if parts else "") + ended + note
+
+
+def explain(result: TrialResult, path: str | None = None) -> str:
+    """Say why a trial has the reward that it has.
+
+    :param path: the transcript's file, as it should be shown.
+    """
+    return "\n".join([headline(result), *_body(result, path)])
+
+
+def _body(result: TrialResult, path: str | None) -> Iterator[str]:
+    if result.reward_info is not None:
+        yield from _reward_lines(result.reward_info)
+    if result.findings:
+        yield "the agent's messages:"
+        for finding in result.findings[:_LINES]:
+            yield f"  turn {finding.turn}: {one_line(finding.message)} [{finding.rule}] {one_line(finding.raw, 120)}"
+    if result.transcript:
+        shown = result.transcript[-LAST_TURNS:]
+        yield f"last {len(shown)} of {len(result.transcript)} messages ({result.turns} turns of the agent):"
+        yield from (f"  {_turn_line(turn)}" for turn in shown)
+    if path:
+        yield f"transcript: {path}"
+
+
+def _reward_lines(reward: Reward) -> Iterator[str]:
+    yield from _section("what differs in the database:", reward.db_diff)
+    for kind, title in (
+        ("env_assertion", "not true of the environment:"),
+        ("communicate", "never communicated:"),
+        ("nl_assertion", "not true of the conversation, says the judge:"),
+    ):
+        missed = [c for c in reward.checks if c.kind == kind and not c.met]
+        yield from _section(title, [_check_text(c) for c in missed])
+    yield from _action_lines([c for c in reward.checks if c.kind == "action"])
+
+
+def _action_lines(actions: list[RewardCheck]) -> Iterator[str]:
+    if not actions:
+        return
+    missed = [c for c in actions if not c.met]
+    counted = "" if any(c.counted for c in actions) else " (not part of the reward)"
+    title = f"{len(actions) - len(missed)} of {len(actions)} expected actions were taken{counted}"
+    yield from _section(f"{title}; missing:", [_check_text(c) for c in missed]) if missed else [title]
+
+
+def _check_text(check: RewardCheck) -> str:
+    return check.description + (f" ({check.detail})" if check.detail else "")
+
+
+def _section(title: str, lines: Any) -> Iterator[str]:
+    every = list(lines)
+    if not every:
+        return
+    yield title
+    yield from (f"  {one_line(line)}" for line in every[:_LINES])
+    if len(every) > _LINES:
+        yield f"  ... and {len(every) - _LINES} more"
+
+
+def _turn_line(turn: Turn) -> str:
+    who = f"tool {turn.tool}" if turn.role == "tool" and turn.tool else turn.role
+    words = [turn.text or "", *(f"{call.name}({_arguments(call.arguments)})" for call in turn.calls)]
+    mark = " (error)" if turn.error else ""
+    return f"{one_line(who, 60)}{mark}: {one_line(' '.join(word for word in words if word))}"
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())

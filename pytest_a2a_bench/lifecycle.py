@@ -1,0 +1,95 @@
+"""What happens when in a pytest process, from configuration to its end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench import collection, fixtures, markers, preflight, run_state, suite_registry, terminal
+from pytest_a2a_bench.run_state import RUN, WORKER_INPUT, BenchRun
+
+_HANDLER = pytest.StashKey[Any]()
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: pytest stops as for Ctrl-C, and so writes its reports."""
+
+
+def configure(config: pytest.Config) -> None:
+    """Resolve the options, register markers and fixtures, and choose the built-in modules."""
+    for suites in config.hook.pytest_a2a_bench_suites():
+        suite_registry.register(suites)
+    for line in markers.lines(suite_registry.marker_suites(), suite_registry.marker_domains()):
+        config.addinivalue_line("markers", line)
+    worker_input = getattr(config, "workerinput", None)
+    if worker_input is not None and WORKER_INPUT in worker_input:
+        run = BenchRun.from_worker_input(worker_input)
+        collection.take_arguments(config, run.settings)
+    else:
+        run = run_state.start(config)
+        run.selection = collection.take_arguments(config, run.settings)
+        config.pluginmanager.register(terminal.Reporting(config, run), "a2a-bench-reporting")
+    config.stash[RUN] = run
+    config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
+    _join_xdist(config, run)
+
+
+def unconfigure(config: pytest.Config) -> None:
+    """Stop the built-in agent and give SIGTERM back."""
+    run = config.stash.get(RUN, None)
+    if run is not None:
+        preflight.stop_agent(run)
+    if _HANDLER in config.stash:
+        signal.signal(signal.SIGTERM, config.stash[_HANDLER])
+        del config.stash[_HANDLER]
+
+
+def start(session: pytest.Session) -> None:
+    """Find the agent, where it is time for that."""
+    run = run_state.of(session.config)
+    if run.worker is None:
+        if run.settings.endpoint and run.resolution.asked:
+            _catch_sigterm(session.config)
+        preflight.at_start(session.config, run, distributed=_is_distributed(session.config))
+
+
+def conclude_collection(session: pytest.Session) -> None:
+    """Check the items, and find the agent if one of them needs it and nobody looked before."""
+    run = run_state.of(session.config)
+    collection.conclude(session, run)
+    if run.worker is None:
+        if run.used and run.settings.endpoint:
+            _catch_sigterm(session.config)
+        preflight.after_collection(session.config, run)
+
+
+def finish(session: pytest.Session) -> None:
+    """Abort what still runs; finished trials are in their files already."""
+    run = run_state.of(session.config)
+    if run.schedule is not None:
+        run.schedule.close()
+
+
+def _join_xdist(config: pytest.Config, run: BenchRun) -> None:
+    if config.pluginmanager.hasplugin("xdist"):
+        from pytest_a2a_bench import xdist
+
+        xdist.join(config, run)
+
+
+def _is_distributed(config: pytest.Config) -> bool:
+    return config.pluginmanager.hasplugin("dsession")
+
+
+def _catch_sigterm(config: pytest.Config) -> None:
+    if _HANDLER in config.stash or threading.current_thread() is not threading.main_thread():
+        return
+    config.stash[_HANDLER] = signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def _on_sigterm(signum: int, frame: FrameType | None) -> None:
+    raise Terminated("SIGTERM")

@@ -1,0 +1,139 @@
+"""The marker of a suite, ``@pytest.mark.tau2("airline", ...)``: its arguments read, checked and applied."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import BenchTask
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_a2a_bench.suite_registry import Suite
+
+SIGNATURE = "domain, *, split=None, trials=None, tasks=None, label=None"
+
+_KNOWN = ("domain", "split", "trials", "tasks", "label")
+
+TaskFilter = tuple[str, ...] | Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerRequest:
+    """A marker's arguments, checked.
+
+    :param tasks: ids or glob patterns, or a function of the id; None for all.
+    """
+
+    domain: str
+    split: str | None = None
+    trials: int | None = None
+    tasks: TaskFilter | None = None
+    label: str | None = None
+
+
+def lines(suites: Iterable[str], domains: Iterable[str]) -> list[str]:
+    """Return the ini lines that register our markers."""
+    registered = [
+        f"{suite}({SIGNATURE}): one item per trial of the tasks of a {suite} domain; the test takes the fixture "
+        "'trial' (tasks: ids, glob patterns or a function of the id; label: for a task that is used twice)."
+        for suite in suites
+    ]
+    return registered + [f"{domain}: set on items of the benchmark domain {domain}, for -m." for domain in domains]
+
+
+def read(marker: pytest.Mark, suite: Suite) -> MarkerRequest:
+    """Read a marker.
+
+    :raises ConfigurationError: naming every wrong argument.
+    """
+    values = dict(marker.kwargs)
+    problems = []
+    if len(marker.args) > 1:
+        problems.append(f"takes one positional argument, the domain, and got {len(marker.args)}")
+    if marker.args:
+        values["domain"] = marker.args[0]
+    unknown = sorted(set(values) - set(_KNOWN))
+    if unknown:
+        problems.append(f"does not know {', '.join(unknown)}; valid are: {', '.join(_KNOWN)}")
+    problems += [f"{name}: {text}" for name in _KNOWN if (text := _wrong(name, values.get(name), suite))]
+    if problems:
+        raise ConfigurationError(f"@pytest.mark.{marker.name}({SIGNATURE}) " + "; ".join(problems))
+    return MarkerRequest(**{**values, "tasks": _task_filter(values.get("tasks"))})
+
+
+def tasks_of(request: MarkerRequest, suite: Suite, default_split: str) -> list[BenchTask]:
+    """Return the tasks that a marker asks for, in the suite's order.
+
+    :raises ConfigurationError: if the domain, the split or a task is not there.
+    """
+    if request.domain not in suite.available():
+        raise ConfigurationError(
+            f"the domain {request.domain!r} is not in the installed {suite.name}; "
+            f"it has: {', '.join(suite.available())}"
+        )
+    tasks = suite.load_tasks(request.domain, request.split or default_split)
+    if request.tasks is None:
+        return tasks
+    if callable(request.tasks):
+        chosen = [task for task in tasks if request.tasks(task.task_id)]
+        if not chosen:
+            raise ConfigurationError(f"tasks: the function accepts none of the {len(tasks)} tasks")
+        return chosen
+    return _named(request.tasks, tasks, request.split or default_split)
+
+
+def _named(patterns: tuple[str, ...], tasks: list[BenchTask], split: str) -> list[BenchTask]:
+    chosen: set[str] = set()
+    missing = []
+    ids = {task.task_id for task in tasks}
+    for pattern in patterns:
+        # Task ids may contain the brackets that a glob pattern treats as special: the literal id comes first.
+        found = {pattern} if pattern in ids else {i for i in ids if fnmatch.fnmatchcase(i, pattern)}
+        if not found:
+            missing.append(pattern)
+        chosen |= found
+    if missing:
+        examples = ", ".join(task.task_id for task in tasks[:5])
+        raise ConfigurationError(
+            f"tasks: no task matches {', '.join(map(repr, missing))} in split {split!r}; its ids look like: {examples}"
+        )
+    return [task for task in tasks if task.task_id in chosen]
+
+
+def _wrong(name: str, value: Any, suite: Suite) -> str | None:
+    if name == "domain":
+        valid = ", ".join(suite.domains)
+        if value is None:
+            return f"missing; valid are: {valid}"
+        return None if value in suite.domains else f"{value!r} is not one of {valid}"
+    if value is None:
+        return None
+    if name == "trials":
+        whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        return None if whole else f"{value!r} is not a whole number of at least 1"
+    if name == "label":
+        readable = isinstance(value, str) and re.fullmatch(r"[\w.-]+", value)
+        return None if readable else f"{value!r} is not made of letters, digits, '_', '-' and '.'"
+    if name == "split":
+        return None if isinstance(value, str) else f"{value!r} is not the name of a split"
+    return None if _is_filter(value) else f"{value!r} is not a list of ids, a glob pattern or a function of the id"
+
+
+def _is_filter(value: Any) -> bool:
+    if isinstance(value, str) or callable(value):
+        return True
+    return isinstance(value, list | tuple | set | frozenset) and all(isinstance(v, str | int) for v in value)
+
+
+def _task_filter(value: Any) -> TaskFilter | None:
+    if value is None or callable(value):
+        return value
+    if isinstance(value, str):
+        return (value,)
+    return tuple(sorted({str(v) for v in value}))

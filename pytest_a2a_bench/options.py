@@ -1,0 +1,317 @@
+"""Options: command line over environment over ini over default, resolved once into :class:`Settings`.
+
+All values arrive as text and are read here, so that every wrong one can be reported, together and in one place,
+and so that they can be sent to xdist's workers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pytest_a2a_bench import settings as s
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    import pytest
+
+TAGGED_AGENTS = ("oracle", "readonly")
+"""Built-in agents that cannot work without the trial's key."""
+
+_REMOTE_TX = re.compile(r"(?:^|\*|//)(?:ssh|socket|vagrant_ssh)=")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option in its three spellings: ``--a2a-NAME``, ``A2A_NAME`` and ini ``a2a_NAME``.
+
+    :param name: the name of the field in :class:`Settings`.
+    :param read: turns text into the value, or raises ValueError with what would be valid.
+    :param flag: True for a switch that takes no value (and has a ``--a2a-no-`` form).
+    """
+
+    name: str
+    metavar: str
+    help: str
+    read: Callable[[str], Any]
+    flag: bool = False
+    option: str = ""
+
+    @property
+    def cli(self) -> str:
+        """The command line spelling."""
+        return "--a2a-" + self.cli_stem
+
+    @property
+    def cli_stem(self) -> str:
+        """What follows ``--a2a-``."""
+        return (self.option or self.name).replace("_", "-")
+
+    @property
+    def dest(self) -> str:
+        """Where argparse keeps it."""
+        return f"a2a_{self.option or self.name}"
+
+    @property
+    def env(self) -> str:
+        """The environment variable."""
+        return self.dest.upper()
+
+    @property
+    def ini(self) -> str:
+        """The ini key."""
+        return self.dest
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What the options came to.
+
+    :param problems: one line for each wrong value; where there are any, the settings must not be used.
+    :param asked: whether the command line or the ini file (not only the environment) mentions us.
+    """
+
+    settings: Settings
+    problems: tuple[str, ...] = ()
+    asked: bool = False
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare every option and ini key."""
+    group = parser.getgroup("a2a", "A2A agent benchmarks")
+    for option in OPTIONS:
+        text = f"{option.help} (default: {_default_text(option)}; env {option.env}; ini {option.ini})"
+        if option.flag:
+            group.addoption(option.cli, dest=option.dest, action="store_const", const="on", default=None, help=text)
+            group.addoption(
+                f"--a2a-no-{option.cli_stem}",
+                dest=option.dest,
+                action="store_const",
+                const="off",
+                help=f"The opposite of {option.cli}",
+            )
+        elif option.name == "suites":
+            group.addoption(option.cli, dest=option.dest, action="append", metavar=option.metavar, help=text)
+        else:
+            group.addoption(option.cli, dest=option.dest, default=None, metavar=option.metavar, help=text)
+        parser.addini(option.ini, f"{option.help}: what {option.cli} says where it is not given", default=None)
+
+
+def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
+    """Read all options of a run.
+
+    :param environ: the environment, ``os.environ`` outside tests.
+    """
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    asked = False
+    for option in OPTIONS:
+        source, text, where = _find(option, config, environ, problems)
+        if source == "none":
+            continue
+        asked = asked or source in ("cli", "ini") or option.name == "suites"
+        try:
+            values[option.name] = option.read(text)
+        except ValueError as error:
+            problems.append(f"{where}: {error}")
+            continue
+        if option.name == "endpoint":
+            values["endpoint_source"] = source
+        if option.name == "results" and source == "ini":
+            values["results"] = str(config.rootpath / text)
+    settings = _with_implied(Settings(**values))
+    problems += _contradictions(settings, config)
+    return Resolution(settings, tuple(problems), asked)
+
+
+def results_directory(settings: Settings, config: pytest.Config) -> Path:
+    """Return where result files go: relative to the directory that pytest was started in, unless ini says so."""
+    return (config.invocation_params.dir / settings.results).absolute()
+
+
+def usage_text(problems: tuple[str, ...]) -> str:
+    """Put several problems into one usage error's text."""
+    return "; ".join(problems)
+
+
+def _find(
+    option: Option, config: pytest.Config, environ: Mapping[str, str], problems: list[str]
+) -> tuple[str, str, str]:
+    given = config.getoption(option.dest, None)
+    if given is not None:
+        return "cli", ",".join(given) if isinstance(given, list) else str(given), option.cli
+    if environ.get(option.env):
+        return "env", environ[option.env], f"environment variable {option.env}"
+    try:
+        ini = config.getini(option.ini)
+    except (TypeError, ValueError) as error:  # a native TOML value of another type
+        problems.append(f"ini {option.ini}: {error}; write it as a string")
+        ini = None
+    if ini:
+        return "ini", str(ini), f"ini {option.ini}"
+    return "none", "", ""
+
+
+def _with_implied(settings: Settings) -> Settings:
+    if settings.builtin and settings.builtin.partition("?")[0] in TAGGED_AGENTS:
+        return dataclasses.replace(settings, tag_trials=True)
+    return settings
+
+
+def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
+    problems = []
+    if settings.user == "llm" and not settings.user_llm:
+        problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
+    remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
+    if settings.builtin and remote:
+        problems.append(
+            f"--a2a-endpoint=builtin:{settings.builtin} listens on this machine only, which --tx {remote[0]} "
+            "cannot reach; start it with 'a2a-bench agent' on an address that every worker reaches and pass its URL"
+        )
+    return problems
+
+
+def _default_text(option: Option) -> str:
+    default = next(f.default for f in dataclasses.fields(Settings) if f.name == option.name)
+    if default is None or default == () or default is dataclasses.MISSING:
+        return "none"
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+# --- how values are read ----------------------------------------------------------------------------------------------
+
+
+def _one_of(*valid: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in valid:
+            raise ValueError(f"{text!r} is not one of {', '.join(valid)}")
+        return text
+
+    return read
+
+
+def _whole(minimum: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\s*[+-]?\d{1,18}\s*", text, re.ASCII) or int(text) < minimum:
+            raise ValueError(f"{text!r} is not a whole number of at least {minimum}")
+        return int(text)
+
+    return read
+
+
+def _seconds(*, zero: bool = False) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        wanted = "a number of seconds, 0 or more" if zero else "a positive number of seconds"
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not {wanted}") from None
+        if not (0 <= value < float("inf")) or (value == 0 and not zero):
+            raise ValueError(f"{text!r} is not {wanted}")
+        return value
+
+    return read
+
+
+def _switch(text: str) -> bool:
+    word = text.strip().lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError(f"{text!r} is not one of on, off, true, false, yes, no, 1, 0")
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f'not JSON ({error}); expected an object such as {{"temperature": 0}}') from None
+    if not isinstance(value, dict):
+        raise ValueError(f'{text!r} is not a JSON object; expected one such as {{"temperature": 0}}')
+    return value
+
+
+def _variable_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        # The value is not repeated: what is wrong here is most often that it is the token itself.
+        raise ValueError("not the name of an environment variable; put the token into one and give its name")
+    return text
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("the value is empty")
+    return text
+
+
+def _endpoint(text: str) -> str:
+    if text.startswith(s.BUILTIN_PREFIX):
+        return _builtin(text)
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        raise ValueError(f"not a URL; {_ENDPOINTS}") from None
+    if "@" in parts.netloc:
+        raise ValueError("the URL contains credentials; put the token into an environment variable (--a2a-auth-env)")
+    if not valid:
+        raise ValueError(f"{text!r} is not an endpoint; {_ENDPOINTS}")
+    return text
+
+
+def _builtin(text: str) -> str:
+    name = text.removeprefix(s.BUILTIN_PREFIX).partition("?")[0]
+    if name not in s.BUILTIN_AGENTS:
+        raise ValueError(f"no built-in agent is called {name!r}; {_ENDPOINTS}")
+    return text
+
+
+def _suites(text: str) -> tuple[str, ...]:
+    from pytest_a2a_bench import suite_registry
+
+    names = tuple(dict.fromkeys(name for name in re.split(r"[,\s]+", text) if name))
+    valid = suite_registry.selectable_names()
+    unknown = [name for name in names if name not in valid]
+    if unknown:
+        raise ValueError(f"unknown suite {', '.join(map(repr, unknown))}; valid are: {', '.join(valid)}")
+    return names
+
+
+_ENDPOINTS = "expected an http(s):// URL or one of " + ", ".join(s.BUILTIN_PREFIX + n for n in s.BUILTIN_AGENTS)
+
+OPTIONS: tuple[Option, ...] = (
+    Option("endpoint", "URL|builtin:NAME", "Agent under test: its base URL, or a built-in agent", _endpoint),
+    Option("suites", "NAMES", "Suites or domains to run, separated by commas", _suites, option="suite"),
+    Option("auth_env", "NAME", "Environment variable that holds the agent's token", _variable_name),
+    Option("timeout", "SECONDS", "Limit for one whole turn of the agent", _seconds()),
+    Option("verify_ssl", "", "Verify the agent's TLS certificate", _switch, flag=True),
+    Option("protocol", "|".join(s.PROTOCOLS), "A2A protocol version", _one_of(*s.PROTOCOLS)),
+    Option("transport", "|".join(s.TRANSPORTS), "A2A transport", _one_of(*s.TRANSPORTS)),
+    Option("streaming", "|".join(s.STREAMING), "Streaming requests", _one_of(*s.STREAMING)),
+    Option("dialect", "NAME", f"How tools are written in messages: {', '.join(s.DIALECTS)}", _one_of(*s.DIALECTS)),
+    Option("history", "|".join(s.HISTORIES), "Send only what is new, or everything", _one_of(*s.HISTORIES)),
+    Option("trials", "N", "Attempts at each task", _whole(1)),
+    Option("seed", "N", "Seed that the seeds of the trials are derived from", _whole(0)),
+    Option("split", "NAME", f"Tasks to run: {', '.join(s.SPLITS)}", _one_of(*s.SPLITS)),
+    Option("max_steps", "N", "Steps after which a conversation is ended", _whole(1)),
+    Option("max_errors", "N", "Tool errors after which a conversation is ended", _whole(1)),
+    Option("user", "|".join(s.USERS), "Who plays the user", _one_of(*s.USERS)),
+    Option("user_llm", "MODEL", "Model of the simulated user, any LiteLLM name", _text),
+    Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", _json_object),
+    Option("judge_llm", "MODEL", "Model that judges what tau2 leaves to a judge", _text),
+    Option("results", "DIR", "Directory for result files", _text),
+    Option("tag_trials", "", "Name the task to the agent in message metadata", _switch, flag=True),
+    Option("concurrency", "N", "Conversations in flight in each process", _whole(1)),
+    Option("trial_timeout", "SECONDS", "Limit for one whole trial", _seconds()),
+    Option("wait", "SECONDS", "Wait until a freshly started agent answers", _seconds(zero=True)),
+)
+"""Every option, in the order of ``pytest --help``."""

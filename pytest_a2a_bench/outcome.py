@@ -1,0 +1,163 @@
+"""A trial meets its item: the result is taken in during setup, and told by pytest's reports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pytest_a2a_bench import failures
+from pytest_a2a_bench.run_state import BenchRun
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import TrialKey, TrialResult
+    from pytest_a2a_bench.schedule import Schedule
+
+RESULT = pytest.StashKey["TrialResult"]()
+PREFIX = "a2a."
+
+
+def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun) -> TrialResult:
+    """Wait for an item's trial and return its result, if it has been evaluated.
+
+    Anything else ends the item in its setup, so that reporters count it as an error (or a skip), not as a bad agent.
+    """
+    from pytest_a2a_bench.errors import A2ABenchError
+
+    try:
+        result = schedule.result(key)
+    except A2ABenchError as error:
+        pytest.fail(f"{key}: {error}", pytrace=False)
+    item.stash[RESULT] = result
+    _set_properties(item, properties(result, shown_path(result.path, item.config)))
+    if result.status == "skipped":
+        pytest.skip(failures.sanitise(result.error or "skipped"))
+    if result.status != "evaluated":
+        pytest.fail(_trouble(result, item.config), pytrace=False)
+    return result
+
+
+def shown_path(path: str | None, config: pytest.Config) -> str | None:
+    """Return a path as seen from where pytest was started, if that is shorter."""
+    if path is None:
+        return None
+    try:
+        relative = os.path.relpath(path, config.invocation_params.dir)
+    except ValueError:  # another drive
+        return path
+    return path if relative.startswith("..") else relative
+
+
+def properties(result: TrialResult, path: str | None) -> dict[str, str | int | float | bool]:
+    """Return the scalars that every reporter gets, without those that are not known."""
+    wire, provenance = result.wire, result.provenance
+    values: dict[str, Any] = {
+        "key": str(result.key),
+        "suite": result.key.suite,
+        "domain": result.key.domain,
+        "task": result.key.task_key,
+        "trial": result.key.trial,
+        "label": result.key.label,
+        "status": result.status,
+        "reward": result.reward if result.status == "evaluated" else None,
+        "success": result.success if result.status == "evaluated" else None,
+        "termination_reason": result.termination_reason,
+        "error_type": result.error_type,
+        "turns": result.turns,
+        "requests": wire.requests,
+        "retries": wire.retries,
+        "duration_s": round(result.duration, 3),
+        "latency_p50_ms": _rounded(wire.latency_ms_p50),
+        "latency_p95_ms": _rounded(wire.latency_ms_p95),
+        "tokens_in": result.agent_usage.input_tokens,
+        "tokens_out": result.agent_usage.output_tokens,
+        "cost_usd": result.cost,
+        "findings": len(result.findings),
+        "seed": result.seed,
+        "dialect": result.dialect,
+        "user": provenance.get("user"),
+        "user_llm": provenance.get("user_llm"),
+        "judge": provenance.get("judge"),
+        "evaluation_type": provenance.get("evaluation_type"),
+        "benchmark": provenance.get("benchmark"),
+        "tagged": provenance.get("tagged"),
+        "run_id": result.run_id,
+        "transcript": path,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def extend_report(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Give an item's reports the conversation's duration, and its failure an explanation."""
+    result = item.stash.get(RESULT, None)
+    if result is None:
+        return
+    if report.when == "setup":
+        report.duration = result.duration
+    elif report.when == "call" and report.failed:
+        _explain(report, result, shown_path(result.path, item.config))
+
+
+def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
+    """Return the trials that this process may start at once, in order; none with one conversation at a time."""
+    from pytest_a2a_bench import schedule
+
+    if run.settings.concurrency == 1:
+        return []
+    if run.worker is None:
+        return schedule.order_ahead(session.items)
+    from pytest_a2a_bench import partition
+
+    mine = partition.indices_of(run.worker, len(session.items))
+    return schedule.order_ahead(session.items[i] for i in mine)
+
+
+def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
+    """Return what to call while an item waits: the progress line, in the process that has a terminal."""
+    reporting = config.pluginmanager.get_plugin("a2a-bench-reporting")
+    if reporting is None:
+        return lambda: None
+    return lambda: reporting.tick(run.schedule.in_flight if run.schedule else 0)
+
+
+def fail_without_endpoint(config: pytest.Config, run: BenchRun) -> NoReturn:
+    """End an item that asks for the agent only now (``request.getfixturevalue``), where there is none."""
+    reason = run.endpoint_problem or "no agent to test; pass --a2a-endpoint URL (or builtin:NAME)"
+    pytest.fail(reason, pytrace=False)
+
+
+def _trouble(result: TrialResult, config: pytest.Config) -> str:
+    path = shown_path(result.path, config)
+    tail = f"\ntranscript so far: {path}" if path else ""
+    error = failures.sanitise(result.error or "no reason given")
+    if result.status == "harness_error":
+        return (
+            f"{result.key}: a bug in pytest-a2a-bench (or in a hook of yours), not in the agent; please report it with "
+            f"this traceback\n{error}{tail}"
+        )
+    return f"{result.key}: infrastructure error, the agent was not judged: {result.error_type}: {error}{tail}"
+
+
+def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -> None:
+    longrepr: Any = report.longrepr
+    text = failures.explain(result, path)
+    if not hasattr(longrepr, "addsection"):
+        report.sections.append((f"a2a trial {result.key}", text))
+        return
+    longrepr.addsection(f"a2a trial {result.key}", text)
+    crash = getattr(longrepr, "reprcrash", None)
+    if crash is not None and not result.success:
+        # The first line is what the short summary and junit's message attribute show.
+        crash.message = f"{failures.headline(result)}\n{crash.message}"
+
+
+def _set_properties(item: pytest.Item, values: dict[str, str | int | float | bool]) -> None:
+    # A rerun of the item replaces what the first run left.
+    kept = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
+    item.user_properties[:] = [*kept, *((PREFIX + name, value) for name, value in values.items())]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)

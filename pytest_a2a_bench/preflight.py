@@ -1,0 +1,111 @@
+"""Finding the agent once, on the controller, before any item runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.run_state import BenchRun, Endpoint, raise_usage_error
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.client import AgentConnection
+
+_NOTHING_RUNS = ("collectonly", "showfixtures", "show_fixtures_per_test", "setupplan", "cacheshow", "markers")
+
+
+def nothing_will_run(config: pytest.Config) -> bool:
+    """Tell whether pytest was only asked to show something."""
+    return any(config.getoption(name, False) for name in _NOTHING_RUNS)
+
+
+def at_start(config: pytest.Config, run: BenchRun, *, distributed: bool) -> None:
+    """Find the agent when the session starts, if that is the time.
+
+    An endpoint on the command line must be there. One that the environment or ini mentions only matters once an item
+    uses it; with workers, who cannot wait for that, it is looked for now and missed later.
+
+    :raises pytest.UsageError: if an endpoint on the command line does not answer.
+    """
+    if not run.settings.endpoint or run.resolution.problems or nothing_will_run(config):
+        return
+    if run.settings.endpoint_source == "cli":
+        find_agent(run)
+    elif distributed:
+        try:
+            find_agent(run)
+        except pytest.UsageError as error:
+            run.endpoint_problem = str(error)
+
+
+def after_collection(config: pytest.Config, run: BenchRun) -> None:
+    """Find the agent that some item uses, if it was not found before.
+
+    :raises pytest.UsageError: if it does not answer.
+    """
+    if run.used and run.settings.endpoint and run.endpoint is None and not nothing_will_run(config):
+        find_agent(run)
+
+
+def find_agent(run: BenchRun) -> None:
+    """Start the built-in agent or wait for the endpoint, and read its card.
+
+    :raises pytest.UsageError: one line that says what is wrong.
+    """
+    settings = run.settings
+    try:
+        if settings.builtin:
+            from pytest_a2a_bench.agents.launcher import start_builtin
+
+            run.agent_process = start_builtin(settings.builtin, settings)
+            run.endpoint = Endpoint(run.agent_process.url)
+        else:
+            run.endpoint = Endpoint(str(settings.endpoint))
+        run.endpoint = _describe(run)
+        _prepare_results(run)
+    except A2ABenchError as error:
+        run.endpoint = None
+        raise_usage_error(_problem(run, error))
+
+
+def stop_agent(run: BenchRun) -> None:
+    """Stop the built-in agent, if this process started one."""
+    if run.agent_process is not None:
+        run.agent_process.stop()
+        run.agent_process = None
+
+
+def connect(run: BenchRun) -> AgentConnection:
+    """Return a connection as the settings ask for it."""
+    from pytest_a2a_bench.a2a.client import AgentConnection
+    from pytest_a2a_bench.a2a.config import ClientConfig
+
+    return AgentConnection(ClientConfig.from_settings(run.target, os.environ))
+
+
+def _describe(run: BenchRun) -> Endpoint:
+    from pytest_a2a_bench.a2a.card import choose_interface
+
+    connection = connect(run)
+    try:
+        card = connection.wait_until_ready()
+    finally:
+        connection.close()
+    has_grpc = importlib.util.find_spec("grpc") is not None
+    chosen = choose_interface(card, run.settings.protocol, run.settings.transport, grpc=has_grpc)
+    agent = " ".join(word for word in (card.name, card.version) if word)
+    return Endpoint(str(run.target.endpoint), agent, f"A2A {chosen.version} {chosen.transport}")
+
+
+def _prepare_results(run: BenchRun) -> None:
+    from pytest_a2a_bench.results.store import Store
+
+    Store(run.results).prepare()
+
+
+def _problem(run: BenchRun, error: A2ABenchError) -> str:
+    where = {"cli": "--a2a-endpoint", "env": "A2A_ENDPOINT", "ini": "ini a2a_endpoint"}[run.settings.endpoint_source]
+    return f"{where}={run.settings.endpoint}: {error}"

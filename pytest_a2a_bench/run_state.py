@@ -1,0 +1,178 @@
+"""What one pytest process knows about its run; kept in ``config.stash`` and nowhere else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pytest_a2a_bench import options
+from pytest_a2a_bench.options import Resolution
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import BenchTask, TrialKey
+    from pytest_a2a_bench.schedule import Schedule
+
+WORKER_INPUT = "a2a_bench"
+"""Key in xdist's ``workerinput`` and ``workeroutput``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which built-in modules join a run.
+
+    :param ids: node ids given on the command line.
+    :param modules: node ids of modules that were selected by name.
+    :param candidates: whether every built-in module is offered to ``-k`` and ``-m``.
+    """
+
+    ids: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    candidates: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.ids or self.modules or self.candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The agent, found: what the preflight learnt.
+
+    :param url: where the agent is.
+    :param agent: name and version from the card.
+    :param interface: protocol version and transport that will be spoken.
+    """
+
+    url: str
+    agent: str = ""
+    interface: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTrial:
+    """The trial that an item reports."""
+
+    task: BenchTask
+    key: TrialKey
+
+
+@dataclass(slots=True)
+class BenchRun:
+    """The state of a run in one process.
+
+    :param endpoint: set by the preflight; a worker gets it from the controller.
+    :param endpoint_problem: why the preflight failed, where that is only an error once something uses the endpoint.
+    :param problems: what is wrong with the tests; reported together when collection is over.
+    :param notes: what the user should know about the selection.
+    :param used: whether an item uses the endpoint.
+    :param worker: xdist's ``workerinput`` in a worker.
+    """
+
+    resolution: Resolution
+    selection: Selection
+    run_id: str
+    results: Path
+    endpoint: Endpoint | None = None
+    endpoint_problem: str | None = None
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    used: bool = False
+    worker: Mapping[str, Any] | None = None
+    schedule: Schedule | None = None
+    agent_process: Any = None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as the user gave them."""
+        return self.resolution.settings
+
+    @property
+    def target(self) -> Settings:
+        """The settings with the endpoint's real URL in place of ``builtin:NAME``."""
+        if self.endpoint is None:
+            return self.settings
+        return dataclasses.replace(self.settings, endpoint=self.endpoint.url)
+
+    def for_worker(self) -> str:
+        """Return what a worker process needs to know, as text."""
+        return json.dumps(
+            {
+                "settings": self.settings.to_json(),
+                "asked": self.resolution.asked,
+                "problems": self.resolution.problems,
+                "selection": dataclasses.asdict(self.selection),
+                "run_id": self.run_id,
+                "results": str(self.results),
+                "endpoint": dataclasses.asdict(self.endpoint) if self.endpoint else None,
+                "endpoint_problem": self.endpoint_problem,
+            }
+        )
+
+    @classmethod
+    def from_worker_input(cls, worker_input: Mapping[str, Any]) -> BenchRun:
+        """Read what :meth:`for_worker` wrote."""
+        data = json.loads(worker_input[WORKER_INPUT])
+        selection = {k: tuple(v) if isinstance(v, list) else v for k, v in data["selection"].items()}
+        return cls(
+            resolution=Resolution(Settings.from_json(data["settings"]), tuple(data["problems"]), data["asked"]),
+            selection=Selection(**selection),
+            run_id=data["run_id"],
+            results=Path(data["results"]),
+            endpoint=Endpoint(**data["endpoint"]) if data["endpoint"] else None,
+            endpoint_problem=data["endpoint_problem"],
+            worker=worker_input,
+        )
+
+
+RUN = pytest.StashKey[BenchRun]()
+TRIAL = pytest.StashKey[ItemTrial]()
+
+
+def of(config: pytest.Config) -> BenchRun:
+    """Return the run of a pytest process."""
+    return config.stash[RUN]
+
+
+def new_run_id() -> str:
+    """Return an id that sorts by time and is not used twice."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+
+
+def start(config: pytest.Config) -> BenchRun:
+    """Resolve the options of a controller (or of a run without xdist).
+
+    :raises pytest.UsageError: if the command line or ini has wrong values.
+    """
+    resolution = options.resolve(config, os.environ)
+    if resolution.asked and resolution.problems:
+        raise pytest.UsageError(options.usage_text(resolution.problems))
+    results = options.results_directory(resolution.settings, config)
+    return BenchRun(resolution, Selection(), new_run_id(), results)
+
+
+def refuse(session: pytest.Session, run: BenchRun, text: str) -> None:
+    """End a session with a usage error, from whichever process finds it.
+
+    A worker cannot end the session: it hands the text to the controller and runs nothing.
+
+    :raises pytest.UsageError: unless this is a worker.
+    """
+    if run.worker is None:
+        raise_usage_error(text)
+    output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
+    output[WORKER_INPUT] = {"problem": text}
+    session.items[:] = []
+
+
+def raise_usage_error(text: str) -> NoReturn:
+    """Raise pytest's usage error: one line, exit code 4."""
+    raise pytest.UsageError(text)

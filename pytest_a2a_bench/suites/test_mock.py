@@ -1,0 +1,12 @@
+"""tau2's mock domain: one item per task and trial."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_a2a_bench.model import TrialResult
+
+
+@pytest.mark.tau2("mock")
+def test_mock(trial: TrialResult) -> None:
+    assert trial.success

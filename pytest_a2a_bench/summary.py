@@ -1,0 +1,163 @@
+"""The numbers at the end of a run, made into lines of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import TrialResult
+    from pytest_a2a_bench.results.stats import DomainSummary
+    from pytest_a2a_bench.run_state import BenchRun
+
+
+def progress(reported: Iterable[Mapping[str, Any]], total: int, seconds: float, in_flight: int | None) -> str:
+    """Return one line that says how far a run has come."""
+    every = list(reported)
+    judged = [values for values in every if values.get("status") == "evaluated"]
+    passed = sum(bool(values.get("success")) for values in judged)
+    parts = [f"a2a: {len(every)} of {total} trials", f"{passed} of {len(judged)} passed"]
+    if len(every) > len(judged):
+        parts.append(f"{len(every) - len(judged)} not evaluated")
+    if in_flight is not None:
+        parts.append(f"{in_flight} in flight")
+    return ", ".join([*parts, _duration(seconds)])
+
+
+def load_reported(run: BenchRun, reported: Mapping[str, Mapping[str, Any]]) -> tuple[list[TrialResult], int]:
+    """Return the results of reported trials from their files, and how many are not there."""
+    from pytest_a2a_bench.model import TrialKey
+    from pytest_a2a_bench.results.store import Store, StoreError
+
+    store = Store(run.results)
+    results = []
+    for key in sorted(reported):
+        try:
+            result = store.read(TrialKey.parse(key))
+        except StoreError:
+            result = None
+        if result is not None and result.run_id == run.run_id:
+            results.append(result)
+    return results, len(reported) - len(results)
+
+
+def unreported(run: BenchRun, reported: Mapping[str, Any], since: float) -> list[TrialResult]:
+    """Return the trials of this run that were evaluated and that no item reported (a stopped run, a crash).
+
+    :param since: wall clock when the run began; older files are not opened.
+    """
+    from pytest_a2a_bench.results.store import Store, StoreError, load_trial
+
+    found = []
+    for path in sorted(Store(run.results).trials.glob("*.json")):
+        if path.stat().st_mtime < since - 1:
+            continue
+        try:
+            result = load_trial(path)
+        except StoreError:
+            continue
+        if result.run_id == run.run_id and result.status == "evaluated" and str(result.key) not in reported:
+            found.append(result)
+    return found
+
+
+def lines(results: Sequence[TrialResult], width: int) -> list[str]:
+    """Return the table: a line per domain, or a column per domain where that is too wide."""
+    from pytest_a2a_bench.results.stats import summarise
+
+    summaries = summarise(results)
+    if not summaries:
+        return []
+    most = max((k for s in summaries for k in s.pass_hat_k), default=0)
+    rows = [_cells(s, most) for s in summaries]
+    empty = {name for name in rows[0] if all(row[name] == "0" for row in rows) and name in _ONLY_IF_ANY}
+    titles = [name for name in rows[0] if name not in empty]
+    table = [titles, *([row[title] for title in titles] for row in rows)]
+    flat = _aligned(table)
+    return flat if max(map(len, flat)) <= width else _aligned([list(column) for column in zip(*table, strict=True)])
+
+
+def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Yield what produced the numbers: without it they cannot be compared with others."""
+    users = Counter(_user(r) for r in results)
+    scripted = any(r.provenance.get("user") == "scripted" for r in results)
+    note = " (not comparable with leaderboard numbers, which need an LLM user)" if scripted else ""
+    yield f"user simulator: {_counted(users)}{note}"
+    judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
+    yield f"judge: {_counted(judges)}; evaluation type: {_counted(_values(results, 'evaluation_type'))}"
+    dialects = Counter(r.dialect for r in results if r.dialect)
+    yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
+    if any(r.provenance.get("tagged") for r in results):
+        yield "the agent was told the name of each task (--a2a-tag-trials)"
+
+
+_ONLY_IF_ANY = ("skipped", "harness errors")
+
+
+def _cells(s: DomainSummary, most: int) -> dict[str, str]:
+    cells = {
+        "domain": s.domain if s.suite == "tau2" else f"{s.suite}/{s.domain}",
+        "tasks": str(s.tasks),
+        "trials": str(s.trials),
+        "reward": _number(s.mean_reward, 3),
+    }
+    cells |= {f"pass^{k}": _number(s.pass_hat_k.get(k), 3) for k in range(1, most + 1)}
+    cells |= {
+        "infra errors": str(s.infra_errors),
+        "harness errors": str(s.harness_errors),
+        "skipped": str(s.skipped),
+        "turns": _number(s.turns_mean, 1),
+        "p50": _seconds(s.latency_p50),
+        "p95": _seconds(s.latency_p95),
+        "tokens in/out": _tokens(s),
+        "cost": "-" if s.cost_usd is None else f"${s.cost_usd:.4f}",
+    }
+    return cells
+
+
+def _aligned(table: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]
+
+
+def _tokens(s: DomainSummary) -> str:
+    if s.input_tokens is None and s.output_tokens is None:
+        return "-"
+    return f"{s.input_tokens or 0}/{s.output_tokens or 0}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value * 1000:.0f}ms" if value < 1 else f"{value:.1f}s"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
+def _user(result: TrialResult) -> str:
+    return str(result.provenance.get("user_llm") or result.provenance.get("user") or "unknown")
+
+
+def _values(results: Iterable[TrialResult], name: str) -> Counter[str]:
+    return Counter(str(r.provenance[name]) for r in results if r.provenance.get(name))
+
+
+def _counted(found: Counter[Any]) -> str:
+    """List values, with how often each occurred where there are several."""
+    if len(found) <= 1:
+        return str(next(iter(found), "none"))
+    return ", ".join(f"{value} ({count})" for value, count in found.most_common())

@@ -1,0 +1,163 @@
+"""What the terminal shows: one header line, progress while trials run, one summary section."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_a2a_bench import failures, run_state, summary
+from pytest_a2a_bench.run_state import TRIAL, BenchRun
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import TrialResult
+
+_TRIAL_ID = re.compile(r"-t\d+\](?:@[^\]]*)?$")
+
+
+def looks_like_trial(nodeid: str) -> bool:
+    """Tell from its id alone whether an item reports a trial (all that a controller knows of its workers' items)."""
+    return _TRIAL_ID.search(nodeid) is not None
+
+
+def header_line(run: BenchRun) -> str | None:
+    """Return the one line that says what is tested and with whom."""
+    settings = run.settings
+    if not settings.endpoint:
+        return None
+    where = settings.endpoint
+    if run.endpoint is not None:
+        agent = f" ({failures.one_line(run.endpoint.agent, 60)})" if run.endpoint.agent else ""
+        where = f"{where}{agent}, {run.endpoint.interface}"
+    if settings.user_kind == "llm":
+        user = f"user {settings.user_llm}"
+    else:
+        user = "scripted user: not leaderboard numbers"
+    return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}"
+
+
+def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
+    """Return what is to be said when collection is over."""
+    run = run_state.of(config)
+    trials = sum(TRIAL in item.stash for item in items)
+    lines = []
+    if run.used and not run.resolution.asked and (header := header_line(run)):
+        lines.append(header)
+    if not trials:
+        lines += [f"a2a: {note}" for note in run.notes]
+    return lines
+
+
+class Reporting:
+    """Listens to reports on the controller, and writes.
+
+    :ivar total: how many trials are expected; 0 while that is not known.
+    """
+
+    interval = 10.0
+    interval_in_logs = 30.0
+
+    def __init__(self, config: pytest.Config, run: BenchRun) -> None:
+        self.config = config
+        self.run = run
+        self.total = 0
+        self.reported: dict[str, dict[str, Any]] = {}
+        self.began = time.monotonic()
+        self.began_wall = time.time()
+        self._last = self.began
+
+    def pytest_report_header(self) -> str | None:
+        """Show the header line, unless nobody asked for us."""
+        return header_line(self.run) if self.run.resolution.asked else None
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Count the trials to come."""
+        self.total = sum(TRIAL in item.stash for item in session.items)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what a report says about its trial."""
+        values = {name[4:]: value for name, value in report.user_properties if name.startswith("a2a.")}
+        if "key" in values:
+            self.reported[values["key"]] = values
+            self.run.used = True
+            self.tick()
+
+    def tick(self, in_flight: int | None = None) -> None:
+        """Write a progress line, if it is time for one."""
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is None or self.config.get_verbosity() < 0 or self.total < 2 or len(self.reported) >= self.total:
+            return
+        now = time.monotonic()
+        if now - self._last < (self.interval if terminal.isatty else self.interval_in_logs):
+            return
+        self._last = now
+        self._write(terminal, summary.progress(self.reported.values(), self.total, now - self.began, in_flight))
+
+    def _write(self, terminal: Any, line: str) -> None:
+        capture = self.config.pluginmanager.get_plugin("capturemanager")
+        if capture is None:
+            _write_on_own_line(terminal, line)
+            return
+        with capture.global_and_fixture_disabled():
+            _write_on_own_line(terminal, line)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Write the summary section."""
+        if self.config.get_verbosity() < -1 or preflight_only(self.config):
+            return
+        if self.reported:
+            self._write_summary(terminalreporter)
+        elif self.run.resolution.asked and self.run.settings.endpoint_source == "cli" and not self.run.used:
+            terminalreporter.write_line(
+                "a2a: no test used the agent; name a suite (--a2a-suite airline), or choose from all of them (-k airline)"
+            )
+
+    def _write_summary(self, terminal: Any) -> None:
+        results, missing = summary.load_reported(self.run, self.reported)
+        terminal.write_sep("=", "a2a benchmark summary")
+        for line in summary.lines(results, width=terminal._tw.fullwidth):
+            terminal.write_line(line)
+        if self.config.get_verbosity() >= 0:
+            for line in self._notes(results, missing):
+                terminal.write_line(line)
+        if not any(r.status == "evaluated" for r in results):
+            terminal.write_line("no trial was evaluated: these results say nothing about the agent", red=True)
+
+    def _notes(self, results: Sequence[TrialResult], missing: int) -> Iterator[str]:
+        yield from summary.provenance_lines(results)
+        if missing:
+            yield f"{missing} trials are not in this table: their files are not in {self.run.results}"
+        unreported = summary.unreported(self.run, self.reported, since=self.began_wall)
+        if unreported:
+            yield f"finished, but not reported by an item: {_some(str(r.key) for r in unreported)}"
+        yield f"results: {_shown(self.run, self.config)}"
+
+
+def preflight_only(config: pytest.Config) -> bool:
+    """Tell whether pytest was only asked to show something, which needs no summary."""
+    from pytest_a2a_bench import preflight
+
+    return preflight.nothing_will_run(config)
+
+
+def _shown(run: BenchRun, config: pytest.Config) -> str:
+    from pytest_a2a_bench import outcome
+
+    return outcome.shown_path(str(run.results), config) or ""
+
+
+def _some(words: Iterable[str], limit: int = 20) -> str:
+    every = sorted(words)
+    more = f" and {len(every) - limit} more" if len(every) > limit else ""
+    return ", ".join(every[:limit]) + more
+
+
+def _write_on_own_line(terminal: Any, line: str) -> None:
+    terminal.ensure_newline()
+    # Under xdist dots are written without the prefix that ensure_newline() knows about.
+    if terminal._tw.width_of_current_line:
+        terminal._tw.line()
+    terminal.write_line(line)
