@@ -148,12 +148,16 @@ def _read_token(options: AgentOptions) -> str | None:
 def _listen(options: AgentOptions) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
-        return socket.create_server((options.host, options.port), family=family, backlog=1024)
+        listener = socket.create_server((options.host, options.port), family=family, backlog=1024)
     except OSError as error:
         raise ConfigurationError(
             f"built-in agent {options.name!r}: cannot listen on {options.host}:{options.port}: "
             f"{error.strerror or error}; choose another --port, or leave it out for any free one"
         ) from error
+    # asyncio switches Nagle off only for sockets that it made itself; with it on, every answer on a kept connection
+    # waits 40 ms for the client's delayed acknowledgement. Accepted sockets inherit it from this one.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _make_grpc(options: AgentOptions, token: str | None) -> GrpcServer | None:
