@@ -54,6 +54,7 @@ class Turn:
         self._artifacts: dict[str, Artifact] = {}
         self._history: tuple[InMessage, ...] = ()
         self._metadata: dict[str, Any] = {}
+        self._chatter: set[str] = set()
         self._is_task = False
         self.task_id: str | None = None
         self.context_id: str | None = None
@@ -87,6 +88,8 @@ class Turn:
             self._add_artifact(event)
             return
         self.state, self._status = event.state, event.status
+        if self._status is not None and self.state not in SETTLED:
+            self._chatter.add(_text_of(self._status))
         if isinstance(event, StatusUpdate):
             self.final = self.final or event.final
         else:
@@ -116,8 +119,9 @@ class Turn:
             self.task_id = self._message.task_id
         if self._complete_without_state:
             self.notes.append("the task has artifacts and no state; taken as completed")
+        parts = _without_thoughts(self._answer())
         return AgentReply(
-            parts=_without_thoughts(self._answer()),
+            parts=parts,
             kind="task" if is_task else "message",
             state=(self.state or "completed") if is_task else None,
             context_id=self.context_id,
@@ -128,8 +132,7 @@ class Turn:
 
     def status_text(self) -> str:
         """What the status says, as text."""
-        parts = self._status.parts if self._status else ()
-        return "\n".join(p.text for p in parts if p.kind == "text")
+        return _text_of(self._status) if self._status else ""
 
     def _answer(self) -> tuple[Part, ...]:
         if self._message is not None:
@@ -147,9 +150,15 @@ class Turn:
         return artifact.parts[len(old) :] if artifact.parts[: len(old)] == old else artifact.parts
 
     def _last_words(self) -> tuple[Part, ...]:
-        """Some servers put the answer of a completed a2a_task into its history only."""
+        """Some servers put the answer of a completed a2a_task into its history only.
+
+        Others keep there what was said while working: where that was seen, it is not mistaken for the answer.
+        """
         last = self._history[-1] if self._history else None
-        return last.parts if last is not None and last.role == "agent" else ()
+        if self.state != "completed" or last is None or last.role != "agent" or _text_of(last) in self._chatter:
+            return ()
+        self.notes.append("the task has neither artifacts nor a status message; its last history entry is the answer")
+        return last.parts
 
     def _metadata_candidates(self) -> Iterable[Mapping[str, Any]]:
         if self._message is not None:
@@ -159,6 +168,10 @@ class Turn:
             yield self._status.metadata
         for artifact in reversed(self._artifacts.values()):
             yield artifact.metadata
+
+
+def _text_of(message: InMessage) -> str:
+    return "\n".join(p.text for p in message.parts if p.kind == "text")
 
 
 def _join(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.a2a import AgentConnection, ClientConfig
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "agents"))
+
+Connect = Callable[..., AgentConnection]
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Open connections that are closed at the end of the test; quick to give up unless told otherwise."""
+    opened: list[AgentConnection] = []
+
+    def open_one(endpoint: str, **options: Any) -> AgentConnection:
+        values = {"timeout": 10.0, "max_retries": 0, "backoff_base": 0.01, "poll_interval": 0.01, **options}
+        opened.append(AgentConnection(ClientConfig(endpoint=endpoint, **values)))
+        return opened[-1]
+
+    yield open_one
+    for connection in opened:
+        connection.close()

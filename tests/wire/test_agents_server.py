@@ -1,0 +1,298 @@
+"""The built-in agents as real processes, through the project's own client and by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from conftest import Connect
+
+from pytest_a2a_bench import translate
+from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials
+from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
+from pytest_a2a_bench.agents.noop import WORDS
+from pytest_a2a_bench.agents.oracle import FAREWELL
+from pytest_a2a_bench.errors import AgentOutcomeError, AuthenticationError, CardError, ConfigurationError
+from pytest_a2a_bench.model import Briefing, Event, ToolCall, ToolReturned, ToolSpec, UserSaid
+
+TASK = "tau2/mock/create_task_1"
+TAG = {"a2a_bench": {"task": TASK, "trial": 0}}
+BRIEFING = Briefing("Serve.", (ToolSpec("create_task", "Create.", {"type": "object", "properties": {}}),))
+GOLD_CALL = ToolCall("create_task", {"user_id": "user_1", "title": "Important Meeting"})
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[BuiltinAgent]:
+    with start_builtin("builtin:oracle") as agent:
+        yield agent
+
+
+@pytest.fixture(scope="module")
+def tasker() -> Iterator[BuiltinAgent]:
+    with start_builtin("oracle?reply=task") as agent:
+        yield agent
+
+
+def converse(connection: AgentConnection, dialect: str = "tool_call") -> list[Any]:
+    """Play a trial's three turns and return what the agent meant: a call, a text, a text."""
+    spoken = translate.get(dialect)
+    session = connection.session(TAG)
+    meant: list[Any] = []
+    turns: list[tuple[Briefing | None, Event]] = [
+        (BRIEFING, UserSaid("A meeting, please.")),
+        (None, ToolReturned("call_1", "create_task", '{"task_id": "task_2"}')),
+        (None, UserSaid("Thanks.")),
+    ]
+    for briefing, event in turns:
+        reply = session.send(spoken.encode_request(briefing, [event]))
+        decoded = spoken.decode_reply(reply.parts, BRIEFING.tools)
+        assert decoded.findings == ()
+        meant.append([(c.name, c.arguments) for c in decoded.calls] or decoded.text)
+    return meant
+
+
+def check_play(meant: list[Any]) -> None:
+    assert meant[0] == [(GOLD_CALL.name, GOLD_CALL.arguments)]
+    assert meant[1].startswith("Everything that can be done")
+    assert meant[2] == FAREWELL
+
+
+@pytest.mark.parametrize("streaming", ["on", "off"])
+@pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
+@pytest.mark.parametrize("protocol", ["1.0", "0.3"])
+class TestWires:
+    def test_messages(
+        self, oracle: BuiltinAgent, connect: Connect, protocol: str, transport: str, streaming: str
+    ) -> None:
+        check_play(converse(connect(oracle.url, protocol=protocol, transport=transport, streaming=streaming)))
+
+    def test_tasks(self, tasker: BuiltinAgent, connect: Connect, protocol: str, transport: str, streaming: str) -> None:
+        check_play(converse(connect(tasker.url, protocol=protocol, transport=transport, streaming=streaming)))
+
+
+@pytest.mark.parametrize("dialect", [name for name in translate.names() if name != "auto"])
+class TestDialects:
+    def test_it_answers_as_it_is_addressed(self, oracle: BuiltinAgent, connect: Connect, dialect: str) -> None:
+        check_play(converse(connect(oracle.url), dialect))
+
+    def test_a_fixed_dialect_is_kept(self, connect: Connect, dialect: str) -> None:
+        with start_builtin(f"oracle?dialect={dialect}") as agent:
+            session = connect(agent.url).session(TAG)
+            reply = session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
+            decoded = translate.get("auto").decode_reply(reply.parts, BRIEFING.tools)
+
+            assert decoded.calls[0].name == "create_task"
+            assert decoded.dialect == dialect
+            # A client that settled writes in the agent's dialect from now on.
+            result = ToolReturned("call_1", "create_task", "ok")
+            reply = session.send(translate.get(dialect).encode_request(None, [result]))
+            assert "Everything that can be done" in str([p.data or p.text for p in reply.parts])
+
+
+class TestReplies:
+    def first(self, agent: BuiltinAgent, connect: Connect, **options: Any) -> AgentReply:
+        request = translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")])
+        return connect(agent.url, **options).session(TAG).send(request)
+
+    def test_a_message_by_default(self, oracle: BuiltinAgent, connect: Connect) -> None:
+        reply = self.first(oracle, connect)
+
+        assert (reply.kind, reply.state) == ("message", None)
+
+    @pytest.mark.parametrize("streaming", ["on", "off"])
+    def test_a_completed_task_with_an_artifact(self, tasker: BuiltinAgent, connect: Connect, streaming: str) -> None:
+        reply = self.first(tasker, connect, streaming=streaming)
+
+        assert (reply.kind, reply.state) == ("task", "completed")
+        assert json.loads(reply.text)["tool_call"]["name"] == "create_task"
+
+    def test_a_stream_of_a_task_has_chatter_artifact_and_end(self, tasker: BuiltinAgent) -> None:
+        events = stream(tasker)
+
+        assert [next(iter(e["result"])) for e in events] == ["task", "statusUpdate", "artifactUpdate", "statusUpdate"]
+        assert events[1]["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_WORKING"
+        assert events[1]["result"]["statusUpdate"]["status"]["message"]["parts"]
+        assert events[3]["result"]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+    def test_an_untagged_trial_is_rejected_with_what_to_do(self, oracle: BuiltinAgent, connect: Connect) -> None:
+        with pytest.raises(AgentOutcomeError, match="--a2a-tag-trials") as caught:
+            connect(oracle.url).session().send(translate.get("data").encode_request(BRIEFING, [UserSaid("Hi.")]))
+
+        assert caught.value.state == "rejected"
+
+    def test_the_same_message_again_gets_the_same_answer(self, oracle: BuiltinAgent) -> None:
+        first = send(oracle, "m1")
+        again = send(oracle, "m1", first["contextId"])
+        later = send(oracle, "m2", first["contextId"])
+
+        assert again["parts"] == first["parts"] != later["parts"]
+
+    def test_noop_says_the_same_without_a_tag(self, connect: Connect) -> None:
+        with start_builtin("noop") as agent:
+            session = connect(agent.url).session()
+            texts = {session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")])).text}
+            texts.add(session.send(translate.get("tool_call").encode_request(None, [UserSaid("Ho.")])).text)
+
+        assert texts == {WORDS}
+
+    def test_latency_is_how_long_a_turn_takes(self, connect: Connect) -> None:
+        with start_builtin("noop?latency=0.3") as agent:
+            session = connect(agent.url).session()
+            session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
+
+        assert 300 <= session.metrics[-1].latency_ms < 2000
+
+
+class TestCard:
+    def test_every_interface_is_listed_with_an_absolute_url(self, oracle: BuiltinAgent) -> None:
+        card = httpx.get(oracle.card_url).json()
+        pairs = [(i["protocolBinding"], i["protocolVersion"]) for i in card["supportedInterfaces"]]
+
+        assert pairs == [(b, v) for v in ("1.0", "0.3") for b in ("JSONRPC", "HTTP+JSON", "GRPC")]
+        assert all(i["url"].startswith("http://127.0.0.1:") for i in card["supportedInterfaces"])
+
+    def test_a_client_of_0_3_finds_its_fields(self, oracle: BuiltinAgent) -> None:
+        card = httpx.get(oracle.card_url).json()
+
+        assert (card["url"], card["preferredTransport"], card["protocolVersion"]) == (oracle.url, "JSONRPC", "0.3")
+        assert [i["transport"] for i in card["additionalInterfaces"]] == ["HTTP+JSON", "GRPC"]
+
+    def test_only_1_0(self, connect: Connect) -> None:
+        with start_builtin("oracle?protocol=1.0") as agent:
+            card = httpx.get(agent.card_url).json()
+            check_play(converse(connect(agent.url)))
+            old = httpx.post(agent.url, json=rpc("message/send", {})).json()
+            rest = httpx.post(f"{agent.url}rest/v1/message:send", json={})
+            with pytest.raises(CardError):
+                connect(agent.url, protocol="0.3").session(TAG).send([])
+
+        assert {i["protocolVersion"] for i in card["supportedInterfaces"]} == {"1.0"}
+        assert "url" not in card
+        assert (old["error"]["code"], rest.status_code) == (-32601, 404)
+
+    def test_only_0_3(self, connect: Connect) -> None:
+        with start_builtin("oracle?protocol=0.3") as agent:
+            card = httpx.get(agent.card_url).json()
+            for transport in ("jsonrpc", "rest", "grpc"):
+                check_play(converse(connect(agent.url, transport=transport)))
+            new = httpx.post(agent.url, json=rpc("SendMessage", {}), headers={"A2A-Version": "1.0"}).json()
+            rest = httpx.post(f"{agent.url}rest/message:send", json={}, headers={"A2A-Version": "1.0"})
+
+        assert {i["protocolVersion"] for i in card["supportedInterfaces"]} == {"0.3"}
+        assert (new["error"]["code"], rest.status_code) == (-32601, 404)
+
+    @pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
+    def test_only_one_transport(self, connect: Connect, transport: str) -> None:
+        with start_builtin(f"oracle?transport={transport}") as agent:
+            card = httpx.get(agent.card_url).json()
+            check_play(converse(connect(agent.url)))
+            rpc_status = httpx.post(agent.url, json=rpc("SendMessage", {})).status_code
+            rest_status = httpx.post(f"{agent.url}rest/message:send", json={}).status_code
+
+        assert len(card["supportedInterfaces"]) == 2
+        assert (rpc_status == 404, rest_status == 404) == (transport != "jsonrpc", transport != "rest")
+
+    def test_without_streaming_the_card_says_so_and_streams_are_refused(self, connect: Connect) -> None:
+        with start_builtin("oracle?streaming=off") as agent:
+            card = httpx.get(agent.card_url).json()
+            check_play(converse(connect(agent.url)))
+            refused = httpx.post(
+                agent.url, json=rpc("SendStreamingMessage", request("m", None)), headers={"A2A-Version": "1.0"}
+            ).json()
+
+        assert card["capabilities"].get("streaming", False) is False
+        assert refused["error"]["code"] == -32004
+
+    def test_another_card_url_is_shown(self) -> None:
+        with start_builtin("oracle?card_url=http://agent.example:8080/base/") as agent:
+            card = httpx.get(agent.card_url.replace("http://agent.example:8080/base", base_of(agent))).json()
+
+        urls = [i["url"] for i in card["supportedInterfaces"][:2]]
+        assert urls == ["http://agent.example:8080/base/", "http://agent.example:8080/base/rest"]
+        assert card["supportedInterfaces"][2]["url"].startswith("http://agent.example:")
+
+
+class TestAuthentication:
+    @pytest.fixture
+    def guarded(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[BuiltinAgent]:
+        monkeypatch.setenv("TEST_AGENT_TOKEN", "open-sesame")
+        with start_builtin("oracle?auth_env=TEST_AGENT_TOKEN") as agent:
+            yield agent
+
+    def test_the_card_is_public_and_declares_the_scheme(self, guarded: BuiltinAgent) -> None:
+        card = httpx.get(guarded.card_url).json()
+
+        assert card["securitySchemes"]["bearer"]["httpAuthSecurityScheme"]["scheme"] == "Bearer"
+        assert card["securityRequirements"] == [{"schemes": {"bearer": {}}}]
+        assert card["security"] == [{"bearer": []}]
+
+    @pytest.mark.parametrize("header", [None, "Bearer wrong", "open-sesame", "Basic open-sesame"])
+    def test_anything_but_the_token_is_a_401(self, guarded: BuiltinAgent, header: str | None) -> None:
+        headers = {"Authorization": header} if header else {}
+        reply = httpx.post(guarded.url, json=rpc("SendMessage", {}), headers=headers)
+
+        assert (reply.status_code, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
+
+    def test_the_token_opens_every_transport(self, guarded: BuiltinAgent, connect: Connect) -> None:
+        for transport in ("jsonrpc", "rest", "grpc"):
+            # gRPC listens on a port of its own, which is another origin: it must be allowed by hand.
+            card = httpx.get(guarded.card_url).json()
+            origins = tuple(i["url"] for i in card["supportedInterfaces"] if i["protocolBinding"] == "GRPC")
+            key = Credentials("open-sesame")
+            check_play(converse(connect(guarded.url, transport=transport, auth=key, allowed_origins=origins)))
+
+    def test_without_the_token_the_client_knows_why(self, guarded: BuiltinAgent, connect: Connect) -> None:
+        for transport in ("jsonrpc", "rest", "grpc"):
+            with pytest.raises(AuthenticationError):
+                converse(connect(guarded.url, transport=transport))
+
+    def test_a_token_that_is_not_set_is_said_at_the_start(self) -> None:
+        with pytest.raises(ConfigurationError, match="NOT_SET_AT_ALL, which is not set"):
+            start_builtin("oracle?auth_env=NOT_SET_AT_ALL")
+
+
+def test_conversations_beyond_the_limit_are_forgotten_and_tasks_with_them(connect: Connect) -> None:
+    with start_builtin("oracle?contexts=2&reply=task") as agent:
+        first = send(agent, "a", path="task")
+        for number in range(3):
+            send(agent, f"m{number}", path="task")
+        lost = httpx.post(agent.url, json=rpc("GetTask", {"id": first["id"]}), headers={"A2A-Version": "1.0"}).json()
+        again = send(agent, "b", first["contextId"], path="task")
+
+    assert lost["error"]["code"] == -32001
+    assert "create_task" in again["artifacts"][0]["parts"][0]["text"]
+
+
+def base_of(agent: BuiltinAgent) -> str:
+    """The address that an agent really listens on, whatever its card says."""
+    return agent.listening.rstrip("/")
+
+
+def rpc(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def request(message_id: str, context_id: str | None) -> dict[str, Any]:
+    parts = translate.get("tool_call").encode_request(BRIEFING if context_id is None else None, [UserSaid("Hi.")])
+    message: dict[str, Any] = {
+        "messageId": message_id,
+        "role": "ROLE_USER",
+        "parts": [{"text": p.text} for p in parts],
+        "metadata": TAG,
+    }
+    return {"message": message | ({"contextId": context_id} if context_id else {})}
+
+
+def send(agent: BuiltinAgent, message_id: str, context_id: str | None = None, path: str = "message") -> dict[str, Any]:
+    body = rpc("SendMessage", request(message_id, context_id))
+    result: dict[str, Any] = httpx.post(agent.url, json=body, headers={"A2A-Version": "1.0"}).json()["result"][path]
+    return result
+
+
+def stream(agent: BuiltinAgent) -> list[dict[str, Any]]:
+    body = rpc("SendStreamingMessage", request("s", None))
+    with httpx.stream("POST", agent.url, json=body, headers={"A2A-Version": "1.0"}) as response:
+        return [json.loads(line[5:]) for line in response.iter_lines() if line.startswith("data:")]
