@@ -23,7 +23,8 @@ class DecodedReply:
 
     :param calls: with arguments restored by the tools' JSON schemas; ``id`` empty where the agent gave none.
     :param findings: what the dialect does not allow.
-    :param unreadable: True where something looked like a call and could not be read.
+    :param unreadable: True where something looked like a call and could not be read, and nothing else says what the
+        agent wants; ``text`` is then the reply as it came. A bad call beside a good one is a finding only.
     :param dialect: the dialect that the reply was written in, where it can be told (``auto`` settles on it).
     """
 

@@ -15,6 +15,8 @@ from pytest_a2a_bench.translate.schemas import tools_from_json
 LIST_LINE = "Here's a list of tools you can use"
 """How the line begins by which agents find the tools."""
 
+_ASK = "The JSON should contain:"
+
 
 def actions(reply: AgentSaid, arguments_key: str = "arguments") -> list[dict[str, Any]]:
     """Write what the agent says as a list of ``{"name", "arguments"}``, words as a call of ``respond``."""
@@ -50,7 +52,8 @@ def find_briefing(text: str, separator: str = "\n") -> tuple[Briefing | None, in
         if newline < 0:
             break
         tools, end = _read_tools(text, newline + 1)
-        if tools is not None:
+        # A policy may speak of a list of tools; only a first message goes on to say how to answer.
+        if tools is not None and _ASK in text[end:]:
             return Briefing(text[:position].removesuffix(separator), tools), end
     return None, 0
 
@@ -70,11 +73,11 @@ def read_request(parts: Sequence[Part], user_marker: str, separator: str) -> Dec
     for part in parts:
         if part.kind != "text":
             continue
-        found, end = find_briefing(part.text, separator)
-        briefing = found or briefing
         marked = read_marks(part)
+        found, end = find_briefing(marked.head if marked else part.text, separator)
+        briefing = found or briefing
         if marked is not None:
-            events += marked
+            events += marked.events
         elif found is None:
             events += read_words(part.text)
         elif (at := part.text.find(user_marker, end)) >= 0 and part.text[at + len(user_marker) :]:

@@ -45,14 +45,23 @@ def _describe(event: Event) -> dict[str, Any]:
             return {"kind": "agent"}
 
 
-def read_marks(part: Part) -> tuple[Event, ...] | None:
-    """Return the events that a part's metadata marks in its text, or None if there are no marks, or wrong ones."""
+class Marked(NamedTuple):
+    """The events that a part's metadata marks in its text, and what the text has before them."""
+
+    head: str
+    events: tuple[Event, ...]
+
+
+def read_marks(part: Part) -> Marked | None:
+    """Read a part by its marks, or return None if there are none, or wrong ones."""
     own = (part.metadata or {}).get(_KEY)
     marks = own.get("events") if isinstance(own, Mapping) else None
     if not isinstance(marks, list) or not marks:
         return None
     events = [_read_mark(part.text, m) for m in marks]
-    return tuple(e for e in events if e is not None) if None not in events else None
+    if None in events:
+        return None
+    return Marked(part.text[: int(marks[0]["start"])], tuple(e for e in events if e is not None))
 
 
 def _read_mark(text: str, mark: Any) -> Event | None:

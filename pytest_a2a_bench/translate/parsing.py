@@ -59,16 +59,18 @@ def scan_text(text: str, known: Collection[str]) -> Scan:
     """
     head = text[:MAX_TEXT]
     blocks = list(find_blocks(head))
+    if len(text) > MAX_TEXT:
+        blocks.append(Block(MAX_TEXT, len(text), BROKEN, exhausted=True))
     tags = _find_tags(head, [b for b in blocks if b.value is not BROKEN])
     found = [_Found(b.start, b.end, r) for b in blocks if b.value is not BROKEN and (r := read_calls(b.value, known))]
     suspects = [(f.start, f.end) for f in found if f.reading.bad]
-    suspects += [(b.start, b.end) for b in blocks if b.value is BROKEN and _looks_like_call(head, b, known)]
+    suspects += [(b.start, b.end) for b in blocks if b.value is BROKEN and _looks_like_call(text, b, known)]
     suspects += [(t.start, t.end) for t in tags]
     good = [f for f in found if f.reading.calls]
     unreadable = _outermost([s for s in suspects if _holds_nothing(s, found, good)])
     return Scan(
         tuple(_retag(f, tags) for f in good),
-        tuple(head[start : min(end, start + RAW_LIMIT)] for start, end in unreadable),
+        tuple(text[start : min(end, start + RAW_LIMIT)] for start, end in unreadable),
         _without(text, [_widen(head, f, tags) for f in good]) if good else text,
         _only_value(head, blocks),
     )
@@ -112,7 +114,7 @@ def _leave(position: int, blocks: Sequence[Block]) -> int:
 
 
 def _looks_like_call(text: str, block: Block, known: Collection[str]) -> bool:
-    head = text[block.start : min(block.end, block.start + _LOOK)]
+    head = text[block.start : block.end if block.exhausted else min(block.end, block.start + _LOOK)]
     if _CALL_KEY.search(head) or (_NAME_KEY.search(head) and _ARGUMENTS_KEY.search(head)):
         return True
     return any(name in known for name in _QUOTED.findall(head))

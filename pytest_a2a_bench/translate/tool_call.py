@@ -146,7 +146,7 @@ def _read_text(text: str, results: list[Mapping[str, Any]]) -> tuple[Briefing | 
     for index, section in enumerate(sections):
         if section.startswith(_OPEN):
             briefing = Briefing(_unescape(sections[index - 1]) if index == 1 else "", _read_tools(section))
-        elif index == 0 and not _LABEL.match(section):
+        elif index == 0 and (section.startswith("\\") or not _LABEL.match(section)):
             if section and not any(s.startswith(_OPEN) for s in sections[1:2]):
                 events.append(UserSaid(_unescape(section)))
         elif (event := _read_section(section, results)) is not None:

@@ -1,0 +1,219 @@
+"""Finding calls in text: what is a call, what is prose, what is neither, and at what cost."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.model import ToolCall
+from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_DEPTH, MAX_TEXT, find_blocks, parse_json
+from pytest_a2a_bench.translate.parsing import RAW_LIMIT, scan_text
+
+KNOWN = frozenset({"get_user", "book"})
+CALL = '{"name": "get_user", "arguments": {"id": "u1"}}'
+WANTED = ToolCall("get_user", {"id": "u1"})
+
+
+def calls_in(text: str) -> list[ToolCall]:
+    return [c for r in scan_text(text, KNOWN).readings for c in r.calls]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CALL,
+        f"  {CALL}\n",
+        f"```json\n{CALL}\n```",
+        f"```\n{CALL}\n```",
+        f"<json>{CALL}</json>",
+        f"<tool_call>\n{CALL}\n</tool_call>",
+        f"<function_call>{CALL}</function_call>",
+        f"[{CALL}]",
+        f'{{"tool_call": {CALL}}}',
+        f'{{"tool_calls": [{CALL}]}}',
+        f'{{"tool_calls": {CALL}}}',
+        f'{{"function_call": {CALL}}}',
+        f'{{"action": {CALL}}}',
+        f'{{"thought": "look him up", "tool_call": {CALL}}}',
+        '{"name": "get_user", "arguments": "{\\"id\\": \\"u1\\"}"}',
+        '{"name": "get_user", "kwargs": {"id": "u1"}}',
+        '{"name": "get_user", "parameters": {"id": "u1"}}',
+        '{"tool": "get_user", "args": {"id": "u1"}}',
+        '{"function": {"name": "get_user", "arguments": "{\\"id\\": \\"u1\\"}"}, "type": "function"}',
+        '{"role": "assistant", "content": null, "tool_calls": [{"type": "function", '
+        '"function": {"name": "get_user", "arguments": "{\\"id\\": \\"u1\\"}"}}]}',
+        "{'name': 'get_user', 'arguments': {'id': 'u1'}}",
+        '{"name": "get_user", "arguments": {"id": "u1",},}',
+        '{"tool_call": {"name": "get_user", "arguments": {"id": "u1"}}',
+        f"I'll look {{it}} up, don't worry: {CALL} Just a second.",
+        f'He said "wait {{". {CALL}',
+        f"{{ see below: {CALL} }}",
+        f"[see]({{link}}) {CALL}",
+    ],
+)
+def test_a_call_is_found_however_it_is_written(text: str) -> None:
+    scan = scan_text(text, KNOWN)
+    assert [c for r in scan.readings for c in r.calls] == [WANTED]
+    assert scan.unreadable == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("""{'t': "it's"}""", {"t": "it's"}),
+        ("""{'t': 'a "b" {c'}""", {"t": 'a "b" {c'}),
+        (r"""{'t': 'it\'s'}""", {"t": "it's"}),
+        ("{'a': True, 'b': False, 'c': None, 'd': [1, 2.5,]}", {"a": True, "b": False, "c": None, "d": [1, 2.5]}),
+        ('{"t": "True, ]"}', {"t": "True, ]"}),
+        ('{"t": "two\nlines"}', {"t": "two\nlines"}),
+    ],
+)
+def test_python_spelling_is_read_as_json(written: str, value: Any) -> None:
+    assert parse_json(written) == value
+
+
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", "1e999", "9" * 5000, "{1: 2}", "{'a'}", "[" * 5000])
+def test_what_json_cannot_hold_is_refused(text: str) -> None:
+    assert parse_json(text) is BROKEN
+
+
+def test_halves_of_surrogate_pairs_are_replaced() -> None:
+    assert parse_json(r'{"\ud800": ["\udfff", "\ud83d\ude00"]}') == {"\ufffd": ["\ufffd", "\U0001f600"]}
+
+
+def test_several_calls_keep_their_order_and_ids() -> None:
+    text = f'First {CALL} then {{"id": "c2", "name": "book", "arguments": {{}}}}\n[{CALL}]'
+    assert calls_in(text) == [WANTED, ToolCall("book", {}, "c2"), WANTED]
+
+
+def test_brackets_quotes_and_tags_inside_arguments_are_only_text() -> None:
+    nasty = 'a } ] { [ " \\ \' </json> ``` <tool_call> {"name": "book", "arguments": {}}'
+    call = {"name": "get_user", "arguments": {"id": nasty, nasty: {"deep": [nasty]}}}
+    for text in (json.dumps(call), f"<json>{json.dumps(call)}</json> thanks", f"```json\n{json.dumps(call)}\n```"):
+        scan = scan_text(text, KNOWN)
+        assert [c for r in scan.readings for c in r.calls] == [ToolCall("get_user", call["arguments"])]  # type: ignore[arg-type]
+        assert scan.unreadable == ()
+
+
+def test_an_unknown_tool_in_a_good_call_is_still_a_call() -> None:
+    assert calls_in('{"name": "no_such", "arguments": {}}') == [ToolCall("no_such", {})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello, how can I help?",
+        "Use {braces} or [brackets], don't {mix ] them.",
+        'Your booking: {"id": "R1", "total": 3}',
+        'Your booking: {"name": "Ann", "total": 3}',
+        "[1, 2, 3]",
+        "{}",
+        "Just call me by my name: Ann, no arguments: please.",
+        '{"tool_calls": []}',
+        '{"tool_call": null}',
+        'A tool: {"name": "get_user", "description": "Find", "parameters": {"type": "object"}}',
+        "if (x) { y = [1 }",
+        "",
+    ],
+)
+def test_prose_stays_prose(text: str) -> None:
+    scan = scan_text(text, KNOWN)
+    assert (scan.readings, scan.unreadable, scan.prose) == ((), (), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool_call": {"name": "get_user", "arguments": {"id": ',
+        '{"tool_call": "get_user"}',
+        '{"tool_call": {"arguments": {}}}',
+        '{"name": "get_user", "arguments": ["u1"]}',
+        '{"name": "get_user", "arguments": "not json"}',
+        '{"name": 7, "arguments": {}}',
+        '{"name": "", "arguments": {}}',
+        '{"name": "get_user", "user": "u1"}',
+        '{"get_user": {"id": "u1"}}',
+        '{name: "get_user", arguments: {id: u1}}',
+        '{"tool": "get_user" "id"}',
+        "<tool_call>get_user(id=u1)</tool_call>",
+        '{"name": "get_user", "arguments": {"n": NaN}}',
+        '{"tool_call": {"name": "<tool>", "arguments": {...}}}',
+    ],
+)
+def test_a_call_that_cannot_be_read_is_reported(text: str) -> None:
+    scan = scan_text(f"Sure. {text}", KNOWN)
+    assert scan.readings == ()
+    assert len(scan.unreadable) == 1
+    assert scan.unreadable[0] in text or text.startswith(scan.unreadable[0])
+
+
+def test_one_bad_call_does_not_take_the_others_with_it() -> None:
+    scan = scan_text(f'{{"tool_calls": [{CALL}, {{"name": "book", "arguments": {{bad}}}}]}}', KNOWN)
+    assert [c for r in scan.readings for c in r.calls] == [WANTED]
+    assert scan.unreadable == ('{"name": "book", "arguments": {bad}}',)
+    scan = scan_text(f'{{"tool_calls": [{CALL}, {{"arguments": {{}}}}]}}', KNOWN)
+    assert [c for r in scan.readings for c in r.calls] == [WANTED]
+    assert len(scan.unreadable) == 1
+
+
+def test_prose_around_calls_is_what_is_left() -> None:
+    assert scan_text(f"Let me see.\n```json\n{CALL}\n```\nDone.", KNOWN).prose == "Let me see.\nDone."
+    assert scan_text(f"<json>\n{CALL}\n</json>", KNOWN).prose == ""
+    assert scan_text(f"{CALL}, {CALL}", KNOWN).prose == ""
+
+
+def test_what_is_kept_of_an_unreadable_call_is_bounded() -> None:
+    (raw,) = scan_text('{"tool_call": {"name": "x", "arguments": {"a": "' + "y" * 50_000, KNOWN).unreadable
+    assert len(raw) == RAW_LIMIT
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 2, MAX_DEPTH + 50, 100_000])
+def test_nesting_is_read_up_to_a_limit_and_reported_beyond(depth: int) -> None:
+    text = '{"name": "book", "arguments": {"a": ' + "[" * (depth - 2) + "]" * (depth - 2) + "}}"
+    scan = scan_text(text, KNOWN)
+    assert bool(scan.readings) is (depth <= MAX_DEPTH)
+    assert bool(scan.unreadable) is (depth > MAX_DEPTH)
+
+
+MEGABYTE = 1_000_000
+HOSTILE = {
+    "open": "{" * MEGABYTE,
+    "open pairs": '{"a":' * (MEGABYTE // 5),
+    "open list": "[" * MEGABYTE,
+    "closed inside open": "{" * 60 + "{}" * (MEGABYTE // 2),
+    "broken pairs": "{x}" * (MEGABYTE // 3),
+    "escaped quotes": "{" + '\\"' * (MEGABYTE // 2),
+    "quotes": '{"' * (MEGABYTE // 2),
+    "single quotes": "{'" * (MEGABYTE // 2),
+    "single escaped": "{" + "'\\" * (MEGABYTE // 2) + "}",
+    "double escaped": '{"a"' + "\\'" * (MEGABYTE // 2) + "}",
+    "tags": "<json>" * (MEGABYTE // 6),
+    "closed tags": "<json></json>" * (MEGABYTE // 13),
+    "fences": "```" * (MEGABYTE // 3),
+    "commas": "{" + ", " * (MEGABYTE // 2) + "}",
+    "keys": '{"name" ' * (MEGABYTE // 8),
+    "calls": CALL * (MEGABYTE // len(CALL)),
+    "spaces": "{" + " " * MEGABYTE,
+    "wide": "{" + ",".join(f'"{i}":{{x}}' for i in range(MEGABYTE // 12)) + "}",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_costs_linear_time(name: str) -> None:
+    started = time.process_time()
+    scan_text(HOSTILE[name], KNOWN)
+    # A quadratic scan of a megabyte takes minutes; the generous limit is for slow, shared machines.
+    assert time.process_time() - started < 8
+
+
+def test_a_search_that_is_given_up_says_so() -> None:
+    blocks = list(find_blocks("{x}" * 5_000))
+    assert blocks[-1].exhausted
+    assert scan_text("{x}" * 5_000, KNOWN).unreadable == ()
+    for filler in ("{x}" * 5_000, "x" * MAX_TEXT):
+        scan = scan_text(filler + CALL, KNOWN)
+        assert scan.readings == ()
+        assert len(scan.unreadable) == 1
