@@ -1,0 +1,129 @@
+"""A raw TCP server that plays an agent which breaks the rules of HTTP, JSON or A2A on purpose."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Request:
+    """What arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+Answer = bytes | Iterable[bytes] | None
+Handler = Callable[[Request], Answer]
+
+
+@dataclass
+class RawAgent:
+    """A running raw agent. ``handler`` answers all but the card; None as its answer resets the connection."""
+
+    url: str
+    handler: Handler
+    card: dict[str, Any] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+
+    @property
+    def messages(self) -> list[Request]:
+        """The requests other than those for the card."""
+        return [r for r in self.requests if r.method == "POST"]
+
+
+def response(body: bytes | str | Any, status: str = "200 OK", kind: str = "application/json", **headers: str) -> bytes:
+    """Write an HTTP answer; anything but bytes and text is written as JSON."""
+    payload = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
+    lines = {"Content-Type": kind, "Content-Length": str(len(payload))}
+    lines |= {k.replace("_", "-"): v for k, v in headers.items()}
+    return f"HTTP/1.1 {status}\r\n{_lines(lines)}\r\n".encode() + payload
+
+
+def stream_head(kind: str = "text/event-stream") -> bytes:
+    """Begin an answer that ends when the connection closes."""
+    return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n".encode()
+
+
+def event(result: Any, request: Request) -> bytes:
+    """Write a JSON-RPC result as a server-sent event."""
+    return b"data: " + json.dumps({"jsonrpc": "2.0", "id": request.json["id"], "result": result}).encode() + b"\n\n"
+
+
+def rpc(result: Any, request: Request) -> bytes:
+    """Write a JSON-RPC result as an HTTP answer."""
+    return response({"jsonrpc": "2.0", "id": request.json["id"], "result": result})
+
+
+def _lines(headers: dict[str, str]) -> str:
+    return "".join(f"{k}: {v}\r\n" for k, v in headers.items())
+
+
+def _read(stream: Any, connection: int) -> Request | None:
+    first = stream.readline().decode().split()
+    if not first:
+        return None
+    headers = {}
+    while line := stream.readline().decode().strip():
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    return Request(first[0], first[1], headers, stream.read(int(headers.get("content-length", 0))), connection)
+
+
+def _serve(connection: socket.socket, number: int, agent: RawAgent) -> None:
+    with connection, contextlib.suppress(OSError):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stream = connection.makefile("rb")
+        while (request := _read(stream, number)) is not None:
+            agent.requests.append(request)
+            is_card = request.method == "GET" and "/.well-known/" in request.path and agent.card
+            answer = response(agent.card) if is_card else agent.handler(request)
+            if answer is None:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                stream.close()
+                return
+            head = b""
+            for chunk in [answer] if isinstance(answer, bytes) else answer:
+                head = head or chunk
+                connection.sendall(chunk)
+            if b"Content-Length" not in head:
+                connection.shutdown(socket.SHUT_WR)
+                return
+
+
+@contextlib.contextmanager
+def raw_agent(handler: Handler, card: dict[str, Any] | None = None) -> Iterator[RawAgent]:
+    """Serve a raw agent; by default its card is 1.0 with one JSON-RPC interface."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    interface = {"url": f"{url}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    agent = RawAgent(url, handler, {"name": "raw", "supportedInterfaces": [interface]} if card is None else card)
+
+    def accept() -> None:
+        number = 0
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                number += 1
+                threading.Thread(target=_serve, args=(connection, number, agent), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield agent
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()

@@ -1,0 +1,537 @@
+"""Trouble on the wire: which error it is, what is repeated, and what never leaves for another host."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import itertools
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+import respx
+from raw_agent import Handler, RawAgent, Request, event, raw_agent, response, rpc, stream_head
+
+from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials
+from pytest_a2a_bench.errors import (
+    AuthenticationError,
+    CardError,
+    EndpointUnreachableError,
+    ProtocolError,
+    TransportError,
+    TurnTimeoutError,
+)
+from pytest_a2a_bench.model import Part
+
+Connect = Callable[..., AgentConnection]
+Serve = Callable[..., RawAgent]
+
+MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}], "contextId": "c"}}
+SECRET = "s3cret-token"
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    import contextlib
+
+    with contextlib.ExitStack() as stack:
+
+        def start(handler: Handler, card: dict[str, Any] | None = None) -> RawAgent:
+            return stack.enter_context(raw_agent(handler, card))
+
+        yield start
+
+
+def scripted(*answers: Callable[[Request], Any]) -> Handler:
+    """Answer one request after another; the last answer is repeated."""
+    turn = itertools.count()
+    return lambda request: answers[min(next(turn), len(answers) - 1)](request)
+
+
+def fine(request: Request) -> bytes:
+    return rpc(MESSAGE, request)
+
+
+def say(connection: AgentConnection) -> AgentReply:
+    return connection.session().send([Part.of_text("hello")])
+
+
+# --- repeating ---
+
+
+def test_429_with_retry_after_is_repeated_with_the_same_message_id(serve: Serve, connect: Connect) -> None:
+    busy = response("busy", "429 Too Many Requests", "text/plain", Retry_After="1")
+    agent = serve(scripted(lambda _: busy, fine))
+    session = connect(agent.url, max_retries=2).session()
+    started = time.monotonic()
+    assert session.send([Part.of_text("hello")]).text == "fine"
+    assert 0.9 < time.monotonic() - started < 3
+    ids = [r.json["params"]["message"]["messageId"] for r in agent.messages]
+    assert len(ids) == 2
+    assert len(set(ids)) == 1
+    assert [(m.status_code, m.attempt) for m in session.metrics] == [(429, 1), (200, 2)]
+    assert session.metrics[0].error is not None
+    assert session.metrics[0].request_id == session.metrics[1].request_id
+
+
+@pytest.mark.parametrize("status", ["502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"])
+def test_gateway_trouble_is_repeated_on_a_fresh_connection(serve: Serve, connect: Connect, status: str) -> None:
+    agent = serve(scripted(lambda _: response("away", status, "text/plain"), fine))
+    assert say(connect(agent.url, max_retries=1)).text == "fine"
+    first, second = agent.messages
+    assert first.connection != second.connection
+
+
+def test_503_for_ever_is_a_transport_error_with_its_status(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("down for repair", "503 Service Unavailable", "text/plain", Retry_After="0"))
+    with pytest.raises(TransportError, match=r"503.*down for repair") as caught:
+        say(connect(agent.url, max_retries=2))
+    assert caught.value.status_code == 503
+    assert caught.value.retry_after == 0
+    assert len(agent.messages) == 3
+
+
+def test_500_is_not_repeated(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("Traceback ...", "500 Internal Server Error", "text/plain"))
+    with pytest.raises(TransportError, match="HTTP 500"):
+        say(connect(agent.url, max_retries=3))
+    assert len(agent.messages) == 1
+
+
+def test_reset_before_an_answer_is_repeated(serve: Serve, connect: Connect) -> None:
+    agent = serve(scripted(lambda _: None, lambda _: None, fine))
+    assert say(connect(agent.url, max_retries=2)).text == "fine"
+    assert len({r.connection for r in agent.messages}) == 3
+
+
+def test_reset_without_retries_left(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: None)
+    with pytest.raises(TransportError, match="before any answer"):
+        say(connect(agent.url, max_retries=1))
+    assert len(agent.messages) == 2
+
+
+def test_answer_that_breaks_off_is_not_repeated(serve: Serve, connect: Connect) -> None:
+    cut = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
+
+    def handler(_: Request) -> Iterator[bytes]:
+        yield cut.replace(b"Content-Length", b"content-length")
+
+    agent = serve(handler)
+    with pytest.raises(TransportError, match="in the middle of the answer"):
+        say(connect(agent.url, max_retries=3))
+    assert len(agent.messages) == 1
+
+
+def test_nothing_listens(connect: Connect) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(EndpointUnreachableError, match="is the agent running"):
+        connect(f"http://127.0.0.1:{port}").card()
+
+
+def test_unknown_host_is_not_repeated(connect: Connect) -> None:
+    connection = connect("http://agent.invalid", max_retries=5, backoff_base=5)
+    started = time.monotonic()
+    with pytest.raises(EndpointUnreachableError):
+        connection.card()
+    assert time.monotonic() - started < 4
+
+
+def test_wait_until_ready_outlives_a_late_start(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("starting", "503 Service Unavailable", "text/plain"), {})
+    connection = connect(agent.url)
+    with pytest.raises(TransportError, match="503"):
+        connection.wait_until_ready(0)
+    card = {"name": "late", "url": agent.url}
+    agent.handler = scripted(lambda _: response("starting", "503 Service Unavailable"), lambda _: response(card))
+    assert connection.wait_until_ready(10).name == "late"
+
+
+# --- time ---
+
+
+def test_slow_body_ends_at_the_turn_limit(serve: Serve, connect: Connect) -> None:
+    def drip(_: Request) -> Iterator[bytes]:
+        yield stream_head("application/json")
+        for _number in range(100):
+            time.sleep(0.05)
+            yield b" "
+
+    agent = serve(drip)
+    started = time.monotonic()
+    with pytest.raises(TurnTimeoutError, match=r"longer than 0\.3 s, waiting for the reply"):
+        say(connect(agent.url, timeout=0.3))
+    assert time.monotonic() - started < 2
+
+
+def test_silence_ends_at_the_read_timeout(serve: Serve, connect: Connect) -> None:
+    def silence(_: Request) -> Iterator[bytes]:
+        time.sleep(2)
+        yield b"HTTP/1.1 200 OK\r\n\r\n"
+
+    with pytest.raises(TurnTimeoutError, match=r"no byte for 0\.2 s"):
+        say(connect(serve(silence).url, read_timeout=0.2))
+
+
+def test_endless_stream_of_comments_ends_at_the_turn_limit(serve: Serve, connect: Connect) -> None:
+    def comments(_: Request) -> Iterator[bytes]:
+        yield stream_head()
+        while True:
+            time.sleep(0.02)
+            yield b": still here\n\n"
+
+    with pytest.raises(TurnTimeoutError):
+        say(connect(serve(comments).url, streaming="on", timeout=0.4))
+
+
+# --- size and shape ---
+
+
+def test_huge_body_is_dropped_early(serve: Serve, connect: Connect) -> None:
+    def huge(_: Request) -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n"
+        for _number in range(1600):
+            yield b'"' * 65536
+
+    agent = serve(huge)
+    started = time.monotonic()
+    with pytest.raises(ProtocolError, match="larger than 1000000 bytes"):
+        say(connect(agent.url, max_response_bytes=1_000_000))
+    assert time.monotonic() - started < 2
+
+
+def test_endless_event_is_dropped(serve: Serve, connect: Connect) -> None:
+    def endless(_: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield b"data: "
+        while True:
+            yield b"x" * 65536
+
+    with pytest.raises(ProtocolError, match="larger than 1000000 bytes"):
+        say(connect(serve(endless).url, streaming="on", max_response_bytes=1_000_000))
+
+
+def test_compressed_bomb_is_dropped(serve: Serve, connect: Connect) -> None:
+    bomb = gzip.compress(b" " * 20_000_000)
+    agent = serve(lambda _: response(bomb, Content_Encoding="gzip"))
+    with pytest.raises(ProtocolError, match="larger than"):
+        say(connect(agent.url, max_response_bytes=1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        (b"<html>Welcome</html>", "malformed JSON"),
+        (b'{"jsonrpc": "2.0", "result": ', "malformed JSON"),
+        (b"", "an empty body"),
+        (b'{"result": "\xff\xfe"}', "not UTF-8"),
+        (b'{"result": NaN}', "NaN is not a JSON value"),
+        (b'{"result": ' + b"[" * 100_000, "nested too deeply"),
+        (b"[]", "expected a JSON-RPC response"),
+        (b'{"jsonrpc": "2.0", "id": 1, "result": null}', "found null"),
+        (b'{"jsonrpc": "2.0", "id": 1, "result": {}}', "an empty object"),
+        (b'{"jsonrpc": "2.0", "id": 1, "result": {"answer": 42}}', "'answer'"),
+        (b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "oops"}}', "error -32603: oops"),
+        (b'{"jsonrpc": "2.0", "id": 1, "error": "oops"}', "oops"),
+    ],
+)
+def test_what_is_not_a2a_is_a_protocol_error(serve: Serve, connect: Connect, body: bytes, complaint: str) -> None:
+    agent = serve(lambda _: response(body))
+    with pytest.raises(ProtocolError, match=complaint):
+        say(connect(agent.url, max_retries=3))
+    assert len(agent.messages) == 1
+
+
+def test_json_rpc_error_keeps_its_code(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response({"error": {"code": -32005, "message": "no text here"}}, "400 Bad Request"))
+    with pytest.raises(ProtocolError) as caught:
+        say(connect(agent.url))
+    assert caught.value.code == -32005
+
+
+def test_wrong_content_type_and_id_are_put_up_with_and_noted(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response({"jsonrpc": "2.0", "id": "other", "result": MESSAGE}, kind="text/plain"))
+    session = connect(agent.url).session()
+    assert session.send([Part.of_text("hello")]).text == "fine"
+    assert [f.rule for f in session.findings] == ["wire", "wire"]
+    assert any("text/plain" in f.message for f in session.findings)
+
+
+def test_stream_where_json_was_asked_and_the_other_way_round(serve: Serve, connect: Connect) -> None:
+    streaming = serve(lambda request: [stream_head(), event(MESSAGE, request)])
+    assert say(connect(streaming.url)).text == "fine"
+    blocking = serve(fine)
+    assert say(connect(blocking.url, streaming="on")).text == "fine"
+
+
+# --- tasks that are not finished ---
+
+
+def task(state: str, **fields: Any) -> dict[str, Any]:
+    return {"id": "t1", "contextId": "c1", "status": {"state": state}, **fields}
+
+
+DONE = task("TASK_STATE_COMPLETED", artifacts=[{"artifactId": "a", "parts": [{"text": "fine"}]}])
+
+
+def test_unfinished_task_is_polled(serve: Serve, connect: Connect) -> None:
+    agent = serve(
+        scripted(
+            lambda r: rpc({"task": task("TASK_STATE_SUBMITTED")}, r),
+            lambda r: rpc(task("TASK_STATE_WORKING"), r),
+            lambda r: rpc(DONE, r),
+        )
+    )
+    session = connect(agent.url).session()
+    assert session.send([Part.of_text("hello")]).text == "fine"
+    assert [m.method for m in session.metrics] == ["SendMessage", "GetTask", "GetTask"]
+    assert agent.messages[-1].json["params"] == {"id": "t1"}
+
+
+def test_poll_survives_a_lost_connection(serve: Serve, connect: Connect) -> None:
+    working = {"task": task("TASK_STATE_WORKING")}
+    agent = serve(scripted(lambda r: rpc(working, r), lambda _: None, lambda r: rpc(DONE, r)))
+    assert say(connect(agent.url, max_retries=1)).text == "fine"
+
+
+def test_task_that_never_ends_times_out_naming_it(serve: Serve, connect: Connect) -> None:
+    working = task("TASK_STATE_WORKING")
+    agent = serve(scripted(lambda r: rpc({"task": working}, r), lambda r: rpc(working, r)))
+    with pytest.raises(TurnTimeoutError, match=r"task t1 to end \(it is working\)"):
+        say(connect(agent.url, timeout=0.3))
+
+
+def test_stream_that_breaks_off_is_resumed_by_polling(serve: Serve, connect: Connect) -> None:
+    def broken(request: Request) -> Iterator[bytes]:
+        yield stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
+        data = event({"task": task("TASK_STATE_WORKING")}, request)
+        yield f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+    agent = serve(scripted(broken, lambda r: rpc(DONE, r)))
+    session = connect(agent.url, streaming="on").session()
+    reply = session.send([Part.of_text("hello")])
+    assert reply.text == "fine"
+    assert any("broke off" in note for note in reply.notes)
+    assert [m.error is None for m in session.metrics] == [False, True]
+
+
+def test_stream_that_ends_too_early_is_resumed_by_polling(serve: Serve, connect: Connect) -> None:
+    early = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}}
+    agent = serve(scripted(lambda r: [stream_head(), event(early, r)], lambda r: rpc(DONE, r)))
+    assert say(connect(agent.url, streaming="on")).text == "fine"
+
+
+def test_stream_that_stays_open_after_the_answer_is_left(serve: Serve, connect: Connect) -> None:
+    def open_end(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event({"task": DONE}, request)
+        time.sleep(3)
+
+    started = time.monotonic()
+    assert say(connect(serve(open_end).url, streaming="on")).text == "fine"
+    assert time.monotonic() - started < 1.5
+
+
+def test_auto_streams_where_the_agent_refuses_a_blocking_message(serve: Serve, connect: Connect) -> None:
+    refusal = {"error": {"code": -32004, "message": "only streaming"}}
+
+    def only_streaming(request: Request) -> Any:
+        if request.json["method"] == "SendMessage":
+            return response(refusal)
+        return [stream_head(), event(MESSAGE, request)]
+
+    agent = serve(only_streaming)
+    agent.card["capabilities"] = {"streaming": True}
+    connection = connect(agent.url)
+    assert say(connection).text == "fine"
+    assert say(connection).text == "fine"
+    methods = [r.json["method"] for r in agent.messages]
+    assert methods == ["SendMessage", "SendStreamingMessage", "SendStreamingMessage"]
+
+
+# --- where credentials go ---
+
+
+def with_scheme(url: str, scheme: dict[str, Any] | None) -> dict[str, Any]:
+    card: dict[str, Any] = {"name": "raw", "url": f"{url}/rpc", "protocolVersion": "0.3.0"}
+    if scheme is not None:
+        card |= {"securitySchemes": {"s": scheme}, "security": [{"s": []}]}
+    return card
+
+
+REPLY_0_3 = {"kind": "message", "role": "agent", "parts": [{"kind": "text", "text": "fine"}]}
+
+
+@pytest.mark.parametrize(
+    ("token", "scheme", "header", "value"),
+    [
+        (SECRET, None, "authorization", f"Bearer {SECRET}"),
+        (SECRET, {"type": "http", "scheme": "Bearer"}, "authorization", f"Bearer {SECRET}"),
+        (SECRET, {"type": "oauth2", "flows": {}}, "authorization", f"Bearer {SECRET}"),
+        (SECRET, {"type": "apiKey", "in": "header", "name": "X-Key"}, "x-key", SECRET),
+        (SECRET, {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}, "x-key", SECRET),
+        (SECRET, {"type": "apiKey", "in": "cookie", "name": "key"}, "cookie", f"key={SECRET}"),
+        ("me:pw", {"type": "http", "scheme": "basic"}, "authorization", f"Basic {base64.b64encode(b'me:pw').decode()}"),
+    ],
+)
+def test_token_goes_where_the_card_wants_it(
+    serve: Serve, connect: Connect, token: str, scheme: dict[str, Any] | None, header: str, value: str
+) -> None:
+    agent = serve(lambda r: rpc(REPLY_0_3, r))
+    agent.card = with_scheme(agent.url, scheme)
+    assert say(connect(agent.url, auth=Credentials(token))).text == "fine"
+    assert agent.messages[0].headers[header] == value
+    assert token not in str([r.headers for r in agent.requests if r.method == "GET"])
+
+
+def test_token_as_query_parameter(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda r: rpc(REPLY_0_3, r))
+    agent.card = with_scheme(agent.url, {"type": "apiKey", "in": "query", "name": "key"})
+    say(connect(agent.url, auth=Credentials(SECRET)))
+    assert agent.messages[0].path == f"/rpc?key={SECRET}"
+
+
+@pytest.mark.parametrize("transport", ["jsonrpc", "rest"])
+def test_token_is_withheld_from_another_origin(serve: Serve, connect: Connect, transport: str) -> None:
+    stranger = serve(lambda _: response("who are you?", "401 Unauthorized", "text/plain"))
+    binding = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON"}[transport]
+    interface = {"url": f"{stranger.url}/rpc", "protocolBinding": binding, "protocolVersion": "1.0"}
+    agent = serve(fine, {"name": "raw", "supportedInterfaces": [interface]})
+    with pytest.raises(AuthenticationError, match=r"withheld.*A2A_ALLOWED_ORIGINS=http://127\.0\.0\.1:\d+") as caught:
+        say(connect(agent.url, auth=Credentials(SECRET, "A2A_AUTH_TOKEN")))
+    assert SECRET not in str([(r.headers, r.path, r.body) for r in stranger.requests])
+    assert SECRET not in str(caught.value)
+    with pytest.raises(AuthenticationError, match="was sent and refused"):
+        say(connect(agent.url, auth=Credentials(SECRET), allowed_origins=(stranger.url,)))
+    assert stranger.messages[-1].headers["authorization"] == f"Bearer {SECRET}"
+
+
+@pytest.mark.parametrize("status", ["301 Moved Permanently", "302 Found", "307 Temporary Redirect"])
+def test_redirect_to_another_origin_is_not_followed(serve: Serve, connect: Connect, status: str) -> None:
+    stranger = serve(fine)
+    agent = serve(lambda _: response("", status, Location=f"{stranger.url}/rpc"))
+    with pytest.raises(ProtocolError, match="redirects to another origin"):
+        say(connect(agent.url, auth=Credentials(SECRET)))
+    assert stranger.requests == []
+
+
+def test_redirect_within_the_origin_keeps_body_and_token(serve: Serve, connect: Connect) -> None:
+    def handler(request: Request) -> bytes:
+        return response("", "307 Temporary Redirect", Location="/rpc/") if request.path == "/rpc" else fine(request)
+
+    agent = serve(handler)
+    assert say(connect(agent.url, auth=Credentials(SECRET))).text == "fine"
+    assert agent.messages[-1].headers["authorization"] == f"Bearer {SECRET}"
+
+
+def test_circular_redirect_ends(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("", "307 Temporary Redirect", Location="/rpc"))
+    with pytest.raises(ProtocolError, match="redirects"):
+        say(connect(agent.url))
+
+
+def test_guarded_card_is_fetched_with_the_token_only_when_asked(serve: Serve, connect: Connect) -> None:
+    def guarded(request: Request) -> bytes:
+        if request.method == "GET" and request.headers.get("authorization") != f"Bearer {SECRET}":
+            return response("", "401 Unauthorized")
+        return response({"name": "guarded", "url": "/rpc"}) if request.method == "GET" else rpc(REPLY_0_3, request)
+
+    agent = serve(guarded, {})
+    with pytest.raises(AuthenticationError, match="no credentials are configured"):
+        connect(agent.url).card()
+    assert connect(agent.url, auth=Credentials(SECRET)).card().name == "guarded"
+
+
+def test_refused_token_never_shows(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("bad token", "403 Forbidden", "text/plain"))
+    session = connect(agent.url, auth=Credentials(SECRET, "A2A_AUTH_TOKEN")).session()
+    with pytest.raises(AuthenticationError, match="A2A_AUTH_TOKEN was sent and refused") as caught:
+        session.send([Part.of_text("hello")])
+    assert SECRET not in f"{caught.value} {session.metrics} {session.history}"
+
+
+# --- cards ---
+
+
+def test_card_at_the_legacy_path(serve: Serve, connect: Connect) -> None:
+    def legacy(request: Request) -> bytes:
+        found = request.path == "/base/.well-known/agent.json"
+        return response({"name": "old", "url": "/rpc"}) if found else response("nothing", "404 Not Found")
+
+    agent = serve(legacy, {})
+    card = connect(f"{agent.url}/base/").card()
+    assert (card.name, card.interfaces[0].url) == ("old", f"{agent.url}/rpc")
+
+
+def test_no_card_lists_what_was_tried(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("nothing", "404 Not Found", "text/plain"), {})
+    with pytest.raises(CardError, match=r"agent-card\.json: HTTP 404.*agent\.json: HTTP 404"):
+        connect(agent.url).card()
+
+
+def test_html_card_shows_how_it_begins(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response("<html>login</html>", kind="text/html"), {})
+    with pytest.raises(CardError, match="<html>login"):
+        connect(agent.url).card()
+
+
+def test_card_is_fetched_once(serve: Serve, connect: Connect) -> None:
+    agent = serve(fine)
+    connection = connect(agent.url)
+    for _number in range(3):
+        say(connection)
+    assert sum(r.method == "GET" for r in agent.requests) == 1
+
+
+# --- faults that no server can be made to show ---
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (httpx.ConnectTimeout("slow"), EndpointUnreachableError),
+        (httpx.ReadError("reset"), TransportError),
+        (httpx.WriteError("reset"), TransportError),
+        (httpx.RemoteProtocolError("garbage"), TransportError),
+    ],
+)
+def test_transport_faults(connect: Connect, fault: Exception, error: type[Exception]) -> None:
+    card = {"name": "x", "url": "http://agent.test/rpc"}
+    with respx.mock:
+        respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)
+        route = respx.post("http://agent.test/rpc").mock(side_effect=fault)
+        with pytest.raises(error):
+            say(connect("http://agent.test", max_retries=2))
+        assert route.call_count == 3
+
+
+def test_retry_after_as_a_date_is_capped(connect: Connect) -> None:
+    card = {"name": "x", "url": "http://agent.test/rpc"}
+    answers = [
+        httpx.Response(503, headers={"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"}),
+        httpx.Response(200, json={"jsonrpc": "2.0", "id": 1, "result": REPLY_0_3}),
+    ]
+    with respx.mock:
+        respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)
+        respx.post("http://agent.test/rpc").mock(side_effect=answers)
+        started = time.monotonic()
+        assert say(connect("http://agent.test", max_retries=1, backoff_max=0.2)).text == "fine"
+        assert 0.15 < time.monotonic() - started < 2
+
+
+def test_cookies_of_one_conversation_do_not_reach_another(serve: Serve, connect: Connect) -> None:
+    def cookie(request: Request) -> bytes:
+        return response(
+            json.dumps({"jsonrpc": "2.0", "id": request.json["id"], "result": MESSAGE}), Set_Cookie="who=me"
+        )
+
+    agent = serve(cookie)
+    connection = connect(agent.url)
+    say(connection)
+    say(connection)
+    assert "cookie" not in agent.messages[1].headers
