@@ -26,7 +26,7 @@ _BASIS_OF_KIND = {
 def evaluation_type(tau2: Tau2, task: Any) -> Any:
     """Return the official type: everything in the task's reward basis, with the judge exactly where it is in it."""
     kinds = tau2.evaluation_type
-    return kinds.ALL_WITH_NL_ASSERTIONS if llm.needs_judge(tau2, task) else kinds.ALL
+    return kinds.ALL_WITH_NL_ASSERTIONS if llm.has_nl_basis(tau2, task) else kinds.ALL
 
 
 def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Reward:

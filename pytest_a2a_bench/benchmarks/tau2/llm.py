@@ -31,7 +31,6 @@ def make_llm_user(
         tools=tools,
         instructions=str(task.user_scenario),
         llm=model,
-        # Without this, LiteLLM 1.106 and later insist on the mcp package for any call with tools.
         llm_args=dict(args),
     )
 
@@ -66,12 +65,15 @@ def _user_class(base: Any) -> Any:
     return LLMUser
 
 
-def needs_judge(tau2: Tau2, task: Any) -> bool:
-    """Tell whether the task's reward depends on natural-language assertions."""
+def has_nl_basis(tau2: Tau2, task: Any) -> bool:
+    """Tell whether natural-language assertions are part of the task's reward basis."""
     criteria = task.evaluation_criteria
-    return (
-        criteria is not None and tau2.reward_type.NL_ASSERTION in criteria.reward_basis and bool(criteria.nl_assertions)
-    )
+    return criteria is not None and tau2.reward_type.NL_ASSERTION in criteria.reward_basis
+
+
+def needs_judge(tau2: Tau2, task: Any) -> bool:
+    """Tell whether evaluating the task calls the judge: with no assertion to judge, upstream does not."""
+    return has_nl_basis(tau2, task) and bool(task.evaluation_criteria.nl_assertions)
 
 
 def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
