@@ -155,8 +155,8 @@ def _is_echo(one: ToolCall, other: ToolCall) -> bool:
 
 
 def _conclude(calls: tuple[ToolCall, ...], gathered: _Gathered, parts: Sequence[Part], rules: Rules) -> DecodedReply:
-    messages = list(dict.fromkeys(m for m in gathered.messages if m))
-    asides = [p for p in gathered.prose if p.strip() not in {m.strip() for m in messages}]
+    messages = list(dict.fromkeys(m for m in gathered.messages if m.strip()))
+    asides = [p for p in gathered.prose if p.strip() and p.strip() not in {m.strip() for m in messages}]
     unreadable = bool(gathered.unreadable) and not calls and not messages
     if unreadable:
         text = "\n".join(p.text for p in parts if p.kind == "text" and p.text) or gathered.unreadable[0]

@@ -368,10 +368,14 @@ def test_thoughts_beside_a_respond_do_not_reach_the_user() -> None:
 
 
 @pytest.mark.parametrize("name", translate.names())
-@pytest.mark.parametrize("parts", [(), (Part.of_text(" \n"),), (Part("url", url="https://x"),), (Part.of_data({}),)])
+@pytest.mark.parametrize(
+    "parts", [(), (Part.of_text(" \n"),), (Part("url", url="https://x"),), (Part.of_data({}),), (Part.of_data(" "),)]
+)
 def test_an_empty_reply_is_noted(name: str, parts: tuple[Part, ...]) -> None:
     reply = read(name, *parts)
     assert (reply.text, reply.calls, rules(reply)) == (None, (), ["empty-reply"])
+    silent = read(name, *parts, Part.of_text('{"name": "respond", "arguments": {"content": " "}}'))
+    assert (silent.text, silent.calls, rules(silent)) == (None, (), ["empty-reply"])
 
 
 @pytest.mark.parametrize("name", translate.names())
