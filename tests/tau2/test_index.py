@@ -79,7 +79,7 @@ def test_data_directory_from_the_environment(tmp_path: Path) -> None:
 
 
 def test_the_unrelated_package_is_recognised(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="not tau2-bench.*unrelated"):
+    with pytest.raises(ConfigurationError, match=r"not tau2-bench.*unrelated"):
         index._inspect(_package(tmp_path, orchestrator=False), None)
 
 
