@@ -61,7 +61,7 @@ class ClientConfig:
     max_retries: int = 3
     backoff_base: float = 0.5
     backoff_max: float = 30.0
-    poll_interval: float = 0.2
+    poll_interval: float = 0.05
     poll_max_interval: float = 5.0
     max_response_bytes: int = 16 * 1024 * 1024
     allowed_origins: tuple[str, ...] = ()

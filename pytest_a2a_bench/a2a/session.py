@@ -212,21 +212,28 @@ class AgentSession:
         while not turn.settled:
             if turn.task_id is None:
                 raise ProtocolError(f"{wire.interface.url}: the answer ended without a message and without a task")
-            task_id = turn.task_id
             # A stream that just ended may have a finished task to show at once; a blocking reply did not.
-            if calls and not turn.final:
+            if not turn.final:
                 await asyncio.sleep(delay)
             turn.final = False
-
-            async def once(call: Call, task_id: str = task_id) -> None:
-                calls.append(call)
-                turn.feed(await wire.get_task(task_id, call))
-
-            await self._attempts(
-                wire, once, f"task {task_id} to end (it is {turn.state or 'in no known state'})", poll=True
-            )
+            await self._ask_for_task(wire, turn, calls)
             delay = min(delay * 1.5, self._config.poll_max_interval)
+        if turn.lacks_answer:
+            with suppress(InfrastructureError):
+                await self._ask_for_task(wire, turn, calls)
         self._remember(turn)
+
+    async def _ask_for_task(self, wire: Wire, turn: Turn, calls: list[Call]) -> None:
+        task_id = turn.task_id
+        if task_id is None:
+            return
+
+        async def once(call: Call) -> None:
+            calls.append(call)
+            turn.feed(await wire.get_task(task_id, call))
+
+        what = f"task {task_id} to end (it is {turn.state or 'in no known state'})"
+        await self._attempts(wire, once, what, poll=True)
 
     async def _attempts(
         self, wire: Wire, once: Callable[[Call], Awaitable[None]], what: str, *, poll: bool = False

@@ -56,6 +56,7 @@ class Turn:
         self._metadata: dict[str, Any] = {}
         self._chatter: set[str] = set()
         self._is_task = False
+        self._is_task_final = False
         self.task_id: str | None = None
         self.context_id: str | None = None
         self.state: str | None = None
@@ -70,6 +71,12 @@ class Turn:
     @property
     def _complete_without_state(self) -> bool:
         return self._is_task and self.state is None and bool(self._artifacts)
+
+    @property
+    def lacks_answer(self) -> bool:
+        """Whether a stream told that the a2a_task is completed, but not with what: some servers only store it."""
+        told = self._artifacts or self._message or (self._status is not None and self._status.parts)
+        return self.state == "completed" and not self._is_task_final and not told
 
     @property
     def artifacts(self) -> dict[str, tuple[Part, ...]]:
@@ -88,6 +95,7 @@ class Turn:
             self._add_artifact(event)
             return
         self.state, self._status = event.state, event.status
+        self._is_task_final = isinstance(event, InTask)
         if self._status is not None and self.state not in SETTLED:
             self._chatter.add(_text_of(self._status))
         if isinstance(event, StatusUpdate):

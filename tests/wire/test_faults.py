@@ -535,3 +535,9 @@ def test_cookies_of_one_conversation_do_not_reach_another(serve: Serve, connect:
     say(connection)
     say(connection)
     assert "cookie" not in agent.messages[1].headers
+
+
+def test_answer_that_a_stream_only_announced_is_fetched(serve: Serve, connect: Connect) -> None:
+    ended = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}}
+    agent = serve(scripted(lambda r: [stream_head(), event(ended, r)], lambda r: rpc(DONE, r)))
+    assert say(connect(agent.url, streaming="on")).text == "fine"

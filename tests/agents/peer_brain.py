@@ -1,0 +1,63 @@
+"""What the peer agents have in common; only the standard library (and uvicorn), for they run in other environments.
+
+Their brain calls one tool that it finds in the first message, and speaks prose from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+_TOOLS = re.compile(r"<available_tools>\s*(\[.*?\])\s*</available_tools>", re.DOTALL)
+
+
+class Brain:
+    """Remembers, per conversation, how often it was spoken to."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, int] = defaultdict(int)
+
+    def answer(self, context_id: str, text: str) -> str:
+        """Return the next thing to say."""
+        self._turns[context_id] += 1
+        turn = self._turns[context_id]
+        call = _find_call(text) if turn == 1 else None
+        return json.dumps({"tool_call": call}) if call else f"Turn {turn} of this conversation; you said: {text[:200]}"
+
+
+def _find_call(text: str) -> dict[str, Any] | None:
+    """Return a call of the tool that needs the fewest arguments."""
+    found = _TOOLS.search(text)
+    if found is None:
+        return None
+    tools = [t.get("function", t) for t in json.loads(found.group(1))]
+    required = {t["name"]: t.get("parameters", {}).get("required", []) for t in tools}
+    name = min(required, key=lambda n: (len(required[n]), n))
+    return {"name": name, "arguments": dict.fromkeys(required[name], "user_1")}
+
+
+def serve(make_app: Callable[[str], Any]) -> None:
+    """Serve an ASGI application on an ephemeral port; print its URL as one JSON line; stop when stdin ends."""
+    import uvicorn
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server = uvicorn.Server(uvicorn.Config(make_app(url), log_level="error", timeout_graceful_shutdown=1))
+
+    async def main() -> None:
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        print(json.dumps({"url": url}), flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+        server.should_exit = True
+        await serving
+
+    asyncio.run(main())

@@ -1,0 +1,97 @@
+"""Conversations with real agents on other frameworks: a2a-sdk 0.3.x, fasta2a and google-adk.
+
+They cannot all share one environment. ``A2A_BENCH_PEER_PYTHONS`` names interpreters that have them:
+``{"sdk03": "/path/to/python", "fasta2a": ..., "adk": ...}``. Without it, the current one is tried.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_a2a_bench.a2a import AgentConnection
+from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.translate.tool_call import ToolCallDialect
+
+Connect = Callable[..., AgentConnection]
+
+AGENTS = Path(__file__).parent.parent / "agents"
+TOOLS = (
+    ToolSpec("create_task", "Create a task.", {"type": "object", "properties": {}, "required": ["user_id", "title"]}),
+    ToolSpec("get_users", "List users.", {"type": "object", "properties": {}}),
+)
+
+
+def _has_sdk03() -> bool:
+    try:
+        return importlib.metadata.version("a2a-sdk").startswith("0.3.")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def _has(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def interpreter_for(peer: str) -> str:
+    named = json.loads(os.environ.get("A2A_BENCH_PEER_PYTHONS", "{}"))
+    if peer in named:
+        return str(named[peer])
+    if _has_sdk03() if peer == "sdk03" else _has({"fasta2a": "fasta2a", "adk": "google.adk.a2a"}[peer]):
+        return sys.executable
+    pytest.skip(f"no environment with peer {peer!r}: A2A_BENCH_PEER_PYTHONS does not name one")
+
+
+@pytest.fixture(scope="module", params=["sdk03", "fasta2a", "adk"])
+def peer_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    command = [interpreter_for(request.param), str(AGENTS / f"peer_{request.param}.py")]
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield str(json.loads(process.stdout.readline())["url"])
+            process.stdin.close()
+            assert process.wait(15) == 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("streaming", ["off", "on"])
+def test_conversation(peer_url: str, connect: Connect, streaming: str) -> None:
+    dialect = ToolCallDialect()
+    connection = connect(peer_url, streaming=streaming, timeout=30, wait=20)
+    connection.wait_until_ready()
+    session = connection.session({"a2a_bench": {"task": "tau2/mock/1", "trial": 0}})
+
+    first = session.send(dialect.encode_request(Briefing("Be kind.", TOOLS), [UserSaid("Who is there?")]))
+    decoded = dialect.decode_reply(first.parts, TOOLS)
+    assert decoded.calls == (ToolCall("get_users", {}),)
+    assert session.context_id
+
+    second = session.send(dialect.encode_request(None, [ToolReturned("c1", "get_users", "[]")]))
+    assert second.text.startswith("Turn 2 of this conversation")
+    third = session.send([Part.of_text("thank you")])
+    assert third.text == "Turn 3 of this conversation; you said: thank you"
+    assert not dialect.decode_reply(third.parts, TOOLS).calls
+    session.finish()
+
+
+def test_conversations_do_not_mix(peer_url: str, connect: Connect) -> None:
+    connection = connect(peer_url, timeout=30, wait=20)
+    one, two = connection.session(), connection.session()
+    assert one.send([Part.of_text("a")]).text.startswith("Turn 1")
+    assert two.send([Part.of_text("b")]).text.startswith("Turn 1")
+    assert one.send([Part.of_text("c")]).text.startswith("Turn 2")
+    assert one.context_id != two.context_id
