@@ -38,10 +38,15 @@ class Addresses(NamedTuple):
 
 def addresses(options: AgentOptions, http_port: int, grpc_port: int | None) -> Addresses:
     """Return the URLs for the ports that were really bound."""
-    host = "127.0.0.1" if options.host in _WILDCARDS else options.host
-    base = (options.card_url or f"http://{_bracketed(host)}:{http_port}").rstrip("/")
-    public_host = urlsplit(base).hostname or host
+    base = (options.card_url or listening_url(options, http_port)).rstrip("/")
+    public_host = urlsplit(base).hostname or options.host
     return Addresses(base + "/", f"http://{_bracketed(public_host)}:{grpc_port}" if grpc_port else None)
+
+
+def listening_url(options: AgentOptions, http_port: int) -> str:
+    """Return the base URL at which this machine reaches the agent, whatever the card says."""
+    host = "127.0.0.1" if options.host in _WILDCARDS else options.host
+    return f"http://{_bracketed(host)}:{http_port}/"
 
 
 def _version() -> str:

@@ -76,8 +76,14 @@ class BrainExecutor(AgentExecutor):
             return conversation, conversation.last_reply
         await asyncio.sleep(self._options.latency)
         request = translate.get(self._reading(conversation, parts)).decode_request(parts)
+        before = list(conversation.history)
         conversation.hear(request, {**context.metadata, **MessageToDict(message.metadata)})
-        reply = await self._brain.reply(conversation)
+        try:
+            reply = await self._brain.reply(conversation)
+        except BaseException:
+            # Whoever asks again must not be heard twice.
+            conversation.history = before
+            raise
         conversation.say(reply.said)
         conversation.last_message_id, conversation.last_reply = message.message_id, reply
         return conversation, reply

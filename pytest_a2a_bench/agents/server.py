@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
 from pytest_a2a_bench.agents.brain import Brain, make_brain
-from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card
+from pytest_a2a_bench.agents.card import REST_PREFIX, addresses, build_card, listening_url
 from pytest_a2a_bench.agents.executor import BoundedTaskStore, BrainExecutor
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
@@ -40,7 +40,10 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Served(NamedTuple):
-    """What :func:`serve` tells its caller once the agent answers."""
+    """What :func:`serve` tells its caller once the agent answers.
+
+    :param url: base URL on the address that it listens on, whatever the card says.
+    """
 
     url: str
     card_url: str
@@ -55,15 +58,15 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
     """
     token = _read_token(options)
     brain = make_brain(options)
-    listener = _listen(options)
+    listener = _listen(options, options.port, "--port")
     grpc_server = _make_grpc(options, token)
-    where = addresses(options, listener.getsockname()[1], grpc_server.port if grpc_server else None)
-    card = build_card(options, brain.description, where)
+    port = listener.getsockname()[1]
+    card = build_card(options, brain.description, addresses(options, port, grpc_server.port if grpc_server else None))
     handler = make_handler(brain, options, card)
     if grpc_server:
         await grpc_server.start(handler, options.protocols)
     http_server = _make_http(make_app(handler, options, card, token))
-    announcing = asyncio.create_task(_announce(http_server, where, on_ready))
+    announcing = asyncio.create_task(_announce(http_server, listening_url(options, port), on_ready))
     try:
         await http_server.serve(sockets=[listener])
     finally:
@@ -145,14 +148,15 @@ def _read_token(options: AgentOptions) -> str | None:
     return token
 
 
-def _listen(options: AgentOptions) -> socket.socket:
+def _listen(options: AgentOptions, port: int, flag: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
-        listener = socket.create_server((options.host, options.port), family=family, backlog=1024)
+        listener = socket.create_server((options.host, port), family=family, backlog=1024)
     except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise ConfigurationError(
-            f"built-in agent {options.name!r}: cannot listen on {options.host}:{options.port}: "
-            f"{error.strerror or error}; choose another --port, or leave it out for any free one"
+            f"built-in agent {options.name!r}: cannot listen on {options.host}:{port}: {reason}; "
+            f"choose another {flag}, or leave it out for any free one"
         ) from error
     # asyncio switches Nagle off only for sockets that it made itself; with it on, every answer on a kept connection
     # waits 40 ms for the client's delayed acknowledgement. Accepted sockets inherit it from this one.
@@ -169,6 +173,9 @@ def _make_grpc(options: AgentOptions, token: str | None) -> GrpcServer | None:
         if options.transport == "grpc":
             raise MissingExtraError("grpcio", "grpc", detail=str(error)) from error
         return None
+    if options.grpc_port:
+        # Tried beforehand, because grpc prints several lines of its own about a port that it cannot have.
+        _listen(options, options.grpc_port, "--grpc-port").close()
     return GrpcServer(options.host, options.grpc_port, token)
 
 
@@ -178,7 +185,7 @@ def _make_http(app: App) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-async def _announce(server: uvicorn.Server, where: Addresses, on_ready: Callable[[Served], None]) -> None:
+async def _announce(server: uvicorn.Server, url: str, on_ready: Callable[[Served], None]) -> None:
     while not server.started:
         await asyncio.sleep(0.005)
-    on_ready(Served(where.http, where.http.rstrip("/") + CARD_PATH, os.getpid()))
+    on_ready(Served(url, url.rstrip("/") + CARD_PATH, os.getpid()))

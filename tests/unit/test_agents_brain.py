@@ -53,22 +53,16 @@ class TestConversation:
         conversation.say(AgentSaid(calls=(LOOK, BOOK)))
         conversation.hear(DecodedRequest(None, (UserSaid("found"), UserSaid("booked"), UserSaid("thanks"))), {})
 
-        assert conversation.history[1:] == [
-            ToolReturned("c1", "look", "found"),
-            ToolReturned("c2", "book", "booked"),
-            UserSaid("thanks"),
-        ]
+        results = (ToolReturned("c1", "look", "found"), ToolReturned("c2", "book", "booked"))
+        assert tuple(conversation.history[1:]) == (*results, UserSaid("thanks"))
 
     def test_results_answer_calls_by_id_then_name_then_order(self) -> None:
-        conversation = Conversation(history=[AgentSaid(calls=(LOOK, BOOK))])
-        conversation.history.append(ToolReturned("c2", "", "by id"))
-        assert conversation.unanswered() == [LOOK]
+        def left(result: ToolReturned) -> list[ToolCall]:
+            return Conversation(history=[AgentSaid(calls=(LOOK, BOOK)), result]).unanswered()
 
-        conversation = Conversation(history=[AgentSaid(calls=(LOOK, BOOK)), ToolReturned("", "book", "by name")])
-        assert conversation.unanswered() == [LOOK]
-
-        conversation = Conversation(history=[AgentSaid(calls=(LOOK, BOOK)), ToolReturned("", "", "in order")])
-        assert conversation.unanswered() == [BOOK]
+        assert left(ToolReturned("c2", "look", "by id")) == [LOOK]
+        assert left(ToolReturned("", "book", "by name")) == [LOOK]
+        assert left(ToolReturned("", "", "in order")) == [BOOK]
 
 
 class TestMemory:
@@ -141,8 +135,8 @@ class TestOracle:
         for _ in range(turns):
             said = next_line(gold, conversation)
             conversation.say(said)
-            events = [ToolReturned(c.id, c.name, "ok") for c in said.calls] or [UserSaid("and now")]
-            conversation.hear(DecodedRequest(None, tuple(events)), {})
+            results = tuple(ToolReturned(c.id, c.name, "ok") for c in said.calls)
+            conversation.hear(DecodedRequest(None, results or (UserSaid("and now"),)), {})
         return conversation.own
 
     def test_it_plays_one_call_a_turn_then_tells_then_bids_farewell(self) -> None:

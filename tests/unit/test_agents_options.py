@@ -28,7 +28,7 @@ OPTIONS = st.builds(
     transport=st.sampled_from(TRANSPORTS),
     reply=st.sampled_from(REPLIES),
     streaming=st.booleans(),
-    model=st.none() | st.text("abc/-. ", min_size=1),
+    model=st.none() | st.text("abc/-. ").map("m".__add__),
     llm_args=st.sampled_from(["{}", '{"temperature": 0.5, "stop": ["--x"]}']),
     contexts=st.integers(1, 10),
 )

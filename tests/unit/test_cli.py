@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import pytest_a2a_bench
+from pytest_a2a_bench import cli
+from pytest_a2a_bench.commands import COMMANDS, doctor, load_commands
+from pytest_a2a_bench.commands.agent import greeting
+from pytest_a2a_bench.errors import MissingExtraError
+
+ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
+
+
+def spawn_python(*arguments: str) -> subprocess.Popen[str]:
+    environ = {**os.environ, "PYTHONPATH": ROOT}
+    return subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
+    )
+
+
+def spawn(*arguments: str) -> subprocess.Popen[str]:
+    return spawn_python("-m", "pytest_a2a_bench.cli", *arguments)
+
+
+def test_every_command_is_there() -> None:
+    assert [command.NAME for command in load_commands()] == list(COMMANDS)
+    assert all(command.HELP and command.__doc__ for command in load_commands())
+
+
+def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith("pytest-a2a-bench ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "COMMAND"),
+        (["dance"], "invalid choice: 'dance' (choose from 'agent', 'doctor')"),
+        (["agent", "oracel"], "invalid choice: 'oracel' (choose from 'oracle', 'noop', 'readonly', 'llm')"),
+        (["agent", "oracle", "--port", "x"], "--port"),
+        (["agent", "oracle", "--port", "70000"], "port=70000 is not a port"),
+        (["agent", "oracle", "--latency", "-1"], "latency=-1.0 must be"),
+        (["agent", "oracle", "--auth-env", "NOT_SET_AT_ALL"], "export NOT_SET_AT_ALL=TOKEN first"),
+        (["agent", "llm", "--llm-args", "[]"], "llm_args must be a JSON object"),
+        (["agent", "llm"], "set A2A_AGENT_LLM"),
+    ],
+)
+def test_trouble_is_one_line_and_exit_code_2(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("A2A_AGENT_LLM", raising=False)
+    try:
+        code: object = cli.main(arguments)
+    except SystemExit as left:
+        code = left.code
+    printed = capsys.readouterr()
+
+    assert (code, printed.out, printed.err.count("\n")) == (2, "", 1)
+    assert complaint in printed.err
+
+
+def test_a_missing_extra_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_a2a_bench.commands.agent.find_spec", lambda name: None)
+
+    assert cli.main(["agent", "noop"]) == 2
+    assert "pip install 'pytest-a2a-bench[agents]'" in capsys.readouterr().err
+
+
+def test_no_command_is_imported_heavily() -> None:
+    heavy = ("pytest", "a2a", "httpx", "pydantic", "tau2", "litellm", "uvicorn", "grpc")
+    found = f"print([m for m in {heavy!r} if m in sys.modules])"
+    program = f"import sys; from pytest_a2a_bench import cli; cli.make_parser(); {found}"
+    with spawn_python("-c", program) as process:
+        out, _ = process.communicate(timeout=20)
+
+    assert out == "[]\n"
+
+
+class TestAgent:
+    def test_it_serves_says_how_to_use_it_and_stops_on_ctrl_c(self) -> None:
+        with spawn("agent", "oracle", "--host", "127.0.0.1", "--reply", "task") as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            first, second = process.stdout.readline(), process.stdout.readline()
+            url = first.split(" answers at ")[1].split()[0]
+            with urllib.request.urlopen(f"{url}.well-known/agent-card.json") as answer:
+                card = json.load(answer)
+            process.send_signal(signal.SIGINT)
+            code, errors = process.wait(10), process.stderr.read()
+
+        assert card["name"] == "pytest-a2a-bench oracle"
+        assert f"card {url}.well-known/agent-card.json" in first
+        assert second == f"try: pytest --a2a-endpoint {url} --a2a-tag-trials -k airline\n"
+        assert (code, errors) == (0, "stopped\n")
+
+    def test_a_port_in_use_is_one_line(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            with spawn("agent", "noop", "--port", str(port)) as process:
+                out, errors = process.communicate(timeout=20)
+
+        assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
+        assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --port" in errors
+
+    def test_a_grpc_port_in_use_is_one_line(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            with spawn("agent", "noop", "--grpc-port", str(port)) as process:
+                out, errors = process.communicate(timeout=20)
+
+        assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
+        assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --grpc-port" in errors
+
+    def test_the_hint_carries_the_token_s_variable(self) -> None:
+        from pytest_a2a_bench.agents.options import AgentOptions
+        from pytest_a2a_bench.agents.server import Served
+
+        hint = greeting(AgentOptions("noop", auth_env="MY_TOKEN"), Served("http://h:1/", "http://h:1/card", 1))
+
+        assert hint.endswith("try: pytest --a2a-endpoint http://h:1/ --a2a-auth-env MY_TOKEN -k airline")
+
+
+class TestDoctor:
+    def test_it_names_versions_data_and_extras(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert cli.main(["doctor"]) == 0
+        printed = capsys.readouterr().out
+
+        assert f"pytest            {pytest.__version__}" in printed
+        assert "airline 50, retail 114, telecom 114, mock 9" in printed
+        assert "[agents]          present" in printed
+        assert len(printed.splitlines()) < 24
+
+    def test_keys_are_named_and_never_shown(self) -> None:
+        environ = {"OPENAI_API_KEY": "sk-secret", "A2A_AGENT_LLM": "openai/gpt-4.1", "EMPTY_API_KEY": ""}
+        printed = "\n".join(doctor.report(environ))
+
+        assert "A2A_AGENT_LLM=openai/gpt-4.1, OPENAI_API_KEY is set" in printed
+        assert "sk-secret" not in printed
+        assert "EMPTY_API_KEY" not in printed
+
+    def test_addresses_are_shown_without_what_may_be_secret_in_them(self) -> None:
+        environ = {"OPENAI_API_BASE": "http://me:hunter2@h:1/v1?key=k", "A2A_ENDPOINT": "https://me:hunter2@h/"}
+        printed = "\n".join(doctor.report(environ))
+
+        assert "http://h:1/v1" in printed
+        assert "hunter2" not in printed
+        assert "key=k" not in printed
+
+    def test_what_is_missing_is_said_with_the_remedy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from pytest_a2a_bench.benchmarks.tau2 import index
+
+        def missing() -> None:
+            raise MissingExtraError("tau2-bench", "tau2")
+
+        monkeypatch.setattr(index, "find_installation", missing)
+        monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "grpc" else object())
+        printed = "\n".join(doctor.report({}))
+
+        assert "tau2-bench is not installed; run: pip install 'pytest-a2a-bench[tau2]'" in printed
+        assert "missing grpc; run: pip install 'pytest-a2a-bench[grpc]'" in printed
+        assert "nothing configured" in printed

@@ -1,0 +1,177 @@
+"""The ``llm`` agent end to end: our client, a real agent process, LiteLLM, and a scripted model over HTTP."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from fake_llm import FakeLLM, call, say, status
+
+from pytest_a2a_bench import translate
+from pytest_a2a_bench.a2a import AgentConnection
+from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
+from pytest_a2a_bench.errors import InfrastructureError
+from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolReturned, ToolSpec, UserSaid
+
+Connect = Callable[..., AgentConnection]
+
+CUSTOMER = ToolSpec(
+    "get_customer_by_phone",
+    "Find a customer.",
+    {"type": "object", "properties": {"phone_number": {"type": "string"}}, "required": ["phone_number"]},
+)
+REFUEL = ToolSpec(
+    "refuel_data",
+    "Add data to a line.",
+    {
+        "type": "object",
+        "properties": {
+            "customer_id": {"type": "string"},
+            "line_id": {"type": "string"},
+            "gb_amount": {"type": "number"},
+        },
+        "required": ["customer_id", "line_id", "gb_amount"],
+    },
+)
+BRIEFING = Briefing("Help with phones.", (CUSTOMER, REFUEL))
+SPOKEN = translate.get("tool_call")
+
+
+class Stage:
+    """One agent process for the whole module, whose model plays another script in every test."""
+
+    def __init__(self) -> None:
+        self.steps: list[Any] = []
+        self.model = FakeLLM(lambda _: self.steps.pop(0) if self.steps else status(500))
+        base = quote(self.model.api_base, safe="")
+        arguments = quote(json.dumps({"temperature": 0.25, "max_retries": 0, "api_key": "test-key"}), safe="")
+        self.spec = f"llm?model=openai/fake-model&api_base={base}&llm_args={arguments}"
+        self.agent: BuiltinAgent = start_builtin(self.spec)
+
+    def play(self, *steps: Any) -> None:
+        self.steps[:] = steps
+        self.model.requests.clear()
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    made = Stage()
+    yield made
+    made.agent.stop()
+    made.model.close()
+
+
+def test_a_conversation_with_tools(stage: Stage, connect: Connect) -> None:
+    stage.play(
+        call("get_customer_by_phone", {"phone_number": "555"}, usage={"prompt_tokens": 40, "completion_tokens": 7}),
+        call("refuel_data", {"customer_id": "C1", "line_id": "L1", "gb_amount": 2}),
+        say("You have two gigabytes more."),
+    )
+    session = connect(stage.agent.url, timeout=60).session()
+
+    first = session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("My data is used up.")]))
+    asked = SPOKEN.decode_reply(first.parts, BRIEFING.tools).calls[0]
+    assert (asked.name, asked.arguments) == ("get_customer_by_phone", {"phone_number": "555"})
+    assert (first.usage.input_tokens, first.usage.output_tokens) == (40, 7)
+
+    found = ToolReturned(asked.id, asked.name, '{"customer_id": "C1"}')
+    second = session.send(SPOKEN.encode_request(None, [found]))
+    asked = SPOKEN.decode_reply(second.parts, BRIEFING.tools).calls[0]
+    assert asked.arguments == {"customer_id": "C1", "line_id": "L1", "gb_amount": 2}
+
+    third = session.send(SPOKEN.encode_request(None, [ToolReturned(asked.id, asked.name, "done")]))
+    assert third.text == "You have two gigabytes more."
+
+    last = stage.model.requests[-1]
+    assert [m["role"] for m in last["messages"]] == ["system", "user", "assistant", "tool", "assistant", "tool"]
+    assert "Help with phones." in last["messages"][0]["content"]
+    assert last["messages"][3]["content"] == '{"customer_id": "C1"}'
+    assert last["messages"][3]["tool_call_id"] == last["messages"][2]["tool_calls"][0]["id"]
+    assert [t["function"]["name"] for t in last["tools"]] == ["get_customer_by_phone", "refuel_data"]
+    assert last["tools"][1]["function"]["parameters"] == REFUEL.parameters
+    assert (last["model"], last["temperature"]) == ("fake-model", 0.25)
+    assert stage.model.headers[-1]["authorization"] == "Bearer test-key"
+
+
+@pytest.mark.parametrize("dialect", ["agentbeats", "sierra", "data"])
+def test_results_are_told_from_users_in_every_dialect(stage: Stage, connect: Connect, dialect: str) -> None:
+    spoken = translate.get(dialect)
+    stage.play(call("get_customer_by_phone", {"phone_number": "1"}), say("Found you."), say("Bye."))
+    session = connect(stage.agent.url, timeout=60).session()
+    reply = session.send(spoken.encode_request(BRIEFING, [UserSaid("Hello.")]))
+    asked = spoken.decode_reply(reply.parts, BRIEFING.tools).calls[0]
+    session.send(spoken.encode_request(None, [ToolReturned(asked.id, asked.name, "customer C1")]))
+    reply = session.send(spoken.encode_request(None, [UserSaid("Bye then.")]))
+
+    assert spoken.decode_reply(reply.parts, BRIEFING.tools).text == "Bye."
+    messages = stage.model.requests[-1]["messages"]
+    assert [(m["role"], m["content"]) for m in messages[3:]] == [
+        ("tool", "customer C1"),
+        ("assistant", "Found you."),
+        ("user", "Bye then."),
+    ]
+
+
+def test_a_history_sent_again_is_not_doubled(stage: Stage, connect: Connect) -> None:
+    stage.play(say("One?"), say("Two."))
+    session = connect(stage.agent.url, timeout=60).session()
+    session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("a")]))
+    session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("a"), AgentSaid("One?"), UserSaid("b")]))
+
+    contents = [m["content"] for m in stage.model.requests[-1]["messages"][1:]]
+    assert contents == ["a", "One?", "b"]
+
+
+@pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
+@pytest.mark.parametrize("step", [status(500), status(429), status(401), call("get_customer_by_phone", "{oops")])
+def test_a_model_that_fails_is_trouble_with_the_infrastructure(
+    stage: Stage, connect: Connect, step: Any, transport: str
+) -> None:
+    stage.play(step, say("Here again."))
+    session = connect(stage.agent.url, transport=transport, timeout=60).session()
+    with pytest.raises(InfrastructureError, match="the model openai/fake-model did not answer"):
+        session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hello.")]))
+
+    # The agent itself is well.
+    assert session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hello.")])).text == "Here again."
+    assert [m["content"] for m in stage.model.requests[-1]["messages"][1:]] == ["Hello."]
+
+
+def test_as_a_task_it_reports_usage_and_failure_too(stage: Stage, connect: Connect) -> None:
+    with start_builtin(stage.spec + "&reply=task") as agent:
+        session = connect(agent.url, timeout=60).session()
+        stage.play(say("Hello.", usage={"prompt_tokens": 11, "completion_tokens": 2}), status(500))
+        reply = session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hi.")]))
+        assert (reply.kind, reply.usage.input_tokens, reply.usage.output_tokens) == ("task", 11, 2)
+        with pytest.raises(InfrastructureError, match="did not answer"):
+            session.send(SPOKEN.encode_request(None, [UserSaid("Again.")]))
+
+
+def test_without_tools_none_are_offered(stage: Stage, connect: Connect) -> None:
+    stage.play(say("Hello."))
+    connect(stage.agent.url, timeout=60).session().send([Part.of_text("just a word")])
+
+    assert "tools" not in stage.model.requests[-1]
+
+
+def test_the_fake_model_runs_alone(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"text": "Hi."}, {"status": 429}]))
+    program = Path(__file__).parent.parent / "agents" / "fake_llm.py"
+    with subprocess.Popen(
+        [sys.executable, str(program), "--script", str(script), "--repeat"], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["api_base"] + "/chat/completions"
+        replies = [httpx.post(url, json={"messages": []}) for _ in range(3)]
+        process.terminate()
+
+    assert [r.status_code for r in replies] == [200, 429, 200]
+    assert replies[2].json()["choices"][0]["message"]["content"] == "Hi."

@@ -1,0 +1,139 @@
+"""Starting, stopping and losing a built-in agent's process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+import pytest_a2a_bench
+from pytest_a2a_bench.agents import launcher
+from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.settings import Settings
+
+ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that is dead and not yet collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_it_starts_in_a_session_of_its_own_and_stops() -> None:
+    agent = start_builtin("noop", Settings(protocol="0.3", transport="rest"))
+    try:
+        assert os.getsid(agent.pid) == agent.pid
+        card = httpx.get(agent.card_url).json()
+        # The client chooses: what the settings ask of it takes nothing away from the server.
+        assert len(card["supportedInterfaces"]) == 6
+    finally:
+        agent.stop()
+    agent.stop()
+
+    assert not agent.running
+    assert not alive(agent.pid)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(agent.card_url)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_no_agent_outlives_its_parent(how: signal.Signals, tmp_path: Path) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(PARENT), ROOT], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    assert alive(pid)
+    parent.send_signal(how)
+    parent.wait()
+    parent.stdout.close()
+
+    assert wait_until(lambda: not alive(pid))
+
+
+def test_a_fork_that_keeps_the_pipe_open_keeps_no_agent_alive(tmp_path: Path) -> None:
+    script = textwrap.dedent(PARENT).replace("time.sleep(60)", "os.fork() or time.sleep(8); os._exit(0)")
+    parent = subprocess.Popen([sys.executable, "-c", script, ROOT], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    assert parent.wait(5) == 0
+    gone = wait_until(lambda: not alive(pid), 4.0)
+    parent.stdout.close()
+
+    assert gone
+
+
+PARENT = """
+    import os, sys, time
+    sys.path.insert(0, sys.argv[1])
+    from pytest_a2a_bench.agents.launcher import start_builtin
+    agent = start_builtin("noop")
+    print(agent.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_an_agent_that_dies_at_its_start_says_why() -> None:
+    with start_builtin("noop") as first, pytest.raises(ConfigurationError) as caught:
+        start_builtin(f"noop?port={httpx.URL(first.url).port}")
+
+    assert "ended with exit code 2 at its start: built-in agent 'noop': cannot listen on 127.0.0.1" in str(caught.value)
+
+
+def test_an_agent_that_does_not_start_in_time_is_ended() -> None:
+    with pytest.raises(ConfigurationError, match=r"'noop' did not answer within 0\.01 s"):
+        start_builtin("noop", timeout=0.01)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "find_spec", lambda name: None if name == "uvicorn" else object())
+    with pytest.raises(MissingExtraError, match=r"uvicorn is not installed.*pip install 'pytest-a2a-bench\[agents\]'"):
+        start_builtin("noop")
+
+
+def test_files_in_the_working_directory_shadow_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("uvicorn.py", "json.py", "a2a.py"):
+        (tmp_path / name).write_text("raise RuntimeError('this is the wrong module')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # a relative entry would be the working directory after all
+    with start_builtin("noop") as agent:
+        assert httpx.get(agent.card_url).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "never"), [("oracle", ("tau2", "litellm", "pytest")), ("noop", ("tau2", "litellm", "pytest"))]
+)
+def test_an_agent_imports_only_what_it_needs(name: str, never: tuple[str, ...]) -> None:
+    program = f"""
+        import sys
+        sys.path.insert(0, {ROOT!r})
+        import pytest_a2a_bench.agents.server
+        from pytest_a2a_bench.agents.brain import Conversation, make_brain
+        from pytest_a2a_bench.agents.options import AgentOptions
+        import asyncio
+        tag = {{"a2a_bench": {{"task": "tau2/airline/1", "trial": 0}}}}
+        print(asyncio.run(make_brain(AgentOptions({name!r})).reply(Conversation(metadata=tag))).said is not None)
+        print([m for m in {never!r} if m in sys.modules])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines() == ["True", "[]"]
