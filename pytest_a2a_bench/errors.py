@@ -16,6 +16,7 @@
     │   ├── TrialCancelledError   the run is stopping
     │   └── LLMError              the user simulator's or judge's model did not answer
     ├── AgentOutcomeError         the agent itself gave up (task failed, rejected or canceled): a bad agent
+    ├── EvaluatorError            the benchmark's own evaluator broke, so that there is no reward
     ├── JudgeMissingError         the task needs an LLM judge and none is configured: a skip
     └── HarnessError              a bug of ours: neither the agent's nor the infrastructure's fault
 """
@@ -29,6 +30,7 @@ __all__ = [
     "CardError",
     "ConfigurationError",
     "EndpointUnreachableError",
+    "EvaluatorError",
     "HarnessError",
     "InfrastructureError",
     "JudgeMissingError",
@@ -125,6 +127,10 @@ class AgentOutcomeError(A2ABenchError):
     def __init__(self, message: str, *, state: str) -> None:
         super().__init__(message)
         self.state = state
+
+
+class EvaluatorError(A2ABenchError):
+    """The benchmark's own evaluator raised: nobody can say what the reward is, so none is given."""
 
 
 class JudgeMissingError(A2ABenchError):

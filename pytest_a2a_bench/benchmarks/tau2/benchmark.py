@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,10 +15,11 @@ from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
     ConfigurationError,
+    EvaluatorError,
     InfrastructureError,
     JudgeMissingError,
 )
-from pytest_a2a_bench.model import BenchTask, Briefing, ToolCall, Turn, Usage
+from pytest_a2a_bench.model import BenchTask, Briefing, Reward, ToolCall, Turn, Usage
 from pytest_a2a_bench.settings import Settings
 
 
@@ -119,7 +121,7 @@ class _Simulation:
             reward = evaluate.evaluate(
                 self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
             )
-        except InfrastructureError as exc:
+        except (InfrastructureError, EvaluatorError) as exc:
             return self._unfinished(exc)
         simulation.reward_info = None
         outcome = self._unfinished(None)
@@ -137,7 +139,7 @@ class _Simulation:
             agent_usage=self.conversation.usage,
             user_usage=_user_usage(trajectory) if self.context.settings.user_kind == "llm" else Usage(),
             provenance=self.provenance(),
-            termination_reason="infrastructure_error" if error is not None else None,
+            termination_reason="infrastructure_error" if isinstance(error, InfrastructureError) else None,
             error=error,
         )
 
@@ -177,9 +179,7 @@ class _Simulation:
         }
 
 
-def _with_note(reward: Any, note: str) -> Any:
-    import dataclasses
-
+def _with_note(reward: Reward, note: str) -> Reward:
     return dataclasses.replace(reward, note=f"{reward.note} ({note})" if reward.note else note)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import llm
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, accepted
+from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import Reward, RewardCheck
 
 _MAX_DIFF = 25
@@ -33,16 +34,27 @@ def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env
     """Evaluate a finished simulation.
 
     :param live: the environment that the simulation ran in; only read, to show what differs from the gold.
+    :raises LLMError: if the judge's model does not answer.
+    :raises EvaluatorError: if upstream's evaluator raises (as it does for a few mock tasks whose assertion looks up
+        what the agent never created).
     """
     function = tau2.evaluate_simulation
-    info = function(
-        simulation=simulation,
-        task=task,
-        evaluation_type=evaluation_type(tau2, task),
-        solo_mode=False,
-        domain=domain,
-        **accepted(function, env_kwargs=dict(env_kwargs)),
-    )
+    try:
+        info = function(
+            simulation=simulation,
+            task=task,
+            evaluation_type=evaluation_type(tau2, task),
+            solo_mode=False,
+            domain=domain,
+            **accepted(function, env_kwargs=dict(env_kwargs)),
+        )
+    except A2ABenchError:
+        raise
+    except Exception as exc:
+        raise EvaluatorError(
+            f"{tau2.distribution}'s own evaluator raised {type(exc).__name__}: {exc}; there is no reward for task "
+            f"{task.id!r} of {domain} after this conversation (it ended by {simulation.termination_reason.value})"
+        ) from exc
     reward = to_reward(info.model_dump(mode="json"))
     if info.db_check is not None and not info.db_check.db_match:
         return _with_diff(reward, tuple(gold_diff(tau2, domain, task, live, env_kwargs)))
