@@ -15,7 +15,7 @@ from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
 from pytest_a2a_bench.settings import Settings
-from pytest_a2a_bench.suite_registry import Suite, SuiteModuleSpec
+from pytest_a2a_bench.suite_registry import SuiteModuleSpec
 
 KEY_FIXTURE = "_a2a_key"
 ENDPOINT_FIXTURE = "_a2a_endpoint"
@@ -25,7 +25,7 @@ SESSION_SCOPED = ("a2a_client_config", "a2a_message_metadata")
 _TRIAL_OF_ID = re.compile(r"-t(\d+)\]")
 
 
-# --- which built-in modules join ---------------------------------------------------------------------------------------
+# --- which built-in modules join --------------------------------------------------------------------------------------
 
 
 def take_arguments(config: pytest.Config, settings: Settings) -> Selection:
@@ -100,13 +100,12 @@ def extend_report(collector: pytest.Collector, report: pytest.CollectReport, run
 def _graft(session: pytest.Session, run: BenchRun) -> Iterator[SuiteModule]:
     selection = run.selection
     for module in all_modules():
-        ids = tuple(i for i in selection.ids if is_below(i, module.nodeid) or is_below(module.nodeid, i))
-        named = bool(ids) or module.nodeid in selection.modules
-        if not (named or selection.candidates):
+        below = tuple(i for i in selection.ids if is_below(i, module.nodeid))
+        whole = any(is_below(module.nodeid, i) for i in (*selection.ids, *selection.modules))
+        if not (whole or below or selection.candidates):
             continue
-        if _has_tasks(module, run, by_itself=module.domain in run.settings.suites or bool(ids)):
-            whole = module.nodeid in selection.modules or any(is_below(module.nodeid, i) for i in ids)
-            yield SuiteModule.graft(session, module, () if whole else ids)
+        if _has_tasks(module, run, by_itself=module.domain in run.settings.suites or bool(below)):
+            yield SuiteModule.graft(session, module, () if whole else below)
 
 
 def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bool:
@@ -297,8 +296,3 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
         problems = [run.endpoint_problem]
     if problems:
         run_state.refuse(session, run, "\n".join(problems))
-
-
-def suite_of(name: str) -> Suite:
-    """Return a suite by name."""
-    return suite_registry.load(name)

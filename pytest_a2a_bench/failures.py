@@ -37,11 +37,11 @@ def one_line(text: str, limit: int = _TURN_LENGTH) -> str:
 def headline(result: TrialResult) -> str:
     """Say in one line what came of a trial: its reward, by its parts."""
     if result.reward_info is None:
-        return f"{result.key}: not evaluated ({result.status})"
+        return f"not evaluated ({result.status})"
     parts = ", ".join(f"{name} {value:g}" for name, value in result.reward_info.breakdown.items())
     ended = f", ended by {result.termination_reason}" if result.termination_reason else ""
     note = f" ({one_line(result.reward_info.note)})" if result.reward_info.note else ""
-    return f"{result.key}: reward {result.reward:g}" + (f" = {parts}" if parts else "") + ended + note
+    return f"reward {result.reward:g}" + (f" = {parts}" if parts else "") + ended + note
 
 
 def explain(result: TrialResult, path: str | None = None) -> str:
@@ -49,7 +49,7 @@ def explain(result: TrialResult, path: str | None = None) -> str:
 
     :param path: the transcript's file, as it should be shown.
     """
-    return "\n".join([headline(result), *_body(result, path)])
+    return "\n".join([f"{one_line(str(result.key))}: {headline(result)}", *_body(result, path)])
 
 
 def _body(result: TrialResult, path: str | None) -> Iterator[str]:

@@ -46,7 +46,7 @@ def a2a_client(_a2a_connection: AgentConnection) -> AgentConnection:
 
 @pytest.fixture(scope="session")
 def a2a_client_config(_a2a_endpoint: BenchRun) -> ClientConfig:
-    """How the agent is reached. Override it (session-scoped) and return ``dataclasses.replace`` of it to change that."""
+    """How the agent is reached. Override it (session-scoped) with a ``dataclasses.replace`` of it to change that."""
     from pytest_a2a_bench.a2a.config import ClientConfig
 
     return ClientConfig.from_settings(_a2a_endpoint.target, os.environ)

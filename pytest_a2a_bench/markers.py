@@ -132,8 +132,11 @@ def _is_filter(value: Any) -> bool:
 
 
 def _task_filter(value: Any) -> TaskFilter | None:
-    if value is None or callable(value):
-        return value
+    if value is None:
+        return None
+    if callable(value):
+        chosen: Callable[[str], bool] = value
+        return chosen
     if isinstance(value, str):
         return (value,)
     return tuple(sorted({str(v) for v in value}))

@@ -121,10 +121,12 @@ class BenchRun:
     def from_worker_input(cls, worker_input: Mapping[str, Any]) -> BenchRun:
         """Read what :meth:`for_worker` wrote."""
         data = json.loads(worker_input[WORKER_INPUT])
-        selection = {k: tuple(v) if isinstance(v, list) else v for k, v in data["selection"].items()}
+        selection = data["selection"]
         return cls(
             resolution=Resolution(Settings.from_json(data["settings"]), tuple(data["problems"]), data["asked"]),
-            selection=Selection(**selection),
+            selection=Selection(
+                ids=tuple(selection["ids"]), modules=tuple(selection["modules"]), candidates=selection["candidates"]
+            ),
             run_id=data["run_id"],
             results=Path(data["results"]),
             endpoint=Endpoint(**data["endpoint"]) if data["endpoint"] else None,

@@ -11,6 +11,7 @@ import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pytest_a2a_bench.benchmarks.base import BENCHMARKS
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import BenchTask
 from pytest_a2a_bench.settings import DOMAINS
@@ -28,6 +29,7 @@ class Suite:
     :param available: the domains that are installed.
     :param splits: the splits of a domain.
     :param load_tasks: the tasks of ``(domain, split)``, always in the same order.
+    :param benchmark: importable module whose ``BENCHMARK`` runs this suite's trials; imported when the first one runs.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Suite:
     splits: Callable[[str], tuple[str, ...]]
     load_tasks: Callable[[str, str], list[BenchTask]]
     modules: Mapping[str, str] = field(default_factory=dict)
+    benchmark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ def register(suites: Iterable[Suite]) -> None:
     """Add suites that a plugin or conftest offers through the ``pytest_a2a_bench_suites`` hook."""
     for suite in suites:
         _registered[suite.name] = suite
+        _announce(suite)
 
 
 def names() -> tuple[str, ...]:
@@ -102,6 +106,7 @@ def load(name: str) -> Suite:
         raise ConfigurationError(
             f"suite {name!r} cannot be loaded from entry point {points[name].value!r}: {type(error).__name__}: {error}"
         ) from error
+    _announce(suite)
     return suite
 
 
@@ -109,6 +114,11 @@ def load_all() -> Iterator[Suite]:
     """Yield every suite, in the order of :func:`names`."""
     for name in names():
         yield load(name)
+
+
+def _announce(suite: Suite) -> None:
+    if suite.benchmark:
+        BENCHMARKS.setdefault(suite.name, suite.benchmark)
 
 
 def _import(reference: str) -> Suite:

@@ -79,9 +79,9 @@ class Reporting:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says about its trial."""
-        values = {name[4:]: value for name, value in report.user_properties if name.startswith("a2a.")}
+        values = {str(name)[4:]: value for name, value in report.user_properties if str(name).startswith("a2a.")}
         if "key" in values:
-            self.reported[values["key"]] = values
+            self.reported[str(values["key"])] = values
             self.run.used = True
             self.tick()
 
@@ -112,7 +112,7 @@ class Reporting:
             self._write_summary(terminalreporter)
         elif self.run.resolution.asked and self.run.settings.endpoint_source == "cli" and not self.run.used:
             terminalreporter.write_line(
-                "a2a: no test used the agent; name a suite (--a2a-suite airline), or choose from all of them (-k airline)"
+                "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)"
             )
 
     def _write_summary(self, terminal: Any) -> None:

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pytest_a2a_bench.agents.launcher import start_builtin
+
+pytest_plugins = ["pytester"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--run-slow", action="store_true", help="Also run tests marked slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--run-slow") or "slow" in config.getoption("markexpr"):
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="slow; run with --run-slow"))
+
+
+@pytest.fixture(scope="session")
+def noop_url() -> Iterator[str]:
+    """URL of one built-in agent that does nothing, shared by all tests."""
+    with start_builtin("noop") as agent:
+        yield agent.url
+
+
+@pytest.fixture(scope="session")
+def oracle_url() -> Iterator[str]:
+    """URL of one built-in oracle, shared by all tests; it needs ``--a2a-tag-trials``."""
+    with start_builtin("oracle") as agent:
+        yield agent.url

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
+
+# What a run in this process imports stays imported: pytester forgets every module that such a run brings in.
+import pytest_a2a_bench.a2a.client
+import pytest_a2a_bench.pool
+import pytest_a2a_bench.runner
+from pytest_a2a_bench import suite_registry
+from pytest_a2a_bench.benchmarks import base
+
+
+@pytest.fixture
+def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Run pytest with this plugin, far from this run's environment."""
+    for name in list(os.environ):
+        if name.startswith(("A2A_", "PYTEST_", "COLUMNS")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr(suite_registry, "_registered", {})
+    monkeypatch.setattr(base, "BENCHMARKS", dict(base.BENCHMARKS))
+    monkeypatch.setattr(suite_registry, "BENCHMARKS", base.BENCHMARKS)
+    return Bench(pytester)
+
+
+@pytest.fixture
+def desk(pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Run pytest on a benchmark without models or tools; the environment variable DESK_TASKS names its tasks."""
+    pytester.makepyfile(desk=DESK)
+    pytester.makeconftest(DESK_CONFTEST)
+    pytester.makepyfile(test_desk=DESK_TEST)
+    return Bench(pytester, "--a2a-endpoint", noop_url)

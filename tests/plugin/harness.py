@@ -1,0 +1,145 @@
+"""What the plugin's tests share: a benchmark whose tasks say what happens, and how to load the plugin."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import pytest_a2a_bench
+
+ROOT = Path(pytest_a2a_bench.__file__).parent.parent
+
+
+class Bench:
+    """Runs pytest with this plugin: in this process where that tells enough, or in one of its own."""
+
+    def __init__(self, pytester: pytest.Pytester, *first: str) -> None:
+        self._pytester = pytester
+        self._first = (*plugin_arguments(), *first)
+
+    def __call__(self, *args: str | Path) -> pytest.RunResult:
+        return self._pytester.runpytest_inprocess(*self._first, *args)
+
+    def apart(self, *args: str | Path) -> pytest.RunResult:
+        return self._pytester.runpytest_subprocess(*self._first, *args, timeout=120)
+
+    def popen(self, *args: str) -> subprocess.Popen[bytes]:
+        return self._pytester.popen(
+            [sys.executable, "-m", "pytest", *self._first, *args],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+DESK = '''
+"""A benchmark whose task ids say what happens: ok, bad, down, skip, bug, crash, flaky, each with seconds to take."""
+
+import os, pathlib, time
+
+from pytest_a2a_bench.benchmarks.base import Outcome
+from pytest_a2a_bench.errors import JudgeMissingError, TransportError, TrialCancelledError
+from pytest_a2a_bench.model import BenchTask, Reward, RewardCheck, ToolCall, Turn, Usage
+from pytest_a2a_bench.suite_registry import Suite
+
+HERE = pathlib.Path(__file__).parent
+TASKS = os.environ.get("DESK_TASKS", "ok").split()
+
+
+def note(what, key):
+    with open(HERE / "log.txt", "a") as stream:
+        stream.write(f"{what} {key} {os.getpid()} {time.time():.3f}\\n")
+
+
+class Desk:
+    name = "desk"
+
+    def run_trial(self, context):
+        key = context.key
+        note("start", key)
+        kind, _, rest = key.task_id.partition("-")
+        seconds = float(rest.split("-")[0]) if rest else 0.0
+        if context.cancel.wait(seconds):
+            note("cancelled", key)
+            return Outcome(error=TrialCancelledError(f"{key} was cancelled"))
+        note("end", key)
+        if kind == "crash":
+            os._exit(9)
+        if kind == "down" or (kind == "flaky" and not (HERE / key.file_stem).exists()):
+            (HERE / key.file_stem).touch()
+            return Outcome(error=TransportError("connection reset by peer"))
+        if kind == "skip":
+            return Outcome(error=JudgeMissingError("needs a judge; pass --a2a-judge-llm"))
+        if kind == "bug":
+            raise ValueError("a bug in the benchmark")
+        value = 0.0 if kind == "bad" else 1.0
+        checks = (RewardCheck("communicate", "the price is 42", value == 1.0),)
+        return Outcome(
+            reward=Reward(value, ("DB",), {"DB": value}, checks=checks, db_diff=() if value else ("db.x: expected 1, found 2",)),
+            termination_reason="user_stop",
+            transcript=(
+                Turn("user", "help \\x1b[31mme"),
+                Turn("agent", calls=(ToolCall("look", {"at": 1}),)),
+                Turn("tool", "nothing", tool="look"),
+                Turn("agent", "so\\x07rry"),
+            ),
+            agent_usage=Usage(10, 5, 0.25),
+            provenance={"user": "scripted", "benchmark": "desk 1", "evaluation_type": "all"},
+            dialect="tool_call",
+        )
+
+
+BENCHMARK = Desk()
+SUITE = Suite(
+    name="desk",
+    domains=("front",),
+    available=lambda: ("front",),
+    splits=lambda domain: ("base",),
+    load_tasks=lambda domain, split: [BenchTask("desk", "front", t, ("base",)) for t in TASKS],
+    benchmark="desk",
+)
+'''
+
+DESK_CONFTEST = """
+def pytest_a2a_bench_suites():
+    import desk
+    return [desk.SUITE]
+"""
+
+DESK_TEST = """
+import pytest
+
+@pytest.mark.desk("front")
+def test_desk(trial):
+    assert trial.success
+"""
+
+
+def plugin_arguments() -> list[str]:
+    """Return what loads the plugin where it is not installed."""
+    installed = importlib.metadata.entry_points(group="pytest11", name="a2a_bench")
+    return [] if installed else ["-p", "pytest_a2a_bench.plugin"]
+
+
+def log_of(pytester: pytest.Pytester, what: str = "start") -> list[str]:
+    """Return the task ids that the desk benchmark started (ended, cancelled), in order."""
+    path = pytester.path / "log.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [re.sub(r"^desk/front/|#.*$", "", line.split()[1]) for line in lines if line.split()[0] == what]
+
+
+def junit_cases(path: Path) -> dict[str, ElementTree.Element]:
+    """Return a junit file's test cases by name."""
+    return {case.attrib["name"]: case for case in ElementTree.parse(path).iter("testcase")}
+
+
+def junit_properties(case: ElementTree.Element) -> dict[str, str]:
+    """Return a test case's properties."""
+    return {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")}

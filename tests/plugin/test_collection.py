@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import Bench
+
+from pytest_a2a_bench.benchmarks.tau2 import index
+
+ORACLE = ("--a2a-endpoint", "builtin:oracle")
+
+
+def ids(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if "::" in line]
+
+
+def test_a_suite_alone_is_exactly_that_suite(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_mine(): pass")
+    found = ids(bench("--co", "-q", "--a2a-suite", "airline"))
+    assert sorted(found) == sorted(f"a2a/airline::test_airline[{n}-t0]" for n in range(50))
+
+
+def test_tau2_means_all_its_domains(bench: Bench) -> None:
+    found = ids(bench("--co", "-q", "--a2a-suite", "tau2"))
+    assert len(found) == 50 + 114 + 114 + 9
+
+
+def test_a_suite_joins_the_paths_given_with_it(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_mine(): pass")
+    found = ids(bench("--co", "-q", "--a2a-suite", "mock", "test_a_suite_joins_the_paths_given_with_it.py"))
+    assert len(found) == 10
+    assert found[0].endswith("::test_mine")
+
+
+def test_expressions_choose_from_all_suites_and_the_users_own_tests(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_airline_phone(): pass\ndef test_other(): pass")
+    found = ids(bench("--co", "-q", *ORACLE, "-k", "airline"))
+    assert len(found) == 51
+    assert found[0].endswith("::test_airline_phone")
+    assert len(ids(bench("--co", "-q", *ORACLE, "-m", "tau2"))) == 287
+    assert len(ids(bench("--co", "-q", *ORACLE, "-m", "mock or airline"))) == 59
+
+
+def test_words_of_long_task_ids_are_keywords(bench: Bench) -> None:
+    without = ids(bench("--co", "-q", *ORACLE, "-k", "telecom and not mms"))
+    tasks = [task.task_id for task in index.load_tasks("telecom", "base")]
+    assert len(without) == sum("mms" not in task for task in tasks)
+    assert all(len(nodeid) < 110 for nodeid in without)
+    only = ids(bench("--co", "-q", *ORACLE, "-k", "telecom and data_mode_off and Hard"))
+    assert len(only) == sum("data_mode_off" in task and "hard" in task.lower() for task in tasks)
+
+
+def test_a_split_is_a_keyword_only_with_its_prefix(bench: Bench) -> None:
+    assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline and split_test"))) == 20
+    assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline and test"))) == 50
+
+
+@pytest.mark.parametrize(("split", "count"), [("test", 40), ("train", 74), ("full", 2285), ("small", 20)])
+def test_splits(bench: Bench, split: str, count: int) -> None:
+    assert len(ids(bench("--co", "-q", "--a2a-suite", "telecom", "--a2a-split", split))) == count
+
+
+def test_a_named_domain_without_the_split_is_an_error(bench: Bench) -> None:
+    result = bench("--co", "--a2a-suite", "mock,airline", "--a2a-split", "test")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: mock has no split 'test'; it has: base"])
+
+
+def test_a_candidate_without_the_split_is_none(bench: Bench) -> None:
+    assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline or mock", "--a2a-split", "test"))) == 20
+    result = bench("--co", *ORACLE, "-k", "mock", "--a2a-split", "small")
+    result.stdout.fnmatch_lines(["a2a: mock has no split 'small'; it has: base"])
+    assert result.ret == 5
+
+
+def test_an_unavailable_domain_is_an_error_when_named(bench: Bench) -> None:
+    result = bench("--co", "--a2a-suite", "banking_knowledge")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: banking_knowledge is not in the installed tau2; it has: airline, retail, *"])
+
+
+def test_trials_are_items(bench: Bench) -> None:
+    found = ids(bench("--co", "-q", "--a2a-suite", "airline", "--a2a-trials", "3", "-k", "airline and not t1"))
+    assert len(found) == 100
+    assert {"a2a/airline::test_airline[0-t0]", "a2a/airline::test_airline[0-t2]"} < set(found)
+
+
+def test_an_endpoint_alone_adds_nothing(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_mine(): pass")
+    assert len(ids(bench("--co", "-q", *ORACLE))) == 1
+
+
+def test_an_endpoint_from_the_environment_adds_nothing(
+    pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A2A_ENDPOINT", "builtin:oracle")
+    pytester.makepyfile("def test_airline_phone(): pass")
+    assert len(ids(bench("--co", "-q", "-k", "airline"))) == 1
+
+
+def test_a_path_is_exactly_that_path(pytester: pytest.Pytester, bench: Bench) -> None:
+    path = pytester.makepyfile("def test_airline_phone(): pass")
+    assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline", path))) == 1
+
+
+@pytest.mark.parametrize(
+    ("pasted", "count"),
+    [
+        ("a2a/airline::test_airline[12-t0]", 1),
+        ("a2a/airline::test_airline[12-t3]", 1),
+        ("a2a/airline::test_airline", 50),
+        ("a2a/airline", 50),
+        ("a2a", 287),
+        ("../a2a/airline::test_airline[12-t0]", 1),
+        ("./a2a/airline::test_airline[12-t0]", 1),
+    ],
+)
+def test_pasted_ids_run_just_those(pytester: pytest.Pytester, bench: Bench, pasted: str, count: int) -> None:
+    pytester.makepyfile("def test_mine(): pass")
+    result = bench("--co", "-q", *ORACLE, pasted)
+    assert len(ids(result)) == count
+    assert "deselected" not in result.stdout.str()
+
+
+def test_pasted_ids_beside_paths(pytester: pytest.Pytester, bench: Bench) -> None:
+    path = pytester.makepyfile("def test_mine(): pass\ndef test_yours(): pass")
+    found = ids(bench("--co", "-q", *ORACLE, f"{path}::test_mine", "a2a/mock::test_mock[create_task_1-t0]"))
+    assert [i.partition("::")[2] for i in found] == ["test_mine", "test_mock[create_task_1-t0]"]
+
+
+def test_a_pasted_id_that_is_not_there(bench: Bench) -> None:
+    result = bench("--co", *ORACLE, "a2a/airline::test_airline[999-t0]")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: not found: a2a/airline::test_airline[[]999-t0[]]*--a2a-split=base*"])
+
+
+def test_an_existing_path_wins(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.mkdir("a2a")
+    pytester.makepyfile(**{"a2a/test_own": "def test_mine(): pass"})
+    assert len(ids(bench("--co", "-q", *ORACLE, "a2a"))) == 1
+
+
+def test_deselect(bench: Bench) -> None:
+    result = bench("--co", "-q", "--a2a-suite", "airline", "--deselect", "a2a/airline::test_airline[12-t0]")
+    assert len(ids(result)) == 49
+
+
+LAYOUTS = {
+    "venv inside": {},
+    "own python_files": {"python_files": "check_*.py", "python_functions": "check_*"},
+    "importlib": {"addopts": "--import-mode=importlib"},
+    "testpaths": {"testpaths": "."},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_of_projects(pytester: pytest.Pytester, bench: Bench, layout: str) -> None:
+    venv = pytester.mkdir(".venv")
+    (venv / "pyvenv.cfg").touch()
+    pytester.makepyfile("def test_airline_phone(): pass\ndef check_airline(): pass")
+    pytester.makeini("\n".join(["[pytest]", *(f"{k} = {v}" for k, v in LAYOUTS[layout].items())]))
+    expected = 50 if layout == "own python_files" else 51
+    assert len(ids(bench("--co", "-q", *ORACLE, "-k", "airline"))) == expected
+
+
+def test_from_a_subdirectory(pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytester.makeini("[pytest]")
+    monkeypatch.chdir(pytester.mkdir("sub"))
+    assert len(ids(bench("--co", "-q", "--a2a-suite", "airline"))) == 50
+    assert len(ids(bench("--co", "-q", *ORACLE, "../a2a/airline::test_airline[12-t0]"))) == 1
+
+
+def test_collection_is_the_same_every_time(bench: Bench) -> None:
+    first, second = (ids(bench.apart("--co", "-q", "--a2a-suite", "tau2")) for _ in range(2))
+    assert first == second
+    assert len(set(first)) == len(first)
+
+
+def test_suite_files_are_what_a_user_would_write(pytester: pytest.Pytester, bench: Bench) -> None:
+    import pytest_a2a_bench.suites
+
+    source = Path(pytest_a2a_bench.suites.__path__[0]) / "test_mock.py"
+    (pytester.path / "test_copied.py").write_text(source.read_text())
+    assert len(ids(bench("--co", "-q"))) == 9

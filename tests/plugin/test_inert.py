@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from harness import ROOT, Bench
+
+HEAVY = ("a2a", "httpx", "pydantic", "tau2", "litellm", "grpc", "starlette", "uvicorn")
+
+
+def test_loading_the_plugin_imports_only_pytest_and_the_standard_library() -> None:
+    script = (
+        "import sys, pytest; before = set(sys.modules); import pytest_a2a_bench.plugin;"
+        "print(sorted(m.partition('.')[0] for m in set(sys.modules) - before "
+        "if m.partition('.')[0] not in sys.stdlib_module_names))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['pytest_a2a_bench', 'pytest_a2a_bench']"
+
+
+def test_a_whole_run_without_us_imports_nothing_heavy(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(
+        f"""
+        import sys
+        def test_nothing_heavy():
+            assert not {HEAVY!r} or not [m for m in {HEAVY!r} if m in sys.modules]
+        """
+    )
+    # Other installed plugins may import these for themselves.
+    others = [f"-pno:{name}" for name in ("respx", "hypothesispytest", "anyio", "jsonreport", "xdist", "rerunfailures")]
+    assert bench.apart(*others).ret == 0
+
+
+def test_collecting_imports_no_benchmark(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makeconftest(
+        """
+        import sys
+        def pytest_collection_finish(session):
+            print("HEAVY", [m for m in ("tau2", "a2a", "litellm") if m in sys.modules], len(session.items))
+        """
+    )
+    result = bench.apart("--co", "-q", "-s", "--a2a-suite", "airline", "-pno:respx")
+    result.stdout.fnmatch_lines(["HEAVY [[][]] 50"])
+
+
+def test_nothing_is_shown_or_written_without_us(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_mine(): pass")
+    result = bench("-v")
+    assert result.ret == 0
+    assert "a2a:" not in result.stdout.str()
+    assert "a2a benchmark" not in result.stdout.str()
+    assert not (pytester.path / "a2a-results").exists()
+
+
+def test_an_endpoint_in_the_environment_changes_nothing_until_it_is_used(
+    pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A2A_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv("A2A_TIMEOUT", "nonsense")
+    pytester.makepyfile("def test_mine(): pass")
+    for arguments in ((), ("-n1",)):
+        result = bench.apart(*arguments)
+        assert result.ret == 0
+        assert "a2a" not in result.stdout.str().replace("plugins:", "").replace("a2a-bench-", "")
+
+
+def test_markers_are_registered_even_then(bench: Bench, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import pytest\n@pytest.mark.airline\ndef test_mine(): pass")
+    assert bench("--strict-markers").ret == 0
+    markers = bench("--markers").stdout
+    markers.fnmatch_lines(["*@pytest.mark.tau2(domain, [*], split=None, trials=None, tasks=None, label=None): *"])
+    for domain in ("airline", "retail", "telecom", "mock", "banking_knowledge"):
+        markers.fnmatch_lines([f"*@pytest.mark.{domain}: *"])
+
+
+def test_a_project_may_have_a_fixture_called_trial(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.fixture
+        def trial():
+            return 7
+        def test_mine(trial):
+            assert trial == 7
+        @pytest.mark.parametrize("trial", [1, 2])
+        def test_theirs(trial):
+            assert trial
+        """
+    )
+    bench().assert_outcomes(passed=3)
+
+
+def test_it_works_without_xdist(bench: Bench, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_mine(): pass")
+    bench.apart("-p", "no:xdist").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--fixtures"], ["--markers"]])
+def test_showing_something_needs_no_agent(bench: Bench, arguments: list[str]) -> None:
+    result = bench("--a2a-endpoint", "http://127.0.0.1:1", *arguments)
+    assert result.ret == 0
+
+
+def test_help_lists_every_option_in_its_three_spellings(bench: Bench) -> None:
+    text = " ".join(bench("--help").stdout.str().split())
+    assert "--a2a-endpoint=URL|builtin:NAME" in text
+    assert "default: 300; env A2A_TIMEOUT; ini a2a_timeout" in text
+    assert "--a2a-no-verify-ssl" in text
+
+
+def test_fixtures_are_documented(bench: Bench) -> None:
+    result = bench("--fixtures")
+    result.stdout.fnmatch_lines(["trial*", "*finished conversation of this item's task*"])
+    assert "_a2a_key" not in result.stdout.str()

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import pytest
+from harness import Bench
+
+HEAD = "import pytest\n"
+
+
+def collect(pytester: pytest.Pytester, bench: Bench, source: str) -> pytest.RunResult:
+    pytester.makepyfile(test_it=HEAD + source)
+    return bench("--co", "-q", "--a2a-endpoint", "builtin:oracle")
+
+
+def ids(result: pytest.RunResult) -> list[str]:
+    return [line.partition("::")[2] for line in result.outlines if "::" in line]
+
+
+def test_split_trials_and_tasks(pytester: pytest.Pytester, bench: Bench) -> None:
+    result = collect(
+        pytester,
+        bench,
+        """
+@pytest.mark.tau2("airline", split="test", trials=4)
+def test_split(trial): assert trial.success
+
+@pytest.mark.tau2("airline", tasks=[12, "3"], label="few")
+def test_list(trial): assert trial.success
+
+@pytest.mark.tau2("airline", tasks="1?", label="glob")
+def test_glob(trial): assert trial.success
+
+@pytest.mark.tau2("airline", tasks=lambda task_id: int(task_id) > 47, label="function")
+def test_function(trial): assert trial.success
+
+class TestClass:
+    @pytest.mark.tau2("mock")
+    def test_method(self, bench_task): pass
+""",
+    )
+    found = ids(result)
+    count = {name: sum(i.startswith(name) for i in found) for name in ("test_split", "test_glob", "TestClass")}
+    assert count == {"test_split": 80, "test_glob": 10, "TestClass": 9}
+    assert sorted(i for i in found if "list" in i) == ["test_list[12-t0]", "test_list[3-t0]"]
+    assert sorted(i for i in found if "function" in i) == ["test_function[48-t0]", "test_function[49-t0]"]
+
+
+def test_a_literal_id_is_not_a_pattern(pytester: pytest.Pytester, bench: Bench) -> None:
+    from pytest_a2a_bench.benchmarks.tau2 import index
+
+    task = index.load_tasks("telecom", "base")[0].task_id
+    assert "[" in task
+    assert (
+        len(ids(collect(pytester, bench, f'@pytest.mark.tau2("telecom", tasks={task!r})\ndef test_x(trial): pass')))
+        == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", "domain: missing; valid are: airline, retail, telecom, mock, banking_knowledge"),
+        ("'airlines'", "domain: 'airlines' is not one of airline, *"),
+        ("'airline', 'test'", "takes one positional argument, the domain, and got 2"),
+        ("'airline', trails=2, trials=0", "does not know trails; *; trials: 0 is not a whole number of at least 1"),
+        ("'airline', trials=True", "trials: True is not a whole number*"),
+        ("'airline', label='a b'", "label: 'a b' is not made of *"),
+        ("'airline', tasks=7.5", "tasks: 7.5 is not a list of ids*"),
+        ("'airline', tasks=['12', '99']", "tasks: no task matches '99' in split 'base'; its ids look like: 0, 1*"),
+        ("'airline', tasks=lambda task_id: False", "tasks: the function accepts none of the 50 tasks"),
+        ("'mock', split='test'", "tau2 domain 'mock' has no split 'test'; it has: base"),
+        ("'banking_knowledge'", "the domain 'banking_knowledge' is not in the installed tau2; *"),
+    ],
+)
+def test_wrong_arguments_name_the_test(pytester: pytest.Pytester, bench: Bench, arguments: str, expected: str) -> None:
+    result = collect(pytester, bench, f"@pytest.mark.tau2({arguments})\ndef test_x(trial): pass")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_x: *{expected}"])
+
+
+def test_all_wrong_markers_are_reported_together(pytester: pytest.Pytester, bench: Bench) -> None:
+    result = collect(
+        pytester,
+        bench,
+        "@pytest.mark.tau2('x')\ndef test_x(trial): pass\n@pytest.mark.tau2('y')\ndef test_y(trial): pass",
+    )
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*::test_x: *'x' is not one of*", "*::test_y: *'y' is not one of*"])
+
+
+def test_the_same_trial_twice_names_both_tests_and_the_way_out(pytester: pytest.Pytester, bench: Bench) -> None:
+    source = """
+@pytest.mark.tau2("mock", tasks="create_task_1"{label})
+def test_x(trial): pass
+@pytest.mark.tau2("mock", tasks="create_task_1")
+def test_y(trial): pass
+"""
+    result = collect(pytester, bench, source.replace("{label}", ""))
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(
+        [
+            "ERROR: test_it.py::test_x[[]create_task_1-t0[]] and test_it.py::test_y[[]create_task_1-t0[]] "
+            'are the same trial, tau2/mock/create_task_1#0; *label="..."'
+        ]
+    )
+    assert len(ids(collect(pytester, bench, source.replace("{label}", ', label="first"')))) == 2
+
+
+def test_a_trial_without_a_marker(pytester: pytest.Pytester, bench: Bench) -> None:
+    result = collect(pytester, bench, "def test_x(trial): pass")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(['ERROR: test_it.py::test_x: *needs a marker*@pytest.mark.tau2("airline")'])
+
+
+def test_a_fixture_that_hides_ours_is_named(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makeconftest("import pytest\n@pytest.fixture\ndef trial(): return 1")
+    result = collect(pytester, bench, "@pytest.mark.tau2('mock')\ndef test_x(trial): pass")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x: the fixture 'trial' is not ours *conftest.py:2, *"])
+
+
+def test_conversation_fixtures_must_be_session_scoped(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makeconftest("import pytest\n@pytest.fixture\ndef a2a_message_metadata(): return {}")
+    result = collect(pytester, bench, "@pytest.mark.tau2('mock')\ndef test_x(trial): pass")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: the fixture 'a2a_message_metadata' at *conftest.py:2 has scope 'function'*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_without_an_agent(pytester: pytest.Pytester, bench: Bench, workers: tuple[str, ...]) -> None:
+    pytester.makepyfile(test_it=HEAD + "@pytest.mark.tau2('mock')\ndef test_x(trial): pass\ndef test_y(): pass")
+    result = bench.apart(*workers)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x[[]create_task_1-t0[]] and 8 more: no agent to test; *"])
+    assert "passed" not in result.stdout.str()
+    bench("-k", "test_y").assert_outcomes(passed=1, deselected=9)
+
+
+def test_wrong_markers_under_xdist(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(test_it=HEAD + "@pytest.mark.tau2('x')\ndef test_x(trial): pass")
+    result = bench.apart("-n2", "--a2a-endpoint", "builtin:noop")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x: *'x' is not one of*"])
