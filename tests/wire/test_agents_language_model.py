@@ -18,7 +18,10 @@ from pytest_a2a_bench import translate
 from pytest_a2a_bench.a2a import AgentConnection
 from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
 from pytest_a2a_bench.errors import InfrastructureError
-from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolReturned, ToolSpec, TrialKey, UserSaid
+from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.runner import Runner
+from pytest_a2a_bench.settings import Settings
 
 Connect = Callable[..., AgentConnection]
 
@@ -152,6 +155,18 @@ def test_as_a_task_it_reports_usage_and_failure_too(stage: Stage, connect: Conne
         assert (reply.kind, reply.usage.input_tokens, reply.usage.output_tokens) == ("task", 11, 2)
         with pytest.raises(InfrastructureError, match="did not answer"):
             session.send(SPOKEN.encode_request(None, [UserSaid("Again.")]))
+
+
+@pytest.mark.slow
+def test_a_whole_tau2_task(stage: Stage, connect: Connect, tmp_path: Path) -> None:
+    stage.play(call("create_task", {"user_id": "user_1", "title": "Important Meeting"}), say("It is in the list."))
+    settings = Settings(endpoint=stage.agent.url)
+    runner = Runner(settings, lambda: connect(stage.agent.url, timeout=60), Store(tmp_path), "run")
+    result = runner.run(TrialKey("tau2", "mock", "create_task_1"))
+
+    assert (result.status, result.reward, result.error) == ("evaluated", 1.0, None)
+    assert (result.agent_usage.input_tokens, result.agent_usage.output_tokens) == (200, 20)
+    assert {t["function"]["name"] for t in stage.model.requests[0]["tools"]} >= {"create_task", "get_users"}
 
 
 def test_without_tools_none_are_offered(stage: Stage, connect: Connect) -> None:

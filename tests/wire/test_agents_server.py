@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +16,13 @@ from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials
 from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
 from pytest_a2a_bench.agents.noop import WORDS
 from pytest_a2a_bench.agents.oracle import FAREWELL
-from pytest_a2a_bench.errors import AgentOutcomeError, AuthenticationError, CardError, ConfigurationError
+from pytest_a2a_bench.errors import (
+    AgentOutcomeError,
+    AuthenticationError,
+    CardError,
+    ConfigurationError,
+    TrialCancelledError,
+)
 from pytest_a2a_bench.model import Briefing, Event, ToolCall, ToolReturned, ToolSpec, UserSaid
 
 Connect = Callable[..., AgentConnection]
@@ -34,6 +42,15 @@ def oracle() -> Iterator[BuiltinAgent]:
 @pytest.fixture(scope="module")
 def tasker() -> Iterator[BuiltinAgent]:
     with start_builtin("oracle?reply=task") as agent:
+        yield agent
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[BuiltinAgent]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEST_AGENT_TOKEN", "open-sesame")
+        agent = start_builtin("oracle?auth_env=TEST_AGENT_TOKEN")
+    with agent:
         yield agent
 
 
@@ -131,6 +148,21 @@ class TestReplies:
 
         assert again["parts"] == first["parts"] != later["parts"]
 
+    @pytest.mark.parametrize("spec", ["oracle?latency=30", "oracle?latency=30&reply=task"])
+    @pytest.mark.parametrize("streaming", ["on", "off"])
+    def test_a_turn_can_be_cancelled_and_the_agent_goes_on(self, connect: Connect, spec: str, streaming: str) -> None:
+        with start_builtin(spec) as agent:
+            session = connect(agent.url, streaming=streaming).session(TAG)
+            threading.Timer(0.3, session.cancel).start()
+            begun = time.monotonic()
+            with pytest.raises(TrialCancelledError):
+                session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
+            session.finish()
+            assert time.monotonic() - begun < 5
+            assert httpx.get(agent.card_url).status_code == 200
+            stopping = time.monotonic()
+        assert time.monotonic() - stopping < 4
+
     def test_noop_says_the_same_without_a_tag(self, connect: Connect) -> None:
         with start_builtin("noop") as agent:
             session = connect(agent.url).session()
@@ -217,12 +249,6 @@ class TestCard:
 
 
 class TestAuthentication:
-    @pytest.fixture
-    def guarded(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[BuiltinAgent]:
-        monkeypatch.setenv("TEST_AGENT_TOKEN", "open-sesame")
-        with start_builtin("oracle?auth_env=TEST_AGENT_TOKEN") as agent:
-            yield agent
-
     def test_the_card_is_public_and_declares_the_scheme(self, guarded: BuiltinAgent) -> None:
         card = httpx.get(guarded.card_url).json()
 
