@@ -108,7 +108,7 @@ def parse_card(raw: Any, base_url: str) -> AgentCard:
     if not interfaces:
         raise CardError(
             f"agent card at {base_url}: neither supportedInterfaces (1.0) nor url (0.3) names an interface; "
-            f"found the fields {', '.join(map(str, list(raw)[:20])) or 'none'}"
+            f"found the fields {', '.join(map(str, list(raw)[:20])) or 'none'}" + "".join(f"; {n}" for n in notes)
         )
     capabilities = _object(raw.get("capabilities"))
     return AgentCard(
@@ -173,26 +173,28 @@ def _interface(
     if not isinstance(url, str) or not url.strip():
         return
     transport = _BINDINGS.get(_text(binding).strip().upper() or "JSONRPC", _text(binding))
-    absolute = url.strip() if transport == "grpc" else urllib.parse.urljoin(base_url, url.strip())
-    if transport != "grpc" and absolute != url:
-        notes.append(f"the interface URL {url!r} is relative; read as {absolute!r}")
-    yield Interface(_routable(absolute, base_url, notes), transport, version, _text(tenant))
-
-
-def _routable(url: str, base_url: str, notes: list[str]) -> str:
-    """Replace a wildcard listening address, which many servers put on their card, by the endpoint's own host."""
     try:
-        parts = urllib.parse.urlsplit(url if "://" in url else f"//{url}")
-        host, port = parts.hostname, parts.port
-        base = urllib.parse.urlsplit(base_url).hostname or ""
+        absolute = url.strip() if transport == "grpc" else urllib.parse.urljoin(base_url, url.strip())
+        callable_url = _routable(absolute, base_url)
     except ValueError as error:
-        raise CardError(f"agent card at {base_url}: the interface URL {url!r} cannot be read: {error}") from error
+        notes.append(f"the interface URL {url!r} cannot be read ({error}) and is passed over")
+        return
+    if callable_url != url.strip():
+        notes.append(
+            f"the interface URL {url!r} is not one to call (relative, or a listening address); read as {callable_url!r}"
+        )
+    yield Interface(callable_url, transport, version, _text(tenant))
+
+
+def _routable(url: str, base_url: str) -> str:
+    """Replace a wildcard listening address, which many servers put on their card, by the endpoint's own host."""
+    parts = urllib.parse.urlsplit(url if "://" in url else f"//{url}")
+    host, port = parts.hostname, parts.port
+    base = urllib.parse.urlsplit(base_url).hostname or ""
     if host not in _UNROUTABLE_HOSTS or not base:
         return url
     netloc = f"[{base}]" if ":" in base else base
-    fixed = urllib.parse.urlunsplit(parts._replace(netloc=f"{netloc}:{port}" if port else netloc)).removeprefix("//")
-    notes.append(f"the interface URL {url!r} is a listening address, not one to call; read as {fixed!r}")
-    return fixed
+    return urllib.parse.urlunsplit(parts._replace(netloc=f"{netloc}:{port}" if port else netloc)).removeprefix("//")
 
 
 def _family(version: Any, default: str) -> str:

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of, place
+from pytest_a2a_bench.a2a.card import AgentCard, parse_card
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.grpc_wire import read_target
+from pytest_a2a_bench.errors import ProtocolError
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("https://agent.example/rpc", True),
+        ("https://AGENT.example.:443/other?x=1", True),
+        ("grpcs://agent.example:443", True),
+        ("http://agent.example/rpc", False),
+        ("https://agent.example:8443/rpc", False),
+        ("https://agent.example.evil.com/", False),
+        ("https://agent.example@evil.com/", False),
+        ("https://evil.com/agent.example", False),
+        ("agent.example:443", False),
+        ("https://[bad", False),
+        ("https://friend.example/x", True),
+    ],
+)
+def test_credentials_are_bound_to_the_origin(url: str, allowed: bool) -> None:
+    config = ClientConfig("https://agent.example", allowed_origins=("https://friend.example",))
+    assert may_receive(url, config) is allowed
+
+
+def test_names_of_the_loopback_are_one_host() -> None:
+    assert origin_of("http://localhost:9") == origin_of("http://127.0.0.1:9") == origin_of("http://[::1]:9/x")
+    assert origin_of("http://localhost:9") != origin_of("http://localhost:8")
+    assert origin_of("127.0.0.1:9") == origin_of("http://127.0.0.1:9")
+
+
+def card(security: Any, **schemes: Any) -> AgentCard:
+    return parse_card({"url": "http://a", "securitySchemes": schemes, "security": security}, "http://a")
+
+
+KEY = {"type": "apiKey", "in": "header", "name": "X-Key"}
+BASIC = {"type": "http", "scheme": "Basic"}
+BEARER = {"type": "http", "scheme": "bearer"}
+BEARER_HEADERS = {"Authorization": "Bearer tok"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "headers"),
+    [
+        (None, BEARER_HEADERS),
+        (card(None), BEARER_HEADERS),
+        (card(None, k=KEY), {"X-Key": "tok"}),
+        (card([{"b": []}], k=KEY, b=BEARER), BEARER_HEADERS),
+        (card([{"k": []}, {"b": []}], k=KEY, b=BEARER), {"X-Key": "tok"}),
+        (card([{"k": [], "b": []}, {"b": []}], k=KEY, b=BEARER), BEARER_HEADERS),
+        (card([{"basic": []}, {"k": []}], basic=BASIC, k=KEY), {"X-Key": "tok"}),
+        (card([{"basic": []}], basic=BASIC), BEARER_HEADERS),
+        (card([{"m": []}], m={"type": "mutualTLS"}), BEARER_HEADERS),
+        (card([{"dangling": []}], k=KEY), {"X-Key": "tok"}),
+        (card([{"k": []}], k={**KEY, "name": "X-Key: a\r\nHost"}), BEARER_HEADERS),
+        (card([{"k": []}], k={**KEY, "name": None}), BEARER_HEADERS),
+    ],
+)
+def test_placement(agent: AgentCard | None, headers: dict[str, str]) -> None:
+    assert place(Credentials("tok"), agent) == AuthParts(headers=headers)
+
+
+def test_basic_wants_user_and_password() -> None:
+    parts = place(Credentials("me:pw"), card([{"basic": []}], basic=BASIC))
+    assert parts.headers == {"Authorization": "Basic bWU6cHc="}
+    assert "bWU6cHc=" not in repr(parts)
+
+
+def test_explanations_name_what_to_do() -> None:
+    bare = ClientConfig("https://a")
+    assert "A2A_AUTH_TOKEN" in explain_refusal("https://a/rpc", bare, sent=False)
+    config = ClientConfig("https://a", auth=Credentials("tok", "MY_TOKEN"))
+    assert "MY_TOKEN was sent and refused" in explain_refusal("https://a/rpc", config, sent=True)
+    withheld = explain_refusal("https://b:1/rpc", config, sent=False)
+    assert "A2A_ALLOWED_ORIGINS=https://b:1" in withheld
+    assert "tok" not in withheld.replace("MY_TOKEN", "")
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint", "address", "tls"),
+    [
+        ("127.0.0.1:50051", "http://127.0.0.1:1", "127.0.0.1:50051", False),
+        ("agent:50051", "https://agent", "agent:50051", True),
+        ("agent:443", "http://agent", "agent:443", True),
+        ("https://agent", "http://agent", "agent:443", True),
+        ("grpcs://agent:1/", "http://agent", "agent:1", True),
+        ("http://agent:1", "https://agent", "agent:1", False),
+        ("grpc://[::1]:5", "http://agent", "[::1]:5", False),
+        ("dns:///agent:5", "http://agent", "dns:///agent:5", False),
+    ],
+)
+def test_grpc_targets(url: str, endpoint: str, address: str, tls: bool) -> None:
+    assert read_target(url, endpoint) == (address, tls)
+
+
+def test_unknown_grpc_scheme() -> None:
+    with pytest.raises(ProtocolError, match="unknown scheme"):
+        read_target("ftp://agent", "http://agent")

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.a2a.codec import (
+    Form,
+    InMessage,
+    InTask,
+    OutMessage,
+    StatusUpdate,
+    read_event,
+    read_part,
+    read_state,
+    read_task,
+    write_part,
+    write_send,
+)
+from pytest_a2a_bench.a2a.jsontext import excerpt, parse_json
+from pytest_a2a_bench.errors import ProtocolError
+from pytest_a2a_bench.model import Part
+
+FORMS: tuple[Form, ...] = ("1.0", "0.3", "0.3-proto")
+MESSAGE = OutMessage("m1", (Part.of_text("hi"),), "c1", "t1", {"k": 1})
+
+
+def test_writing_1_0() -> None:
+    assert write_send(MESSAGE, "1.0", "acme") == {
+        "message": {
+            "messageId": "m1",
+            "role": "ROLE_USER",
+            "parts": [{"text": "hi"}],
+            "contextId": "c1",
+            "taskId": "t1",
+            "metadata": {"k": 1},
+        },
+        "configuration": {"acceptedOutputModes": ["text/plain", "application/json"]},
+        "tenant": "acme",
+    }
+
+
+def test_writing_0_3() -> None:
+    params = write_send(OutMessage("m1", (Part.of_text("hi"),)), "0.3", "acme")
+    assert params == {
+        "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]},
+        "configuration": {"acceptedOutputModes": ["text/plain", "application/json"], "blocking": True},
+    }
+
+
+def test_writing_0_3_proto() -> None:
+    message = write_send(OutMessage("m1", (Part.of_text("hi"), Part.of_data({"a": 1}))), "0.3-proto")["message"]
+    assert message == {
+        "messageId": "m1",
+        "role": "ROLE_USER",
+        "content": [{"text": "hi"}, {"data": {"data": {"a": 1}}}],
+    }
+
+
+parts = st.one_of(
+    st.builds(Part.of_text, st.text()),
+    st.builds(Part.of_data, st.dictionaries(st.text(), st.one_of(st.integers(), st.text(), st.none()))),
+    st.builds(lambda u, n: Part("url", url=u, filename=n, media_type="a/b"), st.text(min_size=1), st.text(min_size=1)),
+    st.builds(lambda r: Part("raw", raw=r, metadata={"m": 1}), st.text(min_size=1)),
+)
+
+
+@given(parts, st.sampled_from(FORMS))
+def test_any_part_comes_back_equal(part: Part, form: Form) -> None:
+    assert read_part(json.loads(json.dumps(write_part(part, form))), form) == part
+
+
+@given(st.one_of(st.integers(), st.text(), st.booleans(), st.lists(st.integers())))
+def test_data_that_is_no_object(value: Any) -> None:
+    assert read_part(write_part(Part.of_data(value), "1.0"), "1.0") == Part.of_data(value)
+    for form in FORMS[1:]:
+        assert read_part(write_part(Part.of_data(value), form), form) == Part.of_data({"value": value})
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"message": {"role": "ROLE_AGENT", "parts": [{"text": "hi"}], "contextId": "c"}},
+        {"task": None, "message": {"role": 2, "parts": [{"text": "hi", "data": None, "url": None}], "contextId": "c"}},
+        {"msg": {"role": "agent", "content": [{"text": "hi"}], "context_id": "c"}},
+        {
+            "kind": "message",
+            "role": "agent",
+            "parts": [{"kind": "text", "text": "hi", "metadata": None}],
+            "contextId": "c",
+        },
+        {
+            "role": "agent",
+            "parts": [{"type": "text", "text": "hi"}],
+            "contextId": "c",
+            "taskId": None,
+            "metadata": None,
+        },
+        {"role": "agent", "parts": "hi", "contextId": "c"},
+    ],
+)
+def test_message_shapes(raw: Any, form: Form) -> None:
+    assert read_event(raw, form) == InMessage("agent", (Part.of_text("hi"),), "c")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_SUBMITTED"}}},
+        {"id": "t", "context_id": "c", "kind": "task", "status": {"state": "submitted", "timestamp": "2026"}},
+        {"id": "t", "contextId": "c", "status": {"state": 1, "message": None}, "artifacts": None, "history": None},
+        {"id": "t", "contextId": "c", "status": "submitted", "artifacts": [None], "metadata": None},
+    ],
+)
+def test_task_shapes(raw: Any) -> None:
+    assert read_task(raw, "1.0") == InTask("t", "c", "submitted")
+
+
+def test_update_shapes() -> None:
+    status = {"taskId": "t", "contextId": "c", "status": {"state": "working"}, "final": False}
+    for raw in ({"statusUpdate": status}, {"kind": "status-update", **status}, status):
+        assert read_event(raw, "0.3") == StatusUpdate("t", "c", "working")
+    artifact = {"taskId": "t", "artifact": {"artifactId": "a", "parts": [{"text": "x"}]}, "append": True}
+    for raw in ({"artifactUpdate": artifact}, {"kind": "artifact-update", **artifact}, artifact):
+        event = read_event(raw, "1.0")
+        assert event.append  # type: ignore[union-attr]
+        assert event.artifact.parts == (Part.of_text("x"),)  # type: ignore[union-attr]
+
+
+def test_data_of_the_proto_form_is_unwrapped_only_there() -> None:
+    nested = {"data": {"data": {"a": 1}}}
+    assert read_part(nested, "0.3-proto") == Part.of_data({"a": 1})
+    assert read_part(nested, "1.0") == Part.of_data({"data": {"a": 1}})
+    assert read_part({"kind": "data", **nested}, "0.3-proto") == Part.of_data({"data": {"a": 1}})
+
+
+@pytest.mark.parametrize("raw", [None, 3, "text", [], {}, {"answer": 42}, {"kind": "novel"}, {"task": 3}])
+def test_what_is_not_a2a(raw: Any) -> None:
+    with pytest.raises(ProtocolError):
+        read_event(raw, "1.0")
+
+
+def test_a_message_is_not_a_task() -> None:
+    with pytest.raises(ProtocolError, match="expected a task"):
+        read_task({"message": {"parts": []}}, "1.0")
+
+
+@pytest.mark.parametrize(
+    ("raw", "state"),
+    [
+        ("TASK_STATE_INPUT_REQUIRED", "input-required"),
+        ("TASK_STATE_CANCELLED", "canceled"),
+        ("input_required", "input-required"),
+        ("Completed", "completed"),
+        (3, "completed"),
+        ("unknown", None),
+        ("TASK_STATE_UNSPECIFIED", None),
+        (0, None),
+        (99, None),
+        (True, None),
+        (None, None),
+    ],
+)
+def test_states(raw: Any, state: str | None) -> None:
+    assert read_state(raw) == state
+
+
+_KEYS = [
+    *(
+        "kind",
+        "task",
+        "message",
+        "status",
+        "state",
+        "parts",
+        "content",
+        "text",
+        "data",
+        "file",
+        "artifact",
+        "artifacts",
+    ),
+    *("history", "id", "contextId", "role", "metadata", "statusUpdate", "artifactUpdate", "url", "raw"),
+]
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_KEYS) | st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(json_values, st.sampled_from(FORMS))
+def test_reading_never_raises_anything_else(raw: Any, form: Form) -> None:
+    with contextlib.suppress(ProtocolError):
+        read_event(raw, form)
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_parsing_never_raises_anything_else(body: bytes) -> None:
+    try:
+        value = parse_json(body)
+    except ProtocolError:
+        return
+    json.dumps(value, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("body", [b"NaN", b"[Infinity]", b"-Infinity", b"[" * 200_000, b"\xff", b"", b"1" * 5000])
+def test_unsafe_json_is_refused(body: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        parse_json(body)
+
+
+def test_half_surrogates_are_mended() -> None:
+    assert parse_json(rb'{"\ud83d": ["\ud83d", "\ud83d\ude00"]}') == {"\ufffd": ["\ufffd", "\U0001f600"]}
+
+
+def test_excerpt_is_bounded_and_printable() -> None:
+    assert excerpt(b"a\x1b[31m\xff" + b"x" * 999, 10) == "'a\\x1b[31m\ufffdxxx'..."

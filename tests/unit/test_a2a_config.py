@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_a2a_bench.a2a import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.config import redact_url
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.settings import Settings
+
+
+def test_all_problems_are_reported_together() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        ClientConfig("localhost:80", protocol="2.0", timeout=0, max_retries=-1, auth=Credentials("a\nb", "TOKEN_VAR"))
+    message = str(caught.value)
+    for part in (
+        "'localhost:80'",
+        "protocol is '2.0'; use one of auto, 1.0, 0.3",
+        "timeout",
+        "max_retries",
+        "TOKEN_VAR",
+    ):
+        assert part in message
+
+
+@pytest.mark.parametrize("endpoint", ["", "ftp://x", "http://", "http://a b", "http://x:99999", "builtin:oracle"])
+def test_endpoint_must_be_a_url(endpoint: str) -> None:
+    with pytest.raises(ConfigurationError, match="endpoint"):
+        ClientConfig(endpoint)
+
+
+def test_password_in_the_url_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigurationError, match="credentials do not belong in a URL") as caught:
+        ClientConfig("https://me:hunter2@host/")
+    assert "hunter2" not in str(caught.value)
+    assert redact_url("https://me:hunter2@host/x@y") == "https://host/x@y"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+def test_numbers_must_be_finite(value: float) -> None:
+    with pytest.raises(ConfigurationError, match="timeout is"):
+        ClientConfig("http://x", timeout=value)
+
+
+def test_from_settings_reads_the_token_and_origins_from_the_environment() -> None:
+    settings = Settings(endpoint="http://x", auth_env="MY_TOKEN", timeout=7, protocol="0.3", wait=3)
+    environ = {"MY_TOKEN": " secret \n", "A2A_ALLOWED_ORIGINS": "https://a, https://b:1,"}
+    config = ClientConfig.from_settings(settings, environ)
+    assert config.auth == Credentials("secret", "MY_TOKEN")
+    assert (config.timeout, config.protocol, config.wait) == (7, "0.3", 3)
+    assert config.allowed_origins == ("https://a", "https://b:1")
+    assert ClientConfig.from_settings(settings, {}).auth is None
+
+
+def test_from_settings_wants_an_endpoint() -> None:
+    with pytest.raises(ConfigurationError, match="--a2a-endpoint"):
+        ClientConfig.from_settings(Settings(), {})
+
+
+def test_token_never_shows() -> None:
+    config = ClientConfig("http://x", auth=Credentials("s3cret"))
+    assert "s3cret" not in f"{config!r} {config} {config.auth!r}"
+
+
+def test_importing_the_package_brings_nothing_heavy() -> None:
+    code = (
+        "import sys, pytest_a2a_bench.a2a, pytest_a2a_bench.a2a.config, pytest_a2a_bench.a2a.card\n"
+        "import pytest_a2a_bench.a2a.turn, pytest_a2a_bench.a2a.auth\n"
+        "print([m for m in ('httpx', 'a2a', 'grpc', 'pydantic', 'google.protobuf') if m in sys.modules])\n"
+        "import pytest_a2a_bench.a2a.client\n"
+        "print([m for m in ('a2a', 'grpc', 'pydantic', 'google.protobuf') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split("\n")[:2] == ["[]", "[]"]

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.errors import HarnessError
+
+
+async def _thread() -> str:
+    return threading.current_thread().name
+
+
+def test_all_callers_share_one_thread() -> None:
+    names: set[str] = set()
+    threads = [threading.Thread(target=lambda: names.add(loop.run(_thread()))) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert names == {"a2a-bench-loop"} == {asyncio.run(loop.bridge(_thread()))}
+
+
+def test_timeout_cancels_the_coroutine() -> None:
+    ended = threading.Event()
+
+    async def sleeper() -> None:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.set()
+
+    with pytest.raises(TimeoutError):
+        loop.run(sleeper(), 0.05)
+    assert ended.wait(2)
+
+
+def test_waiting_for_oneself_is_refused() -> None:
+    async def nested() -> None:
+        loop.run(_thread())
+
+    with pytest.raises(HarnessError, match="own thread"):
+        loop.run(nested())
+
+
+def test_a_stopped_loop_starts_again() -> None:
+    loop.run(_thread())
+    loop.shutdown()
+    assert loop.run(_thread()) == "a2a-bench-loop"
+
+
+def test_a_forked_child_gets_its_own_loop() -> None:
+    code = (
+        "import os\n"
+        "from pytest_a2a_bench.a2a import loop\n"
+        "async def pid(): return os.getpid()\n"
+        "loop.run(pid())\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(0 if loop.run(pid(), 5) == os.getpid() else 1)\n"
+        "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
+    )
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=20, check=False).returncode == 0
+
+
+def test_the_interpreter_ends_quickly_and_quietly_with_work_under_way() -> None:
+    code = (
+        "import asyncio\n"
+        "from pytest_a2a_bench.a2a import loop\n"
+        "loop.submit(asyncio.sleep(60))\n"
+        "loop.run(asyncio.sleep(0))"
+    )
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], timeout=20, capture_output=True, check=True, env=os.environ)
+    assert time.monotonic() - started < 5
+    assert done.stderr == b""

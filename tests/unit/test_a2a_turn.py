@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.a2a.codec import read_event
+from pytest_a2a_bench.a2a.turn import AgentReply, Turn
+from pytest_a2a_bench.a2a.usage import read_usage
+from pytest_a2a_bench.model import Part, Usage
+
+
+def status(state: str, text: str | None = None, **fields: Any) -> dict[str, Any]:
+    message = {"role": "agent", "parts": [{"text": text}]} if text is not None else None
+    return {
+        "kind": "status-update",
+        "taskId": "t",
+        "contextId": "c",
+        "status": {"state": state, "message": message},
+    } | fields
+
+
+def artifact(text: str, *, append: bool = False, name: str = "a") -> dict[str, Any]:
+    made = {"artifactId": name, "parts": [{"text": text}]}
+    return {"kind": "artifact-update", "taskId": "t", "artifact": made, "append": append}
+
+
+def task(state: str | None, **fields: Any) -> dict[str, Any]:
+    return {"kind": "task", "id": "t", "contextId": "c", "status": {"state": state}} | fields
+
+
+def play(*events: dict[str, Any], seen: Any = None) -> Turn:
+    turn = Turn(seen)
+    for event in events:
+        turn.feed(read_event(event, "0.3"))
+    return turn
+
+
+def reply(*events: dict[str, Any]) -> AgentReply:
+    return play(*events).reply()
+
+
+def test_chatter_is_never_the_answer() -> None:
+    said = reply(status("working", "Thinking..."), artifact("42"), status("completed"))
+    assert (said.text, said.state, said.kind, said.context_id, said.a2a_task_id) == (
+        "42",
+        "completed",
+        "task",
+        "c",
+        "t",
+    )
+    assert reply(status("working", "Thinking..."), status("completed")).parts == ()
+
+
+def test_chatter_in_the_history_is_not_mistaken_for_the_answer() -> None:
+    history = [{"role": "user", "parts": [{"text": "q"}]}, {"role": "agent", "parts": [{"text": "Thinking..."}]}]
+    assert reply(status("working", "Thinking..."), task("completed", history=history)).parts == ()
+
+
+def test_answer_that_is_only_in_the_history() -> None:
+    history = [{"role": "user", "parts": [{"text": "q"}]}, {"role": "agent", "parts": [{"text": "42"}]}]
+    said = reply(task("completed", history=history))
+    assert said.text == "42"
+    assert "history" in said.notes[0]
+    assert reply(task("completed", history=history[:1])).parts == ()
+
+
+def test_artifacts_before_status_but_the_question_first_while_waiting() -> None:
+    assert reply(artifact("42"), status("completed", "Done!")).text == "42"
+    assert reply(status("completed", "Done!")).text == "Done!"
+    assert reply(artifact("draft"), status("input-required", "Which?")).text == "Which?"
+    assert reply(artifact("draft"), status("input-required")).text == "draft"
+
+
+def test_message_wins() -> None:
+    message = {"kind": "message", "role": "agent", "parts": [{"text": "hi"}], "contextId": "c2", "taskId": None}
+    said = reply(message)
+    assert (said.kind, said.state, said.text, said.context_id) == ("message", None, "hi", "c2")
+
+
+def test_chunks_of_text_are_one_text_and_other_parts_stay_apart() -> None:
+    turn = play(artifact("one "), artifact("two", append=True), artifact("other", name="b"), status("completed"))
+    assert turn.reply().parts == (Part.of_text("one two"), Part.of_text("other"))
+    replaced = play(artifact("one"), artifact("two"), status("completed"))
+    assert replaced.reply().text == "two"
+    assert "before it was begun" in play(artifact("x", append=True), status("completed")).reply().notes[0]
+
+
+def test_empty_snapshot_does_not_erase_streamed_artifacts() -> None:
+    assert reply(artifact("42"), task("completed", artifacts=[])).text == "42"
+    assert reply(artifact("42"), task("completed", artifacts=[artifact("43")["artifact"]])).text == "43"
+
+
+def test_artifacts_of_earlier_turns_are_not_repeated() -> None:
+    first = play(artifact("old"), status("input-required", "Which?"))
+    both = [artifact("old")["artifact"], artifact("new", name="b")["artifact"]]
+    assert play(task("completed", artifacts=both), seen=first.artifacts).reply().text == "new"
+    assert play(task("completed", artifacts=both[:1]), seen=first.artifacts).reply().parts == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "settled"),
+    [
+        ("completed", True),
+        ("failed", True),
+        ("input-required", True),
+        ("working", False),
+        ("submitted", False),
+        (None, False),
+    ],
+)
+def test_settled(state: str | None, settled: bool) -> None:
+    assert play(task(state)).settled is settled
+
+
+def test_task_without_state_but_with_artifacts_is_taken_as_completed() -> None:
+    turn = play(task(None, artifacts=[artifact("42")["artifact"]]))
+    assert turn.settled
+    assert (turn.reply().state, turn.reply().text) == ("completed", "42")
+
+
+def test_only_an_announced_end_lacks_an_answer() -> None:
+    assert play(status("completed")).lacks_answer
+    assert not play(task("completed")).lacks_answer
+    assert not play(artifact("x"), status("completed")).lacks_answer
+    assert not play(status("completed", "x")).lacks_answer
+    assert not play(status("input-required")).lacks_answer
+
+
+def test_thoughts_are_dropped() -> None:
+    parts = [{"text": "hm", "metadata": {"adk_thought": True}}, {"text": "42", "metadata": {"adk_thought": False}}]
+    assert reply(task("completed", artifacts=[{"artifactId": "a", "parts": parts}])).text == "42"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "usage"),
+    [
+        ({"usage": {"input_tokens": 3, "output_tokens": 4, "cost": 0.5}}, Usage(3, 4, 0.5)),
+        ({"usage": {"prompt_tokens": 3.0, "completion_tokens": 4, "cost_usd": 1}}, Usage(3, 4, 1.0)),
+        ({"adk_usage_metadata": {"promptTokenCount": 3, "candidatesTokenCount": 4}}, Usage(3, 4)),
+        ({"usage_metadata": {"prompt_token_count": 0}}, Usage(0)),
+        ({"usage": {"input_tokens": "many", "output_tokens": True, "cost": -1}}, None),
+        ({"usage": None, "usageMetadata": {}}, None),
+        ({}, None),
+    ],
+)
+def test_usage(metadata: dict[str, Any], usage: Usage | None) -> None:
+    assert read_usage(metadata) == usage
+
+
+def test_usage_is_found_wherever_it_is_and_not_added_up() -> None:
+    metadata = {"usage": {"input_tokens": 3}}
+    assert reply(task("completed", metadata=metadata)).usage == Usage(3)
+    made = {"artifactId": "a", "parts": [{"text": "x"}], "metadata": metadata}
+    assert reply(task("completed", metadata=metadata, artifacts=[made])).usage == Usage(3)
+    assert reply(task("completed", artifacts=[made])).usage == Usage(3)
+    assert reply(status("working", metadata=metadata), status("completed")).usage == Usage(3)
+    assert reply(task("completed")).usage == Usage()
