@@ -75,7 +75,7 @@ def start_builtin(spec: str, settings: Settings | None = None, *, timeout: float
     All bindings and protocol versions are served unless the spec says otherwise, whatever the settings ask: the client
     chooses. With an ``auth_env`` in the spec, its variable must be set in this process's environment.
 
-    :param settings: checked for the same agent's name only.
+    :param settings: the run's settings; nothing in them changes what is served.
     :raises ConfigurationError: if the spec is wrong or the agent does not start; the message has the end of its stderr.
     :raises MissingExtraError: if what serves it is not installed.
     """

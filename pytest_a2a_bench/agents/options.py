@@ -121,7 +121,10 @@ def _llm_args_problems(text: str) -> list[str]:
         parsed = json.loads(text)
     except ValueError as error:
         return [f'llm_args is not JSON ({error}); give an object such as {{"temperature": 0}}']
-    return [] if isinstance(parsed, dict) else [f"llm_args must be a JSON object, not {text!r}"]
+    if not isinstance(parsed, dict):
+        return [f"llm_args must be a JSON object, not {text!r}"]
+    # Arguments are seen by everybody who may list processes, and by CI logs.
+    return ["llm_args must not hold the api_key; set OPENAI_API_KEY or your provider's"] if "api_key" in parsed else []
 
 
 def parse_spec(spec: str) -> AgentOptions:

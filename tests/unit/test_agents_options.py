@@ -76,6 +76,7 @@ def test_a_spec_may_have_options() -> None:
         ("oracle?contexts=0", "contexts=0 must be at least 1"),
         ("llm?llm_args=[1]", "llm_args must be a JSON object"),
         ("llm?llm_args={", "llm_args is not JSON"),
+        ('llm?llm_args={"api_key": "sk-1"}', "llm_args must not hold the api_key; set OPENAI_API_KEY"),
     ],
 )
 def test_a_wrong_spec_names_the_valid_ones(spec: str, complaint: str) -> None:
@@ -83,6 +84,7 @@ def test_a_wrong_spec_names_the_valid_ones(spec: str, complaint: str) -> None:
         parse_spec(spec)
 
     assert complaint in str(caught.value)
+    assert "sk-1" not in str(caught.value)
 
 
 def test_all_wrong_values_are_reported_together() -> None:

@@ -54,7 +54,7 @@ class Stage:
         self.steps: list[Any] = []
         self.model = FakeLLM(lambda _: self.steps.pop(0) if self.steps else status(500))
         base = quote(self.model.api_base, safe="")
-        arguments = quote(json.dumps({"temperature": 0.25, "max_retries": 0, "api_key": "test-key"}), safe="")
+        arguments = quote(json.dumps({"temperature": 0.25, "max_retries": 0}), safe="")
         self.spec = f"llm?model=openai/fake-model&api_base={base}&llm_args={arguments}"
         self.agent: BuiltinAgent = start_builtin(self.spec)
 
@@ -65,7 +65,9 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
-    made = Stage()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "test-key")
+        made = Stage()
     yield made
     made.agent.stop()
     made.model.close()
@@ -147,7 +149,10 @@ def test_a_model_that_fails_is_trouble_with_the_infrastructure(
     assert [m["content"] for m in stage.model.requests[-1]["messages"][1:]] == ["Hello."]
 
 
-def test_as_a_task_it_reports_usage_and_failure_too(stage: Stage, connect: Connect) -> None:
+def test_as_a_task_it_reports_usage_and_failure_too(
+    stage: Stage, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
     with start_builtin(stage.spec + "&reply=task") as agent:
         session = connect(agent.url, timeout=60).session()
         stage.play(say("Hello.", usage={"prompt_tokens": 11, "completion_tokens": 2}), status(500))
