@@ -406,7 +406,7 @@ class TrialResult:
 
     :param status: ``evaluated`` has a reward; every other status has ``error`` instead.
     :param termination_reason: tau2's ``TerminationReason`` value.
-    :param duration: seconds that the conversation and its evaluation took.
+    :param duration: seconds that the conversation took, without loading the benchmark and evaluating.
     :param agent_usage: what the agent reported about itself over A2A, if it did.
     :param user_usage: what the user simulator (and judge) cost.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.

@@ -90,7 +90,8 @@ class Runner:
             outcome = Outcome(error=exc)
         finally:
             self._close_session(session)
-        result = self._result(key, outcome, session, started, time.monotonic() - clock)
+        duration = outcome.duration if outcome.duration is not None else time.monotonic() - clock
+        result = self._result(key, outcome, session, started, duration)
         return self.store.write(result)
 
     def cancel_all(self) -> None:

@@ -55,7 +55,10 @@ class TrialContext:
 
 @dataclass
 class Outcome:
-    """What came of one trial. With ``error`` set there is no reward, and the rest is what was there until then."""
+    """What came of one trial. With ``error`` set there is no reward, and the rest is what was there until then.
+
+    :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
+    """
 
     reward: Reward | None = None
     termination_reason: str | None = None
@@ -67,6 +70,7 @@ class Outcome:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] | None = None
     error: Exception | None = None
+    duration: float | None = None
 
 
 class Benchmark(Protocol):

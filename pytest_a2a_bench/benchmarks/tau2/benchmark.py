@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.agent import Conversation, make_agent, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.collector import paused_collector
 from pytest_a2a_bench.benchmarks.tau2.scripted import make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, user_tools
 from pytest_a2a_bench.errors import (
@@ -75,8 +78,10 @@ class _Simulation:
         self.tau2 = tau2
         self.task = task
         self.context = context
+        self.duration = 0.0
         settings = context.settings
-        self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
+        with paused_collector():
+            self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
         tools = self.environment.get_tools()
         policy = self.environment.get_policy()
         self.conversation = Conversation(
@@ -108,19 +113,25 @@ class _Simulation:
         return llm.make_llm_user(self.tau2, self.task, tools, settings.user_llm, args, self.context.checkpoint)
 
     def run(self) -> Outcome:
+        clock = time.monotonic()
         try:
             simulation = self.orchestrator.run()
+            note = ""
         except AgentOutcomeError as exc:
-            return self._outcome(self._ended_by_agent(), note=str(exc))
+            simulation, note = self._ended_by_agent(), str(exc)
         except InfrastructureError as exc:
+            self.duration = time.monotonic() - clock
             return self._unfinished(exc)
-        return self._outcome(simulation)
+        self.duration = time.monotonic() - clock
+        return self._outcome(simulation, note)
 
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
         try:
-            reward = evaluate.evaluate(
-                self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
-            )
+            waits = llm.needs_judge(self.tau2, self.task)
+            with contextlib.nullcontext() if waits else paused_collector():
+                reward = evaluate.evaluate(
+                    self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
+                )
         except (InfrastructureError, EvaluatorError) as exc:
             return self._unfinished(exc)
         simulation.reward_info = None
@@ -141,6 +152,7 @@ class _Simulation:
             provenance=self.provenance(),
             termination_reason="infrastructure_error" if isinstance(error, InfrastructureError) else None,
             error=error,
+            duration=self.duration,
         )
 
     def _ended_by_agent(self) -> Any:
