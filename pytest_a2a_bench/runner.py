@@ -29,7 +29,8 @@ from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.client import AgentConnection, AgentSession
+    from pytest_a2a_bench.a2a.client import AgentConnection
+    from pytest_a2a_bench.a2a.session import AgentSession
 
 Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
 

@@ -14,7 +14,7 @@ from pytest_a2a_bench.model import BenchTask, DialectFinding, Reward, TrialKey, 
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.client import AgentSession
+    from pytest_a2a_bench.a2a.session import AgentSession
 
 BENCHMARKS = {"tau2": "pytest_a2a_bench.benchmarks.tau2.benchmark"}
 """Suite name -> module that has ``BENCHMARK``. A module is imported when one of its trials runs, not before."""

@@ -33,7 +33,8 @@ def playing(actions: list[tuple[str, dict[str, Any]]], before: list[str], after:
 
     def script(request: dict[str, Any]) -> Step:
         done = sum(m["role"] == "assistant" for m in request["messages"])
-        return steps[min(done, len(steps) - 1)]
+        step: Step = steps[min(done, len(steps) - 1)]
+        return step
 
     return script
 
