@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -37,7 +36,7 @@ class AgentConnection:
         self._start()
 
     def _start(self) -> None:
-        self._pid = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._edge: HttpEdge | None = None
         self._wire: Wire | None = None
         self._lock = asyncio.Lock()
@@ -88,7 +87,7 @@ class AgentConnection:
             delay = min(delay * 1.5, _READY_MAX_INTERVAL)
 
     async def _fetch_card_once(self) -> AgentCard:
-        self._forget_if_forked()
+        self._enter_loop()
         async with self._lock:
             if self._card is None:
                 self._card = await self._fetch_card()
@@ -132,7 +131,7 @@ class AgentConnection:
 
     async def wire(self) -> Wire:
         """Return the wire to the chosen interface; runs on the shared loop."""
-        self._forget_if_forked()
+        self._enter_loop()
         if self._wire is None:
             card = await self._fetch_card_once()
             async with self._lock:
@@ -157,7 +156,7 @@ class AgentConnection:
     def close(self) -> None:
         """Close all connections. Never raises; the object can be used again."""
         with suppress(Exception):
-            if self._pid == os.getpid():
+            if self._loop is not None:
                 loop.run(self._close(), 5)
 
     async def aclose(self) -> None:
@@ -165,6 +164,7 @@ class AgentConnection:
         await loop.bridge(self._close())
 
     async def _close(self) -> None:
+        self._enter_loop()
         wire, self._wire = self._wire, None
         edge, self._edge = self._edge, None
         if wire is not None:
@@ -183,7 +183,10 @@ class AgentConnection:
             self._edge = HttpEdge(self.config)
         return self._edge
 
-    def _forget_if_forked(self) -> None:
-        """Connections belong to the loop of the process that opened them."""
-        if self._pid != os.getpid():
+    def _enter_loop(self) -> None:
+        """Forget connections that belong to another loop: one that was shut down, or a forked process's parent's."""
+        current = asyncio.get_running_loop()
+        if self._loop is not current:
             self._start()
+            self._loop = current
+            loop.close_at_shutdown(self._close)

@@ -10,93 +10,26 @@ or bare, ``kind`` or none, camelCase or snake_case, nulls anywhere. What cannot 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_a2a_bench.a2a.messages import (
+    Artifact,
+    ArtifactUpdate,
+    InEvent,
+    InMessage,
+    InTask,
+    OutMessage,
+    StatusUpdate,
+)
 from pytest_a2a_bench.errors import ProtocolError
 from pytest_a2a_bench.model import Part
 
 Form = Literal["1.0", "0.3", "0.3-proto"]
 
-TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
-INTERRUPTED = frozenset({"input-required", "auth-required"})
-SETTLED = TERMINAL | INTERRUPTED
-
 ACCEPTED_OUTPUT_MODES = ("text/plain", "application/json")
 
 _STATES = ("submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required")
 _SPELLINGS = {"cancelled": "canceled", "unspecified": "", "unknown": ""}
-
-
-@dataclass(frozen=True, slots=True)
-class OutMessage:
-    """A message to an agent."""
-
-    message_id: str
-    parts: tuple[Part, ...]
-    context_id: str | None = None
-    task_id: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class InMessage:
-    """A message from an agent (or, in a history, from us)."""
-
-    role: str
-    parts: tuple[Part, ...]
-    context_id: str | None = None
-    task_id: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """What an a2a_task made."""
-
-    artifact_id: str
-    parts: tuple[Part, ...]
-    name: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class InTask:
-    """A snapshot of an a2a_task; ``state`` is None where the agent gave none."""
-
-    task_id: str | None
-    context_id: str | None
-    state: str | None
-    status: InMessage | None = None
-    artifacts: tuple[Artifact, ...] = ()
-    history: tuple[InMessage, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class StatusUpdate:
-    """A streamed change of an a2a_task's state."""
-
-    task_id: str | None
-    context_id: str | None
-    state: str | None
-    status: InMessage | None = None
-    final: bool = False
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactUpdate:
-    """A streamed piece of an artifact."""
-
-    task_id: str | None
-    context_id: str | None
-    artifact: Artifact
-    append: bool = False
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-InEvent = InMessage | InTask | StatusUpdate | ArtifactUpdate
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

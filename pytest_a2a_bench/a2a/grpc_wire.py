@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
 from pytest_a2a_bench.a2a.call import Call
 from pytest_a2a_bench.a2a.card import Interface
-from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
+from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     ConfigurationError,

@@ -12,7 +12,8 @@ import concurrent.futures
 import contextlib
 import os
 import threading
-from collections.abc import Coroutine
+import weakref
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from pytest_a2a_bench.errors import HarnessError
@@ -27,6 +28,7 @@ class LoopThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.closers: list[weakref.WeakMethod[Callable[[], Coroutine[Any, Any, None]]]] = []
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._main, name="a2a-bench-loop", daemon=True)
         self._thread.start()
@@ -42,6 +44,11 @@ class LoopThread:
             self.loop.close()
 
     def _drain(self) -> None:
+        for reference in self.closers:
+            closer = reference()
+            if closer is not None:
+                with contextlib.suppress(Exception):
+                    self.loop.run_until_complete(asyncio.wait_for(closer(), _JOIN_SECONDS / 2))
         pending = asyncio.all_tasks(self.loop)
         for task in pending:
             task.cancel()
@@ -93,6 +100,13 @@ os.register_at_fork(after_in_child=_shared.forget)
 def get_loop() -> asyncio.AbstractEventLoop:
     """Return the shared event loop, starting its thread on first use."""
     return _shared.get().loop
+
+
+def close_at_shutdown(closer: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Have a bound method awaited before the shared loop stops, unless its object is gone by then."""
+    thread = _shared.get()
+    thread.closers = [r for r in thread.closers if r() is not None]
+    thread.closers.append(weakref.WeakMethod(closer))
 
 
 def submit(coro: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.call import Call
-from pytest_a2a_bench.a2a.codec import TERMINAL, InEvent, InTask, OutMessage
+from pytest_a2a_bench.a2a.messages import TERMINAL, InEvent, InTask, OutMessage
 from pytest_a2a_bench.a2a.retry import RetryPolicy, is_retryable
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn
 from pytest_a2a_bench.errors import (

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pytest_a2a_bench.a2a.codec import SETTLED, Artifact, ArtifactUpdate, InEvent, InMessage, InTask, StatusUpdate
+from pytest_a2a_bench.a2a.messages import SETTLED, Artifact, ArtifactUpdate, InEvent, InMessage, InTask, StatusUpdate
 from pytest_a2a_bench.a2a.usage import first_usage
 from pytest_a2a_bench.model import Part, Usage
 

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.call import Call
 from pytest_a2a_bench.a2a.card import Interface
-from pytest_a2a_bench.a2a.codec import Form, InEvent, InTask, OutMessage, read_event, read_task, write_send
+from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.http import Document, HttpEdge, HttpRequest, error_from
 from pytest_a2a_bench.a2a.jsontext import excerpt, parse_json
+from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
 from pytest_a2a_bench.errors import HarnessError, ProtocolError
 
 _SEND_SUFFIXES = ("/message:send", "/message:stream")

@@ -16,7 +16,7 @@ import pytest
 import respx
 from raw_agent import Handler, RawAgent, Request, event, raw_agent, response, rpc, stream_head
 
-from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials
+from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials, loop
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     CardError,
@@ -541,3 +541,10 @@ def test_answer_that_a_stream_only_announced_is_fetched(serve: Serve, connect: C
     ended = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}}
     agent = serve(scripted(lambda r: [stream_head(), event(ended, r)], lambda r: rpc(DONE, r)))
     assert say(connect(agent.url, streaming="on")).text == "fine"
+
+
+def test_connection_outlives_the_loop_that_it_began_on(serve: Serve, connect: Connect) -> None:
+    connection = connect(serve(fine).url)
+    assert say(connection).text == "fine"
+    loop.shutdown()
+    assert say(connection).text == "fine"

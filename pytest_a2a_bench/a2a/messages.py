@@ -1,0 +1,84 @@
+"""What goes to an agent and what comes from it, whatever version and binding carried it (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_a2a_bench.model import Part
+
+TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
+INTERRUPTED = frozenset({"input-required", "auth-required"})
+SETTLED = TERMINAL | INTERRUPTED
+
+
+@dataclass(frozen=True, slots=True)
+class OutMessage:
+    """A message to an agent."""
+
+    message_id: str
+    parts: tuple[Part, ...]
+    context_id: str | None = None
+    task_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InMessage:
+    """A message from an agent (or, in a history, from us)."""
+
+    role: str
+    parts: tuple[Part, ...]
+    context_id: str | None = None
+    task_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What an a2a_task made."""
+
+    artifact_id: str
+    parts: tuple[Part, ...]
+    name: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InTask:
+    """A snapshot of an a2a_task; ``state`` is None where the agent gave none."""
+
+    task_id: str | None
+    context_id: str | None
+    state: str | None
+    status: InMessage | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    history: tuple[InMessage, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusUpdate:
+    """A streamed change of an a2a_task's state."""
+
+    task_id: str | None
+    context_id: str | None
+    state: str | None
+    status: InMessage | None = None
+    final: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactUpdate:
+    """A streamed piece of an artifact."""
+
+    task_id: str | None
+    context_id: str | None
+    artifact: Artifact
+    append: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+InEvent = InMessage | InTask | StatusUpdate | ArtifactUpdate
