@@ -96,14 +96,17 @@ def _a2a_schedule(
     from pytest_a2a_bench.schedule import Schedule
 
     run, config = _a2a_endpoint, request.config
+    store = Store(run.results)
     runner = Runner(
         dataclasses.replace(run.target, endpoint=run.settings.endpoint),
         lambda: _a2a_connection,
-        Store(run.results),
+        store,
         run.run_id,
         metadata=a2a_message_metadata,
         prepare=lambda key, metadata: config.hook.pytest_a2a_bench_prepare_trial(key=key, metadata=metadata),
     )
     ahead = outcome.trials_ahead(request.session, run)
-    run.schedule = Schedule(runner, run.settings.concurrency, ahead, outcome.ticker(config, run))
+    run.schedule = Schedule(
+        runner, run.settings.concurrency, ahead, outcome.ticker(config, run), outcome.suspects(ahead, run, store)
+    )
     return run.schedule

@@ -75,7 +75,8 @@ def finish(session: pytest.Session) -> None:
 
 
 def _join_xdist(config: pytest.Config, run: BenchRun) -> None:
-    if config.pluginmanager.hasplugin("xdist"):
+    # "-p xdist.plugin" registers it under its module's name.
+    if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
         from pytest_a2a_bench import xdist
 
         xdist.join(config, run)

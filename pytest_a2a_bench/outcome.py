@@ -13,6 +13,7 @@ from pytest_a2a_bench.run_state import BenchRun
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialKey, TrialResult
+    from pytest_a2a_bench.results.store import Store
     from pytest_a2a_bench.schedule import Schedule
 
 RESULT = pytest.StashKey["TrialResult"]()
@@ -112,6 +113,18 @@ def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
 
     mine = partition.indices_of(run.worker, len(session.items))
     return schedule.order_ahead(session.items[i] for i in mine)
+
+
+def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKey]:
+    """Return the trials that may have been running when the worker crashed that this one replaces.
+
+    A worker runs its trials in order, so these are the first ones without a result.
+    """
+    from pytest_a2a_bench import partition
+
+    if run.worker is None or partition.ORPHANS not in run.worker:
+        return []
+    return [key for key in ahead if not store.path(key).is_file()][: run.settings.concurrency]
 
 
 def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:

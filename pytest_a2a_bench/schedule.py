@@ -21,18 +21,28 @@ class Schedule:
     """The conversations of one process.
 
     :param ahead: trials in the order in which their items will run; they start before their items do.
+    :param careful: trials that are held one at a time before any other starts: after a worker crashed, one of these
+        was the cause, and held alone it cannot take others with it.
     :param tick: called now and then while an item waits.
     """
 
-    def __init__(self, runner: Runner, concurrency: int, ahead: Sequence[TrialKey], tick: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        concurrency: int,
+        ahead: Sequence[TrialKey],
+        tick: Callable[[], None],
+        careful: Sequence[TrialKey] = (),
+    ) -> None:
         self._runner = runner
         self._tick = tick
+        self._careful = set(careful)
+        self._ahead = list(ahead)
         self._stopped = False
         self._reported: dict[TrialKey, TrialResult] = {}
         self._pools = [Pool(runner.run, concurrency, runner.cancel_all)]
         self._look_ahead = concurrency > 1
-        for key in ahead:
-            self._pools[0].submit(key)
+        self._start_ahead()
 
     @property
     def in_flight(self) -> int:
@@ -47,17 +57,24 @@ class Schedule:
         :raises TrialCancelledError: if the run is stopping.
         """
         previous = self._reported.get(key)
+        if key not in self._careful:
+            self._careful.clear()
+            self._start_ahead()
         future = (self._repeat(key) if previous and previous.status not in _FINAL else self._pools[0]).submit(key)
         while not concurrent.futures.wait([future], timeout=_TICK).done:
             self._tick()
         if future.cancelled():
             raise TrialCancelledError(f"{key} was not started, because the run is stopping")
         self._reported[key] = future.result()
+        self._careful.discard(key)
+        self._start_ahead()
         return self._reported[key]
 
     def look_ahead(self, item: pytest.Item | None) -> None:
         """Start the conversation of the item that comes next, if there is room for it."""
-        if self._look_ahead and not self._stopped and item is not None and may_run_ahead(item):
+        if not self._look_ahead or self._stopped or self._careful:
+            return
+        if item is not None and may_run_ahead(item):
             self._pools[0].submit(item.stash[TRIAL].key)
 
     def stop(self) -> None:
@@ -71,6 +88,12 @@ class Schedule:
         self.stop()
         for pool in self._pools:
             pool.close()
+
+    def _start_ahead(self) -> None:
+        if not self._careful:
+            for key in self._ahead:
+                self._pools[0].submit(key)
+            self._ahead.clear()
 
     def _repeat(self, key: TrialKey) -> Pool:
         # The runner gives back what is stored, and a pool what it ran: both must forget the failed attempt.

@@ -104,6 +104,11 @@ class Controller:
         """Report a trial whose worker crashed as an error: nobody knows what its agent would have done."""
         if looks_like_trial(crashitem):
             report.when = "setup"
+            if self.run.settings.concurrency > 1:
+                report.longrepr = (
+                    f"{report.longrepr}\n(or while another conversation of that worker ran ahead: "
+                    f"--a2a-concurrency={self.run.settings.concurrency}; its replacement holds them one at a time)"
+                )
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -148,6 +153,7 @@ class PartitionScheduling:
         self._sent: dict[Any, list[int]] = {}
         self._lots: dict[Any, list[int]] = {}
         self._orphans: list[list[int]] = []
+        self._promised: list[list[int]] = []
 
     @property
     def nodes(self) -> list[Any]:
@@ -162,13 +168,14 @@ class PartitionScheduling:
     @property
     def tests_finished(self) -> bool:
         """Whether nothing is left to send; a worker needs its shutdown to run its last item."""
-        waiting = bool(self._orphans) or any(self._lots.values())
-        return self.collection is not None and not waiting and all(len(sent) < 2 for sent in self._sent.values())
+        if self.collection is None or self._is_waiting():
+            return False
+        return all(len(sent) < 2 for sent in self._sent.values())
 
     @property
     def has_pending(self) -> bool:
         """Whether items are left."""
-        return bool(self._orphans) or any(self._lots.values()) or any(self._sent.values())
+        return self._is_waiting() or any(self._sent.values())
 
     def add_node(self, node: Any) -> None:
         """Note a worker that came up."""
@@ -190,6 +197,7 @@ class PartitionScheduling:
         for node in self.nodes:
             if node in self._collections and node not in self._lots:
                 self._lots[node] = partition.indices_of(node.workerinput, len(self.collection))
+                self._keep_promise(node)
                 self._feed(node)
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
@@ -208,22 +216,37 @@ class PartitionScheduling:
     def remove_node(self, node: Any) -> str | None:
         """Forget a worker; the item that it was running is returned if it crashed."""
         sent = self._sent.pop(node)
-        lot = self._lots.pop(node, [])
+        lot = self._lots.pop(node, None)
         if self.collection is None:
             if partition.SLOT in node.workerinput:
                 self._collections.pop(node, None)
                 self._release(node.workerinput[partition.SLOT])
             return None
+        if lot is None and (promised := self._keep_promise(node)):
+            self._orphans.append(promised)
         if not sent:
             return None
-        rest = sent[1:] + lot
+        rest = sent[1:] + (lot or [])
         if rest:
             self._orphans.append(rest)
         return self.collection[sent[0]]
 
     def take_orphans(self) -> list[int]:
         """Return what one crashed worker left, for the worker that replaces it."""
-        return self._orphans.pop(0) if self._orphans else []
+        orphans = self._orphans.pop(0) if self._orphans else []
+        self._promised.append(orphans)
+        return orphans
+
+    def _is_waiting(self) -> bool:
+        return bool(self._orphans or any(self._promised)) or any(self._lots.values())
+
+    def _keep_promise(self, node: Any) -> list[int]:
+        """Forget the orphans that a replacement was promised when it was set up, and return them."""
+        orphans = node.workerinput.get(partition.ORPHANS)
+        if orphans is None or orphans not in self._promised:
+            return []
+        self._promised.remove(orphans)
+        return list(orphans)
 
     def _feed(self, node: Any) -> None:
         if node.shutting_down:

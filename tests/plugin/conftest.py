@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 
 import pytest
 from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
 
-# What a run in this process imports stays imported: pytester forgets every module that such a run brings in.
 import pytest_a2a_bench.a2a.client
-import pytest_a2a_bench.pool
-import pytest_a2a_bench.runner
 from pytest_a2a_bench import suite_registry
 from pytest_a2a_bench.benchmarks import base
+
+# What a run in this process imports must stay imported: pytester forgets every module that such a run brings in, and
+# of two copies of a module each would have its own keys.
+for module in pkgutil.iter_modules(pytest_a2a_bench.__path__):
+    importlib.import_module(f"pytest_a2a_bench.{module.name}")
 
 
 @pytest.fixture
@@ -20,6 +24,7 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
         if name.startswith(("A2A_", "PYTEST_", "COLUMNS")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr(suite_registry, "_registered", {})
     monkeypatch.setattr(base, "BENCHMARKS", dict(base.BENCHMARKS))

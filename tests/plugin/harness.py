@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import subprocess
 import sys
@@ -21,17 +20,23 @@ class Bench:
 
     def __init__(self, pytester: pytest.Pytester, *first: str) -> None:
         self._pytester = pytester
-        self._first = (*plugin_arguments(), *first)
+        self._first = first
 
     def __call__(self, *args: str | Path) -> pytest.RunResult:
-        return self._pytester.runpytest_inprocess(*self._first, *args)
+        return self._pytester.runpytest_inprocess(*self._arguments(args))
 
     def apart(self, *args: str | Path) -> pytest.RunResult:
-        return self._pytester.runpytest_subprocess(*self._first, *args, timeout=120)
+        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=120)
+
+    def _arguments(self, args: tuple[str | Path, ...]) -> list[str | Path]:
+        # Plugins are not autoloaded here: other people's cost more time than the tests themselves.
+        every = [*self._first, *args]
+        xdist = ["-pxdist.plugin"] if any(str(a).startswith("-n") for a in every) else []
+        return ["-ppytest_a2a_bench.plugin", *xdist, *every]
 
     def popen(self, *args: str) -> subprocess.Popen[bytes]:
         return self._pytester.popen(
-            [sys.executable, "-m", "pytest", *self._first, *args],
+            [sys.executable, "-m", "pytest", *map(str, self._arguments(args))],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -64,8 +69,8 @@ class Desk:
     def run_trial(self, context):
         key = context.key
         note("start", key)
-        kind, _, rest = key.task_id.partition("-")
-        seconds = float(rest.split("-")[0]) if rest else 0.0
+        kind, *rest = key.task_id.split("-")
+        seconds = float(rest[0]) if rest and rest[0][0].isdigit() else 0.0
         if context.cancel.wait(seconds):
             note("cancelled", key)
             return Outcome(error=TrialCancelledError(f"{key} was cancelled"))
@@ -80,9 +85,10 @@ class Desk:
         if kind == "bug":
             raise ValueError("a bug in the benchmark")
         value = 0.0 if kind == "bad" else 1.0
+        diff = () if value else ("db.x: expected 1, found 2",)
         checks = (RewardCheck("communicate", "the price is 42", value == 1.0),)
         return Outcome(
-            reward=Reward(value, ("DB",), {"DB": value}, checks=checks, db_diff=() if value else ("db.x: expected 1, found 2",)),
+            reward=Reward(value, ("DB",), {"DB": value}, checks=checks, db_diff=diff),
             termination_reason="user_stop",
             transcript=(
                 Turn("user", "help \\x1b[31mme"),
@@ -120,12 +126,6 @@ import pytest
 def test_desk(trial):
     assert trial.success
 """
-
-
-def plugin_arguments() -> list[str]:
-    """Return what loads the plugin where it is not installed."""
-    installed = importlib.metadata.entry_points(group="pytest11", name="a2a_bench")
-    return [] if installed else ["-p", "pytest_a2a_bench.plugin"]
 
 
 def log_of(pytester: pytest.Pytester, what: str = "start") -> list[str]:

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pytest
+from harness import Bench, log_of
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+@pytest.fixture(autouse=True)
+def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok")
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_an_unreachable_endpoint_is_found_once(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    result = desk.apart("--a2a-endpoint", NOWHERE, *workers)
+    assert result.ret == 4
+    errors = [line for line in result.errlines if line.startswith("ERROR: --a2a-endpoint=http://127.0.0.1:9: ")]
+    assert len(errors) == 1
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+    assert not log_of(pytester)
+    assert not (pytester.path / "a2a-results").exists()
+
+
+@pytest.mark.parametrize("flag", ["--co", "--fixtures", "--setup-plan", "--markers", "--fixtures-per-test"])
+def test_nothing_is_asked_when_nothing_runs(desk: Bench, flag: str) -> None:
+    assert desk("--a2a-endpoint", NOWHERE, flag).ret == 0
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_an_endpoint_from_the_environment_is_missed_once_used(
+    pytester: pytest.Pytester, desk: Bench, bench: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("A2A_ENDPOINT", NOWHERE)
+    result = bench.apart(*workers)
+    assert result.ret == 4
+    assert len([line for line in result.errlines if line.startswith(f"ERROR: A2A_ENDPOINT={NOWHERE}")]) == 1
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+@pytest.mark.parametrize("source", ["env", "ini"])
+def test_an_endpoint_from_environment_or_ini_serves_tests(
+    pytester: pytest.Pytester,
+    desk: Bench,
+    bench: Bench,
+    noop_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    workers: tuple[str, ...],
+) -> None:
+    if source == "env":
+        monkeypatch.setenv("A2A_ENDPOINT", noop_url)
+    else:
+        pytester.makeini(f"[pytest]\na2a_endpoint = {noop_url}")
+    result = bench.apart(*workers)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*a2a benchmark summary*"])
+
+
+def test_a_built_in_agent_serves_workers(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk.apart("--a2a-endpoint", "builtin:noop", "-n2")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["a2a: builtin:noop (pytest-a2a-bench noop *), A2A 1.0 jsonrpc; scripted user: *"])
+
+
+def test_a_built_in_agent_that_does_not_start(desk: Bench) -> None:
+    result = desk("--a2a-endpoint", "builtin:noop?latency=much")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: --a2a-endpoint=builtin:noop[?]latency=much: *latency*"])
+
+
+def test_an_interface_that_the_agent_does_not_offer(desk: Bench, noop_url: str) -> None:
+    result = desk("--a2a-endpoint", "builtin:noop?protocol=1.0", "--a2a-protocol=0.3")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: --a2a-endpoint=builtin:noop[?]protocol=1.0: *the card offers: *"])
+
+
+def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench, noop_url: str) -> None:
+    pytester.makepyfile(
+        """
+        import dataclasses, pytest
+        from pytest_a2a_bench.model import Part
+
+        @pytest.fixture(scope="session")
+        def a2a_client_config(a2a_client_config):
+            return dataclasses.replace(a2a_client_config, max_retries=7)
+
+        def test_card(agent_card):
+            assert agent_card.name
+
+        def test_client(a2a_client):
+            assert a2a_client.config.max_retries == 7
+            session = a2a_client.session()
+            assert session.send([Part.of_text("hello")]).text
+            assert session.context_id
+        """
+    )
+    result = bench("--a2a-endpoint", noop_url)
+    result.assert_outcomes(passed=2)
+    assert "a2a benchmark summary" not in result.stdout.str()
+    assert "no test used the agent" not in result.stdout.str()
+
+
+def test_an_endpoint_that_nothing_used_says_how_to_name_a_suite(
+    pytester: pytest.Pytester, bench: Bench, noop_url: str
+) -> None:
+    pytester.makepyfile("def test_mine(): pass")
+    line = "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)"
+    assert line in bench("--a2a-endpoint", noop_url).outlines
+    assert line in bench.apart("-n1", "--a2a-endpoint", noop_url).outlines

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from harness import Bench, junit_cases, junit_properties, log_of
+
+EVERY_KIND = "ok bad down skip bug"
+
+
+@pytest.fixture(params=[(), ("-n2",), ("--a2a-concurrency", "4"), ("-n2", "--a2a-concurrency", "4")], ids=" ".join)
+def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """How a run is spread: alone, over workers, with conversations ahead, both."""
+    arguments: tuple[str, ...] = request.param
+    return arguments
+
+
+@pytest.fixture(autouse=True)
+def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", EVERY_KIND)
+
+
+def test_each_kind_of_end_is_told_apart(pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]) -> None:
+    result = desk.apart(*process, "--junitxml=j.xml", "-ra")
+    result.assert_outcomes(passed=1, failed=1, errors=2, skipped=1)
+    assert result.ret == 1
+    assert sorted(log_of(pytester)) == sorted(EVERY_KIND.split())
+    cases = junit_cases(pytester.path / "j.xml")
+    kinds = {name: [child.tag for child in case if child.tag != "properties"] for name, case in cases.items()}
+    assert kinds == {
+        "test_desk[ok-t0]": [],
+        "test_desk[bad-t0]": ["failure"],
+        "test_desk[down-t0]": ["error"],
+        "test_desk[skip-t0]": ["skipped"],
+        "test_desk[bug-t0]": ["error"],
+    }
+    result.stdout.fnmatch_lines(
+        [
+            "*desk/front/down#0: infrastructure error, the agent was not judged: TransportError: connection reset*",
+            "*desk/front/bug#0: a bug in pytest-a2a-bench*",
+            "*ValueError: a bug in the benchmark",
+            "SKIPPED*needs a judge; pass --a2a-judge-llm",
+            "FAILED test_desk.py::test_desk[[]bad-t0[]] - reward 0 = DB 0, ended by user_stop",
+        ],
+        consecutive=False,
+    )
+
+
+def test_scalars_reach_junit(pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]) -> None:
+    desk.apart(*process, "--junitxml=j.xml")
+    properties = junit_properties(junit_cases(pytester.path / "j.xml")["test_desk[ok-t0]"])
+    expected = {
+        "a2a.key": "desk/front/ok#0",
+        "a2a.task": "desk/front/ok",
+        "a2a.trial": "0",
+        "a2a.status": "evaluated",
+        "a2a.reward": "1.0",
+        "a2a.success": "True",
+        "a2a.turns": "2",
+        "a2a.tokens_in": "10",
+        "a2a.tokens_out": "5",
+        "a2a.cost_usd": "0.25",
+        "a2a.user": "scripted",
+        "a2a.benchmark": "desk 1",
+        "a2a.termination_reason": "user_stop",
+    }
+    assert properties.items() >= expected.items()
+    transcript = json.loads((pytester.path / properties["a2a.transcript"]).read_text())
+    assert transcript["key"] == "desk/front/ok#0"
+    down = junit_properties(junit_cases(pytester.path / "j.xml")["test_desk[down-t0]"])
+    assert down["a2a.error_type"] == "TransportError"
+    assert "a2a.reward" not in down
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_scalars_reach_json_report_and_reportlog(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    pytest.importorskip("pytest_jsonreport")
+    pytest.importorskip("pytest_reportlog")
+    desk.apart(
+        *workers,
+        *("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "-ppytest_reportlog.plugin"),
+        *("--json-report", "--report-log=log.jsonl"),
+    )
+    report = json.loads((pytester.path / ".report.json").read_text())
+    rewards = {}
+    for test in report["tests"]:
+        values = {name: value for pair in test["user_properties"] for name, value in pair.items()}
+        rewards[values["a2a.key"]] = values.get("a2a.reward")
+    assert rewards == {f"desk/front/{k}#0": {"ok": 1.0, "bad": 0.0}.get(k) for k in EVERY_KIND.split()}
+    lines = [json.loads(line) for line in (pytester.path / "log.jsonl").read_text().splitlines()]
+    calls = [dict(line["user_properties"]) for line in lines if line.get("when") == "call"]
+    assert {c["a2a.key"]: c["a2a.success"] for c in calls} == {"desk/front/ok#0": True, "desk/front/bad#0": False}
+
+
+def test_a_failure_explains_itself_without_the_agents_control_characters(
+    pytester: pytest.Pytester, desk: Bench
+) -> None:
+    result = desk("--junitxml=j.xml", "test_desk.py", "-k", "bad")
+    result.stdout.fnmatch_lines(
+        [
+            "*a2a trial desk/front/bad#0*",
+            "desk/front/bad#0: reward 0 = DB 0, ended by user_stop",
+            "what differs in the database:",
+            "  db.x: expected 1, found 2",
+            "never communicated:",
+            "  the price is 42",
+            "last 4 of 4 messages (2 turns of the agent):",
+            "  user: help me",
+            "  agent: look(at=1)",
+            "  tool look: nothing",
+            "  agent: sorry",
+            "transcript: a2a-results/trials/desk-front-bad-t0-*.json",
+        ]
+    )
+    text = (pytester.path / "j.xml").read_text()
+    assert "never communicated" in text
+    assert "\x1b" not in result.stdout.str() + text
+
+
+def test_a_failed_assertion_on_a_good_trial_keeps_its_own_message(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.makepyfile(
+        test_desk="""
+        import pytest
+        @pytest.mark.desk("front", tasks="ok")
+        def test_desk(trial):
+            assert trial.success
+            assert trial.reward == 1 and trial.latency == 0 and trial.tokens == 15 and trial.cost == 0.25
+            assert [call.name for call in trial.tool_calls] == ["look"]
+            assert trial.transcript[0].role == "user"
+            assert trial.turns < 2, "too talkative"
+        """
+    )
+    result = desk()
+    result.stdout.fnmatch_lines(
+        ["*AssertionError: too talkative*", "*a2a trial desk/front/ok#0*", "FAILED*too talkative*"]
+    )
+
+
+def test_durations_are_the_conversations(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-0.5 ok-0.6 ok-0.7")
+    desk("--junitxml=j.xml", "--a2a-concurrency=3").assert_outcomes(passed=3)
+    for name, case in junit_cases(pytester.path / "j.xml").items():
+        expected = float(name.removeprefix("test_desk[ok-").removesuffix("-t0]"))
+        assert expected <= float(case.attrib["time"]) < expected + 2
+
+
+def test_the_same_run_in_every_way_gives_the_same_rewards(pytester: pytest.Pytester, desk: Bench) -> None:
+    seen = []
+    for number, arguments in enumerate(((), ("-n2",), ("-n2", "--a2a-concurrency=3"), ("--a2a-concurrency=3",))):
+        desk.apart(*arguments, f"--junitxml={number}.xml")
+        cases = junit_cases(pytester.path / f"{number}.xml")
+        seen.append({name: junit_properties(case).get("a2a.reward") for name, case in cases.items()})
+    assert seen == [seen[0]] * 4

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from harness import Bench, junit_cases, log_of
+
+
+@pytest.fixture
+def tasks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    return monkeypatch
+
+
+def wait_for(condition: object, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def many(kind: str, count: int) -> str:
+    return " ".join(f"{kind}-{i}" for i in range(count))
+
+
+def peak(path: Path) -> int:
+    """Return how many conversations were in flight at once."""
+    running = most = 0
+    for line in path.read_text().splitlines():
+        running += 1 if line.startswith("start") else -1
+        most = max(most, running)
+    return most
+
+
+@pytest.mark.parametrize(("concurrency", "expected"), [(1, 1), (4, 4)])
+def test_conversations_in_flight(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, concurrency: int, expected: int
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", many("ok-0.1", 8))
+    result = desk(f"--a2a-concurrency={concurrency}", "-v")
+    result.assert_outcomes(passed=8)
+    assert peak(pytester.path / "log.txt") == expected
+    order = [line.split("[")[1].split("]")[0] for line in result.outlines if "PASSED" in line]
+    assert order == [f"ok-0.1-{i}-t0" for i in range(8)]
+
+
+def test_conversations_run_ahead_in_every_worker(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", many("ok-0.6", 12))
+    desk.apart("-n2", "--a2a-concurrency=6").assert_outcomes(passed=12)
+    assert peak(pytester.path / "log.txt") >= 7
+    assert len(log_of(pytester)) == 12
+
+
+@pytest.mark.parametrize("dist", ["loadfile", "worksteal"])
+def test_other_ways_to_distribute_are_left_alone(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, dist: str
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", many("ok", 6))
+    desk.apart("-n2", "--a2a-concurrency=3", "--dist", dist).assert_outcomes(passed=6)
+    assert len(log_of(pytester)) == 6
+
+
+def test_items_that_may_be_skipped_start_nothing(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok")
+    pytester.makepyfile(
+        test_desk="""
+        import pytest
+        @pytest.mark.skip
+        @pytest.mark.desk("front", label="a")
+        def test_skip(trial): pass
+        @pytest.mark.xfail(run=False)
+        @pytest.mark.desk("front", label="b")
+        def test_xfail(trial): pass
+        @pytest.mark.skipif(False, reason="")
+        @pytest.mark.desk("front", label="c")
+        def test_runs(trial): assert trial.success
+        """
+    )
+    desk("--a2a-concurrency=4").assert_outcomes(passed=1, skipped=1, xfailed=1)
+    assert log_of(pytester) == ["ok"]
+
+
+def test_stopping_at_the_first_failure_starts_no_more(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "bad " + many("ok-5", 20))
+    began = time.monotonic()
+    result = desk("-x", "--a2a-concurrency=3")
+    result.assert_outcomes(failed=1)
+    assert time.monotonic() - began < 5
+    assert len(log_of(pytester)) <= 4
+
+
+def test_reruns_repeat_trouble_and_never_a_bad_reward(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    monkeypatch.setenv("DESK_TASKS", "flaky bad")
+    result = desk.apart("-ppytest_rerunfailures", "--reruns=2", "--a2a-concurrency=2", "--junitxml=j.xml")
+    result.stdout.fnmatch_lines(["*1 failed, 1 passed, 3 rerun in*"])
+    assert sorted(log_of(pytester)) == ["bad", "flaky", "flaky"]
+    properties = [
+        p.attrib["name"] for p in junit_cases(pytester.path / "j.xml")["test_desk[flaky-t0]"].iter("property")
+    ]
+    assert len(properties) == len(set(properties))
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, concurrency: int
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-0.1-a ok-0.1-b crash-0.2 " + many("ok-0.1", 7))
+    result = desk.apart("-n2", f"--a2a-concurrency={concurrency}", "--junitxml=j.xml")
+    assert result.ret == 1
+    cases = junit_cases(pytester.path / "j.xml")
+    assert len(cases) == 10
+    tags = {name: [child.tag for child in case if child.tag != "properties"] for name, case in cases.items()}
+    assert tags["test_desk[crash-0.2-t0]"] == ["error"]
+    # Whichever item waits when a conversation that ran ahead kills the worker is lost with it.
+    assert sum(t == ["error"] for t in tags.values()) <= concurrency
+    assert sum(t == [] for t in tags.values()) >= 10 - concurrency
+    finished = [task for task in log_of(pytester, "end") if task.startswith("ok")]
+    assert len(finished) == len(set(finished))
+
+
+def test_two_crashes_lose_nothing(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "crash-0.3-a crash-0.3-b " + many("ok", 8))
+    result = desk.apart("-n2", "--a2a-concurrency=2")
+    counts = result.parseoutcomes()
+    assert counts["passed"] + counts["errors"] == 10
+    assert 2 <= counts["errors"] <= 4
+
+
+def test_no_replacement_for_a_crashed_worker(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "crash-0.2 " + many("ok", 9))
+    result = desk.apart("-n2", "--a2a-concurrency=2", "--max-worker-restart=0")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*worker restarting disabled*"])
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_interruption_keeps_finished_work_and_reports_it(
+    pytester: pytest.Pytester,
+    desk: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    signum: signal.Signals,
+    workers: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b slow-60-a slow-60-b ok-c ok-d")
+    process = desk.popen(*workers, "--a2a-concurrency=4", "--junitxml=j.xml")
+    wait_for(lambda: len(log_of(pytester, "end")) >= 4 or (process.poll() is not None))
+    began = time.monotonic()
+    time.sleep(0.3)
+    process.send_signal(signum)
+    out = process.communicate(timeout=30)[0].decode()
+    assert time.monotonic() - began < 8, out
+    assert process.returncode == 2, out
+    assert "a2a benchmark summary" in out
+    assert "finished, but not reported by an item: " in out
+    assert len(junit_cases(pytester.path / "j.xml")) >= 2
+    files = [json.loads(p.read_text()) for p in (pytester.path / "a2a-results" / "trials").glob("*.json")]
+    assert sum(f["status"] == "evaluated" for f in files) == 4
+    assert sorted(log_of(pytester, "cancelled")) == ["slow-60-a", "slow-60-b"]
+
+
+def test_workers_stop_when_their_controller_is_killed(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", many("slow-60", 4))
+    process = desk.popen("-n2", "--a2a-concurrency=2")
+    wait_for(lambda: len(log_of(pytester)) == 4)
+    pids = {int(line.split()[2]) for line in (pytester.path / "log.txt").read_text().splitlines()}
+    process.kill()
+    process.wait()
+    wait_for(lambda: len(log_of(pytester, "cancelled")) == 4, seconds=3)
+    wait_for(lambda: not any(map(alive, pids)), seconds=5)
+    if process.stdout:
+        process.stdout.close()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        try:
+            os.kill(pid, 0)
+        except OSError:
+            return False
+        return not Path("/proc").exists()
+
+
+def test_a_hook_prepares_each_trial_in_its_own_thread(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok bad")
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write(
+            """
+import threading
+def pytest_a2a_bench_prepare_trial(key, metadata):
+    assert metadata == {"tenant": "blue"}
+    assert threading.current_thread() is not threading.main_thread()
+    if key.task_id == "bad":
+        raise ValueError("no room for " + str(key))
+
+import pytest
+@pytest.fixture(scope="session")
+def a2a_message_metadata():
+    return {"tenant": "blue"}
+"""
+        )
+    result = desk()
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*ValueError: no room for desk/front/bad#0"])
