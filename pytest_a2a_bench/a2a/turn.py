@@ -1,8 +1,8 @@
 """From what arrives in one turn to one reply (pure).
 
-Rules: a Message's parts are the answer; else the artifacts of the a2a_task; else the text of its status; else, for a
-completed a2a_task, the agent's last message in its history. What an agent says while ``working`` is never the answer.
-An a2a_task that waits for input answers with its question: the status before the artifacts.
+Rules: a Message's parts are the answer; else the artifacts of the a2a_task; else the text of its status. What an agent
+says while ``working`` is never the answer; nor is the history of the a2a_task, where servers keep just that. An a2a_task
+that waits for input answers with its question: the status before the artifacts.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ class Turn:
         self._message: InMessage | None = None
         self._status: InMessage | None = None
         self._artifacts: dict[str, Artifact] = {}
-        self._history: tuple[InMessage, ...] = ()
         self._metadata: dict[str, Any] = {}
-        self._chatter: set[str] = set()
         self._is_task = False
         self._is_task_final = False
         self.task_id: str | None = None
@@ -96,8 +94,6 @@ class Turn:
             return
         self.state, self._status = event.state, event.status
         self._is_task_final = isinstance(event, InTask)
-        if self._status is not None and self.state not in SETTLED:
-            self._chatter.add(_text_of(self._status))
         if isinstance(event, StatusUpdate):
             self.final = self.final or event.final
         else:
@@ -105,7 +101,6 @@ class Turn:
 
     def _replace(self, task: InTask) -> None:
         self._is_task = True
-        self._history = task.history
         # A snapshot says all: but some servers leave streamed artifacts out of it, so an empty one erases nothing.
         if task.artifacts:
             self._artifacts = {a.artifact_id or f"#{i}": a for i, a in enumerate(task.artifacts)}
@@ -149,24 +144,11 @@ class Turn:
         fresh = tuple(p for key, a in self._artifacts.items() for p in self._unseen(key, a))
         if self.state == "input-required":
             return status or fresh
-        if fresh or status:
-            return fresh or status
-        return self._last_words()
+        return fresh or status
 
     def _unseen(self, key: str, artifact: Artifact) -> tuple[Part, ...]:
         old = self._seen.get(key, ())
         return artifact.parts[len(old) :] if artifact.parts[: len(old)] == old else artifact.parts
-
-    def _last_words(self) -> tuple[Part, ...]:
-        """Some servers put the answer of a completed a2a_task into its history only.
-
-        Others keep there what was said while working: where that was seen, it is not mistaken for the answer.
-        """
-        last = self._history[-1] if self._history else None
-        if self.state != "completed" or last is None or last.role != "agent" or _text_of(last) in self._chatter:
-            return ()
-        self.notes.append("the task has neither artifacts nor a status message; its last history entry is the answer")
-        return last.parts
 
     def _metadata_candidates(self) -> Iterable[Mapping[str, Any]]:
         if self._message is not None:
