@@ -106,7 +106,8 @@ class Reporting:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write the summary section."""
-        if self.config.get_verbosity() < -1 or preflight_only(self.config):
+        silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
+        if silent or preflight_only(self.config):
             return
         if self.reported:
             self._write_summary(terminalreporter)

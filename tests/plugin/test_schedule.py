@@ -60,7 +60,7 @@ def test_conversations_run_ahead_in_every_worker(
 def test_other_ways_to_distribute_are_left_alone(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, dist: str
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", many("ok", 6))
+    monkeypatch.setenv("DESK_TASKS", many("ok-0", 6))
     desk.apart("-n2", "--a2a-concurrency=3", "--dist", dist).assert_outcomes(passed=6)
     assert len(log_of(pytester)) == 6
 
@@ -131,7 +131,7 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
 
 
 def test_two_crashes_lose_nothing(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", "crash-0.3-a crash-0.3-b " + many("ok", 8))
+    monkeypatch.setenv("DESK_TASKS", "crash-0.3-a crash-0.3-b " + many("ok-0", 8))
     result = desk.apart("-n2", "--a2a-concurrency=2")
     counts = result.parseoutcomes()
     assert counts["passed"] + counts["errors"] == 10
@@ -141,7 +141,7 @@ def test_two_crashes_lose_nothing(pytester: pytest.Pytester, desk: Bench, monkey
 def test_no_replacement_for_a_crashed_worker(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "crash-0.2 " + many("ok", 9))
+    monkeypatch.setenv("DESK_TASKS", "crash-0.2 " + many("ok-0", 9))
     result = desk.apart("-n2", "--a2a-concurrency=2", "--max-worker-restart=0")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*worker restarting disabled*"])

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pytest
+from harness import Bench, log_of
+
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+
+MODULE_CONFTEST = """
+import dataclasses
+
+def pytest_a2a_bench_suites():
+    import desk
+    return [dataclasses.replace(desk.SUITE, modules={"front": "desk_suite"})]
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Offer the desk as a built-in module, in a project that has tests and a .venv of its own."""
+    monkeypatch.setenv("DESK_TASKS", "ok bad-0-a bad-0-b")
+    (pytester.path / "test_desk.py").rename(pytester.path / "desk_suite.py")
+    pytester.makeconftest(MODULE_CONFTEST)
+    pytester.makepyfile(test_own="def test_own_bad(): assert False\ndef test_own_good(): pass")
+    (pytester.mkdir(".venv") / "pyvenv.cfg").touch()
+    return desk
+
+
+def counts(result: pytest.RunResult) -> dict[str, int]:
+    found = result.parseoutcomes()
+    return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
+
+
+@WORKERS
+def test_suites_expressions_and_pasted_ids(pytester: pytest.Pytester, suite: Bench, workers: tuple[str, ...]) -> None:
+    assert counts(suite.apart(*workers, "--a2a-suite", "front")) == {"passed": 1, "failed": 2}
+    assert counts(suite.apart(*workers, "-m", "desk and front")) == {"passed": 1, "failed": 2}
+    assert counts(suite.apart(*workers, "-k", "front or own")) == {"passed": 2, "failed": 3}
+    pasted = suite.apart(*workers, "a2a/front::test_desk[bad-0-b-t0]", "test_own.py::test_own_good")
+    assert counts(pasted) == {"passed": 1, "failed": 1}
+
+
+@WORKERS
+def test_a_pasted_id_that_is_not_there(suite: Bench, workers: tuple[str, ...]) -> None:
+    result = suite.apart(*workers, "a2a/front::test_desk[gone-t0]")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: not found: a2a/front::test_desk[[]gone-t0[]]*"])
+
+
+@WORKERS
+def test_last_failed_and_failed_first(
+    pytester: pytest.Pytester, suite: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    suite.apart("-k", "front or own")
+    assert counts(suite.apart(*workers, "--lf")) == {"failed": 3}
+    assert counts(suite.apart(*workers, "--lf", "-k", "front or own")) == {"failed": 3}
+    assert counts(suite.apart(*workers, "--lf", "--a2a-suite", "front")) == {"failed": 2}
+    assert counts(suite.apart(*workers, "--ff", "--a2a-suite", "front")) == {"failed": 2, "passed": 1}
+    (pytester.path / "log.txt").unlink()
+    suite.apart("--ff", "--a2a-suite", "front")
+    assert log_of(pytester) == ["bad-0-a", "bad-0-b", "ok"]
+
+
+@WORKERS
+def test_stepwise_remembers_suites(suite: Bench, workers: tuple[str, ...]) -> None:
+    suite.apart("--a2a-suite", "front", "--sw")
+    assert counts(suite.apart("--sw", "--a2a-suite", "front")) == {"failed": 1}
+
+
+@WORKERS
+def test_deselect(suite: Bench, workers: tuple[str, ...]) -> None:
+    result = suite.apart(*workers, "--a2a-suite", "front", "--deselect", "a2a/front::test_desk[bad-0-a-t0]")
+    assert counts(result) == {"passed": 1, "failed": 1}
+
+
+def test_a_conftest_beside_the_ini_file_serves_built_in_suites(pytester: pytest.Pytester, suite: Bench) -> None:
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write(
+            """
+import pytest
+@pytest.fixture(autouse=True)
+def noticed(request):
+    print("NOTICED", request.node.nodeid)
+"""
+        )
+    result = suite.apart("-s", "--a2a-suite", "front")
+    result.stdout.fnmatch_lines(["*NOTICED a2a/front::test_desk[[]ok-t0[]]"])
+
+
+def test_a_suite_from_an_installed_package(pytester: pytest.Pytester, bench: Bench, noop_url: str) -> None:
+    from harness import DESK, DESK_TEST
+
+    pytester.makepyfile(desk=DESK, desk_suite=DESK_TEST)
+    info = pytester.mkdir("desk-1.dist-info")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: desk\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[pytest_a2a_bench.suites]\ndesk = desk:SUITE\n")
+    pytester.makepyfile(test_mine=DESK_TEST)
+    result = bench.apart("--a2a-endpoint", noop_url, "test_mine.py")
+    result.assert_outcomes(passed=1)
+    assert bench.apart("--a2a-suite", "desks").ret == 4

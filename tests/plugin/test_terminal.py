@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+from harness import Bench
+
+from pytest_a2a_bench.terminal import Reporting
+
+
+@pytest.fixture(autouse=True)
+def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok bad")
+
+
+def test_header_and_summary(desk: Bench, noop_url: str) -> None:
+    result = desk("--a2a-trials=2")
+    result.stdout.fnmatch_lines(
+        [
+            f"a2a: {noop_url} (pytest-a2a-bench noop *), A2A 1.0 jsonrpc; scripted user: not leaderboard numbers; *",
+            "*a2a benchmark summary*",
+            "domain * tasks * trials * reward * pass^1 * pass^2 * infra errors * turns * p50 * p95 * tokens in/out * cost",
+            "desk/front * 2 * 4 * 0.500 * 0.500 * 0.500 * 0 * 2.0 *40/20 * $1.0000",
+            "user simulator: scripted (not comparable with leaderboard numbers, which need an LLM user)",
+            "judge: none needed; evaluation type: all",
+            "benchmark: desk 1; dialect: tool_call",
+            "results: a2a-results",
+        ]
+    )
+
+
+def test_a_narrow_terminal_gets_a_column_per_domain(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    result = desk()
+    result.stdout.fnmatch_lines(["domain * desk/front", "tasks * 2", "reward * 0.500"])
+    start = result.outlines.index(next(line for line in result.outlines if line.startswith("domain")))
+    assert all(len(line) <= 60 for line in result.outlines[start : start + 8])
+
+
+def test_quiet_keeps_the_table_and_drops_the_rest(desk: Bench) -> None:
+    result = desk("-q")
+    result.stdout.fnmatch_lines(["*a2a benchmark summary*", "desk/front*"])
+    text = result.stdout.str()
+    assert "user simulator" not in text
+    assert "not leaderboard numbers" not in text
+    assert "a2a benchmark summary" not in desk("-qq").stdout.str()
+    assert "a2a benchmark summary" not in desk("--no-summary").stdout.str()
+
+
+def test_the_llm_user_and_judge_are_named(desk: Bench) -> None:
+    result = desk("--a2a-user-llm=some/model", "--a2a-judge-llm=other/model")
+    result.stdout.fnmatch_lines(["a2a: *; user some/model; judge other/model"])
+    assert "not leaderboard numbers" not in result.outlines[2]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_nothing_evaluated_is_said(desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]) -> None:
+    monkeypatch.setenv("DESK_TASKS", "down bug")
+    result = desk.apart(*workers)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["no trial was evaluated: these results say nothing about the agent"])
+    monkeypatch.setenv("DESK_TASKS", "skip")
+    result = desk.apart(*workers)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["no trial was evaluated: *"])
+
+
+@pytest.mark.parametrize("arguments", [(), ("-v",), ("-s",)])
+def test_progress_has_lines_of_its_own(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-0-a bad-0 ok-0.7 ok-0-b")
+    monkeypatch.setattr(Reporting, "interval_in_logs", 0.3)
+    result = desk(*arguments)
+    result.assert_outcomes(passed=3, failed=1)
+    progress = [line for line in result.outlines if line.startswith("a2a: ") and " of 4 trials" in line]
+    assert progress[0].startswith("a2a: 2 of 4 trials, 1 of 2 passed, 1 in flight, ")
+    if not arguments:
+        assert [line for line in result.outlines if line.startswith("test_desk.py ")][0].rstrip() == "test_desk.py .F"
+
+
+def test_quiet_has_no_progress(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-0-a ok-0.7 ok-0-b")
+    monkeypatch.setattr(Reporting, "interval_in_logs", 0.1)
+    assert " of 3 trials" not in desk("-q").stdout.str()
+
+
+def test_results_directory_from_ini_is_beside_the_ini_file(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.makeini("[pytest]\na2a_results = out/here")
+    desk()
+    assert len(list((pytester.path / "out" / "here" / "trials").glob("*.json"))) == 2
+
+
+def test_an_unusable_results_directory_is_a_usage_error(pytester: pytest.Pytester, desk: Bench) -> None:
+    (pytester.path / "file").touch()
+    result = desk("--a2a-results", "file")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *results directory *file cannot be written: *"])
