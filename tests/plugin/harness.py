@@ -35,13 +35,14 @@ class Bench:
         return ["-ppytest_a2a_bench.plugin", *xdist, *every]
 
     def popen(self, *args: str) -> subprocess.Popen[bytes]:
-        return self._pytester.popen(
+        process: subprocess.Popen[bytes] = self._pytester.popen(
             [sys.executable, "-m", "pytest", *map(str, self._arguments(args))],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        return process
 
 
 DESK = '''

@@ -19,7 +19,7 @@ def test_escape_sequences_and_control_characters_are_removed() -> None:
 @settings(max_examples=200)
 @given(st.text())
 def test_nothing_that_moves_a_cursor_survives(text: str) -> None:
-    assert not any(ord(c) < 32 and c not in "\n\t" or 127 <= ord(c) < 160 for c in sanitise(text))
+    assert not any((ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 for c in sanitise(text))
     assert len(one_line(text, 50)) <= 50
     assert "\n" not in one_line(text)
 
