@@ -1,7 +1,7 @@
 """From what arrives in one turn to one reply (pure).
 
 Rules: a Message's parts are the answer; else the artifacts of the a2a_task; else the text of its status. What an agent
-says while ``working`` is never the answer; nor is the history of the a2a_task, where servers keep just that. An a2a_task
+says while ``working`` is never the answer; nor is the history, where servers keep just that. An a2a_task
 that waits for input answers with its question: the status before the artifacts.
 """
 
