@@ -1,0 +1,1 @@
+"""Judging an agent card and a protocol implementation from outside, with evidence."""

@@ -1,0 +1,107 @@
+"""What a check has to say: findings, the wire exchanges behind them, and the outcome of one requirement (pure)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "note"]
+Level = Literal["MUST", "SHOULD", "MAY"]
+Outcome = Literal["passed", "failed", "warned", "skipped", "error"]
+
+BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
+VERSIONS = ("1.0", "0.3")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and what came back, as it was on the wire; bounded, and redacted before it is shown.
+
+    :param request: the body as text; for gRPC its JSON form.
+    :param status: HTTP status or gRPC status code number; None where no answer came.
+    :param events: data of the events of a stream, in order, as text.
+    :param problem: what went wrong below HTTP (connection reset, timeout ...), else empty.
+    """
+
+    binding: str
+    method: str
+    url: str
+    http_method: str = ""
+    request_headers: Mapping[str, str] = field(default_factory=dict)
+    request: str = ""
+    status: int | None = None
+    response_headers: Mapping[str, str] = field(default_factory=dict)
+    response: str = ""
+    events: tuple[str, ...] = ()
+    problem: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, or worth knowing.
+
+    :param rule: a requirement's id (``SEND-003``) or a card rule's.
+    :param pointer: JSON pointer (RFC 6901) into what was judged: the card, or the response.
+    :param found: what was found, in words with the offending value.
+    :param expected: what the specification wants.
+    :param spec: version and section, such as ``1.0.1 §8.4.2``.
+    :param fix: what to change.
+    """
+
+    rule: str
+    severity: Severity
+    found: str
+    expected: str = ""
+    spec: str = ""
+    pointer: str = ""
+    fix: str = ""
+    exchanges: tuple[Exchange, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One entry of the catalogue.
+
+    :param version: ``1.0`` or ``0.3``.
+    :param needs: what it takes to check it: a capability, a scenario, credentials; empty for nothing.
+    :param bindings: the bindings that it applies to; ``("card",)`` for the card.
+    """
+
+    id: str
+    group: str
+    spec: str
+    level: Level
+    text: str
+    version: str = "1.0"
+    how: str = ""
+    needs: str = ""
+    bindings: tuple[str, ...] = BINDINGS
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What came of checking one requirement on one binding.
+
+    :param outcome: ``failed`` for a MUST, ``warned`` for a SHOULD or a softened contradiction, ``skipped`` with
+        ``reason``, ``error`` where the agent could not be asked at all.
+    """
+
+    requirement: Requirement
+    binding: str
+    outcome: Outcome
+    findings: tuple[Finding, ...] = ()
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Unique within one run: ``1.0/SEND-003[JSONRPC]``."""
+        return f"{self.requirement.version}/{self.requirement.id}[{self.binding}]"
