@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -72,17 +71,16 @@ def _module_id(argument: str) -> str | None:
 
 
 def _selected_modules(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        return ()
     return tuple(module.nodeid for module in all_modules() if {module.suite, module.domain} & set(names))
 
 
 def _previously_failed(config: pytest.Config) -> tuple[str, ...]:
-    """Return the built-in modules that ``--lf``, ``--ff`` or ``--sw`` remember."""
+    """Return the built-in modules that ``--lf`` or ``--ff`` remember."""
     remembered: list[str] = []
     if config.getoption("lf", False) or config.getoption("failedfirst", False):
         remembered += config.cache.get("cache/lastfailed", {}) if config.cache else []
-    if config.getoption("stepwise", False) and config.cache:
-        step = config.cache.get("cache/stepwise", None)
-        remembered += [step["last_failed"]] if isinstance(step, dict) and step.get("last_failed") else []
     if not any(nodeid.startswith("a2a/") for nodeid in remembered):
         return ()
     return tuple(m.nodeid for m in all_modules() if any(is_below(nodeid, m.nodeid) for nodeid in remembered))
@@ -215,8 +213,7 @@ def _keywords(trial: ItemTrial) -> Iterator[str]:
 # --- when collection is over ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
+class Census(NamedTuple):
     """What the collected items need."""
 
     trials: list[pytest.Item]

@@ -9,9 +9,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
 
 LAST_TURNS = 6
 _TURN_LENGTH = 400

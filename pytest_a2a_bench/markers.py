@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import BenchTask
 
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_a2a_bench.model import BenchTask
     from pytest_a2a_bench.suite_registry import Suite
 
 SIGNATURE = "domain, *, split=None, trials=None, tasks=None, label=None"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_a2a_bench import failures
 from pytest_a2a_bench.run_state import BenchRun
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
 
     Anything else ends the item in its setup, so that reporters count it as an error (or a skip), not as a bad agent.
     """
+    from pytest_a2a_bench import failures
     from pytest_a2a_bench.errors import A2ABenchError
 
     try:
@@ -142,6 +142,8 @@ def fail_without_endpoint(config: pytest.Config, run: BenchRun) -> NoReturn:
 
 
 def _trouble(result: TrialResult, config: pytest.Config) -> str:
+    from pytest_a2a_bench import failures
+
     path = shown_path(result.path, config)
     tail = f"\ntranscript so far: {path}" if path else ""
     error = failures.sanitise(result.error or "no reason given")
@@ -154,6 +156,8 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
 
 
 def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -> None:
+    from pytest_a2a_bench import failures
+
     longrepr: Any = report.longrepr
     text = failures.explain(result, path)
     if not hasattr(longrepr, "addsection"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -146,7 +145,7 @@ def of(config: pytest.Config) -> BenchRun:
 
 def new_run_id() -> str:
     """Return an id that sorts by time and is not used twice."""
-    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
 
 
 def start(config: pytest.Config) -> BenchRun:

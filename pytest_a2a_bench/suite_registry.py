@@ -10,11 +10,13 @@ import importlib
 import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.benchmarks.base import BENCHMARKS
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import BenchTask
 from pytest_a2a_bench.settings import DOMAINS
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import BenchTask
 
 ENTRY_POINT_GROUP = "pytest_a2a_bench.suites"
 
@@ -118,6 +120,8 @@ def load_all() -> Iterator[Suite]:
 
 def _announce(suite: Suite) -> None:
     if suite.benchmark:
+        from pytest_a2a_bench.benchmarks.base import BENCHMARKS
+
         BENCHMARKS.setdefault(suite.name, suite.benchmark)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench import failures, run_state, summary
+from pytest_a2a_bench import run_state
 from pytest_a2a_bench.run_state import TRIAL, BenchRun
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def looks_like_trial(nodeid: str) -> bool:
 
 def header_line(run: BenchRun) -> str | None:
     """Return the one line that says what is tested and with whom."""
+    from pytest_a2a_bench import failures
+
     settings = run.settings
     if not settings.endpoint:
         return None
@@ -94,6 +96,8 @@ class Reporting:
         if now - self._last < (self.interval if terminal.isatty else self.interval_in_logs):
             return
         self._last = now
+        from pytest_a2a_bench import summary
+
         self._write(terminal, summary.progress(self.reported.values(), self.total, now - self.began, in_flight))
 
     def _write(self, terminal: Any, line: str) -> None:
@@ -117,6 +121,8 @@ class Reporting:
             )
 
     def _write_summary(self, terminal: Any) -> None:
+        from pytest_a2a_bench import summary
+
         results, missing = summary.load_reported(self.run, self.reported)
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
@@ -128,6 +134,8 @@ class Reporting:
             terminal.write_line("no trial was evaluated: these results say nothing about the agent", red=True)
 
     def _notes(self, results: Sequence[TrialResult], missing: int) -> Iterator[str]:
+        from pytest_a2a_bench import summary
+
         yield from summary.provenance_lines(results)
         if missing:
             yield f"{missing} trials are not in this table: their files are not in {self.run.results}"

@@ -28,7 +28,6 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr(suite_registry, "_registered", {})
     monkeypatch.setattr(base, "BENCHMARKS", dict(base.BENCHMARKS))
-    monkeypatch.setattr(suite_registry, "BENCHMARKS", base.BENCHMARKS)
     return Bench(pytester)
 
 

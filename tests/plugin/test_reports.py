@@ -148,6 +148,7 @@ def test_durations_are_the_conversations(
         assert expected <= float(case.attrib["time"]) < expected + 2
 
 
+@pytest.mark.slow
 def test_the_same_run_in_every_way_gives_the_same_rewards(pytester: pytest.Pytester, desk: Bench) -> None:
     seen = []
     for number, arguments in enumerate(((), ("-n2",), ("-n2", "--a2a-concurrency=3"), ("--a2a-concurrency=3",))):

@@ -56,6 +56,7 @@ def test_conversations_run_ahead_in_every_worker(
     assert len(log_of(pytester)) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dist", ["loadfile", "worksteal"])
 def test_other_ways_to_distribute_are_left_alone(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, dist: str
@@ -130,6 +131,7 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
     assert len(finished) == len(set(finished))
 
 
+@pytest.mark.slow
 def test_two_crashes_lose_nothing(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "crash-0.3-a crash-0.3-b " + many("ok-0", 8))
     result = desk.apart("-n2", "--a2a-concurrency=2")
@@ -138,6 +140,7 @@ def test_two_crashes_lose_nothing(pytester: pytest.Pytester, desk: Bench, monkey
     assert 2 <= counts["errors"] <= 4
 
 
+@pytest.mark.slow
 def test_no_replacement_for_a_crashed_worker(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,9 @@ import pytest
 from harness import Bench, log_of
 
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+SLOW_WITH_WORKERS = pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"]
+)
 
 MODULE_CONFTEST = """
 import dataclasses
@@ -39,14 +42,14 @@ def test_suites_expressions_and_pasted_ids(pytester: pytest.Pytester, suite: Ben
     assert counts(pasted) == {"passed": 1, "failed": 1}
 
 
-@WORKERS
+@SLOW_WITH_WORKERS
 def test_a_pasted_id_that_is_not_there(suite: Bench, workers: tuple[str, ...]) -> None:
     result = suite.apart(*workers, "a2a/front::test_desk[gone-t0]")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: not found: a2a/front::test_desk[[]gone-t0[]]*"])
 
 
-@WORKERS
+@SLOW_WITH_WORKERS
 def test_last_failed_and_failed_first(
     pytester: pytest.Pytester, suite: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
@@ -60,13 +63,13 @@ def test_last_failed_and_failed_first(
     assert log_of(pytester) == ["bad-0-a", "bad-0-b", "ok"]
 
 
-@WORKERS
-def test_stepwise_remembers_suites(suite: Bench, workers: tuple[str, ...]) -> None:
+@pytest.mark.slow
+def test_stepwise_remembers_suites(suite: Bench) -> None:
     suite.apart("--a2a-suite", "front", "--sw")
-    assert counts(suite.apart("--sw", "--a2a-suite", "front")) == {"failed": 1}
+    assert counts(suite.apart("--a2a-suite", "front", "--sw")) == {"failed": 1}
 
 
-@WORKERS
+@SLOW_WITH_WORKERS
 def test_deselect(suite: Bench, workers: tuple[str, ...]) -> None:
     result = suite.apart(*workers, "--a2a-suite", "front", "--deselect", "a2a/front::test_desk[bad-0-a-t0]")
     assert counts(result) == {"passed": 1, "failed": 1}

@@ -51,7 +51,7 @@ def test_the_llm_user_and_judge_are_named(desk: Bench) -> None:
     assert "not leaderboard numbers" not in result.outlines[2]
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_nothing_evaluated_is_said(desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]) -> None:
     monkeypatch.setenv("DESK_TASKS", "down bug")
     result = desk.apart(*workers)
