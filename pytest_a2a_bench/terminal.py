@@ -108,10 +108,10 @@ class Reporting:
         with capture.global_and_fixture_disabled():
             _write_on_own_line(terminal, line)
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         """Write the summary section."""
         silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
-        if silent or preflight_only(self.config):
+        if silent or preflight_only(self.config) or exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
         if self.reported:
             self._write_summary(terminalreporter)
