@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from pytest_a2a_bench.conformance.webhook import WebhookReceiver
+
+
+def run(scenario: Callable[[WebhookReceiver], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with WebhookReceiver() as receiver:
+            await scenario(receiver)
+
+    asyncio.run(main())
+
+
+async def raw(receiver: WebhookReceiver, data: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", receiver.port)
+    writer.write(data)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def test_keeps_what_arrives_and_tells_hooks_apart() -> None:
+    async def scenario(receiver: WebhookReceiver) -> None:
+        one, other = receiver.hook(), receiver.hook(status=500)
+        async with httpx.AsyncClient() as client:
+            first = await client.post(one.url, json={"n": 1}, headers={"Authorization": "Bearer x"})
+            second = await client.post(other.url, content=b"not json")
+        assert (first.status_code, second.status_code) == (200, 500)
+        assert await one.wait(lambda found: len(found) == 1)
+        assert one.deliveries[0].json == {"n": 1}
+        assert one.deliveries[0].headers["authorization"] == "Bearer x"
+        assert one.deliveries[0].headers["content-type"] == "application/json"
+        assert [delivery.json for delivery in other.deliveries] == [None]
+
+    run(scenario)
+
+
+def test_wait_ends_when_the_wanted_delivery_comes_and_gives_up_in_time() -> None:
+    async def scenario(receiver: WebhookReceiver) -> None:
+        hook = receiver.hook()
+
+        async def deliver() -> None:
+            async with httpx.AsyncClient() as client:
+                for number in range(3):
+                    await asyncio.sleep(0.02)
+                    await client.post(hook.url, json=number)
+
+        sending = asyncio.create_task(deliver())
+        assert await hook.wait(lambda found: any(d.json == 2 for d in found))
+        await sending
+        started = time.monotonic()
+        assert not await hook.wait(lambda found: len(found) > 3, timeout=0.05)
+        assert time.monotonic() - started < 1
+
+    run(scenario)
+
+
+def test_chunked_bodies_and_expectations() -> None:
+    async def scenario(receiver: WebhookReceiver) -> None:
+        hook = receiver.hook()
+        path = httpx.URL(hook.url).path.encode()
+        head = b"POST " + path + b" HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+        answer = await raw(receiver, head + b'4;x=y\r\n{"a"\r\n3\r\n:1}\r\n0\r\n\r\n')
+        assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+        assert json.loads(hook.deliveries[0].body) == {"a": 1}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"POST /nobody HTTP/1.1\r\nContent-Length: 0\r\n\r\n", b"404"),
+        (b"POST /nobody HTTP/1.1\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
+        (b"POST /nobody HTTP/1.1\r\nContent-Length: minus\r\n\r\n", b"413"),
+        (b"POST /nobody HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n", b"413"),
+        (b"what is this\r\n\r\n", b"404"),
+        (b"nonsense\r\n\r\n", b"413"),
+        (b"GET /" + b"x" * 80_000 + b" HTTP/1.1\r\n\r\n", b"413"),
+    ],
+)
+def test_bad_requests_are_refused(request_: bytes, status: bytes) -> None:
+    async def scenario(receiver: WebhookReceiver) -> None:
+        assert (await raw(receiver, request_)).split(b" ")[1] == status
+
+    run(scenario)
+
+
+def test_closing_does_not_wait_for_slow_answers() -> None:
+    async def main() -> None:
+        receiver = WebhookReceiver()
+        await receiver.start()
+        hook = receiver.hook(delay=60)
+        sending = asyncio.create_task(httpx.AsyncClient().post(hook.url, timeout=30))
+        assert await hook.wait()
+        await receiver.close()
+        with pytest.raises(httpx.HTTPError):
+            await sending
+
+    started = time.monotonic()
+    asyncio.run(main())
+    assert time.monotonic() - started < 5
