@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_a2a_bench.a2a import AgentConnection, ClientConfig
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "agents"))
 
 Connect = Callable[..., AgentConnection]
 

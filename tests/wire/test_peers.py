@@ -18,7 +18,10 @@ from pathlib import Path
 import pytest
 
 from pytest_a2a_bench.a2a import AgentConnection
-from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolReturned, ToolSpec, TrialKey, UserSaid
+from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.runner import Runner
+from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.translate.tool_call import ToolCallDialect
 
 Connect = Callable[..., AgentConnection]
@@ -95,3 +98,14 @@ def test_conversations_do_not_mix(peer_url: str, connect: Connect) -> None:
     assert two.send([Part.of_text("b")]).text.startswith("Turn 1")
     assert one.send([Part.of_text("c")]).text.startswith("Turn 2")
     assert one.context_id != two.context_id
+
+
+def test_a_trial_of_tau2(peer_url: str, connect: Connect, tmp_path: Path) -> None:
+    connection = connect(peer_url, timeout=30, wait=20)
+    runner = Runner(Settings(endpoint=peer_url), lambda: connection, Store(tmp_path), "run")
+    result = runner.run(TrialKey("tau2", "mock", "update_task_1"))
+    assert (result.status, result.error) == ("evaluated", None)
+    # The peer looks the users up and then only talks: an honest 0, reached in a whole conversation.
+    assert (result.reward, result.termination_reason) == (0.0, "user_stop")
+    assert [call.name for call in result.tool_calls] == ["get_users"]
+    assert any("test user" in (turn.text or "").lower() for turn in result.transcript if turn.role == "tool")
