@@ -1,0 +1,304 @@
+"""Reading tasks and stream events of either protocol version, and the rules of a stream (pure).
+
+Nothing here forgives: a shape that is neither version's is reported as such. States are compared in one spelling,
+``input-required``; ``TASK_STATE_INPUT_REQUIRED`` reads the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
+INTERRUPTED = frozenset({"input-required", "auth-required"})
+MEMBERS = ("task", "message", "statusUpdate", "artifactUpdate")
+_KINDS = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate", "task": "task", "message": "message"}
+# 0.3's HTTP+JSON and gRPC call the message so.
+_ALIASES = {"msg": "message"}
+
+
+class Problem(NamedTuple):
+    """What a stream does wrong: where, what, and what was expected."""
+
+    pointer: str
+    found: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a stream.
+
+    :param kind: one of :data:`MEMBERS`, or empty if none can be made out.
+    :param members: the members of a StreamResponse that the event has; a correct event has exactly one.
+    """
+
+    kind: str
+    body: Mapping[str, Any]
+    members: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        """The task state that it tells of, or empty."""
+        return state_of(self.body) if self.kind in ("task", "statusUpdate") else ""
+
+    @property
+    def task_id(self) -> str:
+        """The id of the task that it belongs to, or empty."""
+        return _text(self.body, "id" if self.kind == "task" else "taskId")
+
+    @property
+    def context_id(self) -> str:
+        """Its contextId, or empty."""
+        return _text(self.body, "contextId")
+
+
+def _text(body: Mapping[str, Any], name: str) -> str:
+    value = body.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def state_of(task: Any) -> str:
+    """Return the state in ``task.status`` in the neutral spelling, or empty."""
+    status = task.get("status") if isinstance(task, Mapping) else None
+    state = status.get("state") if isinstance(status, Mapping) else None
+    return neutral_state(state)
+
+
+def neutral_state(state: Any) -> str:
+    """Return ``completed`` for ``TASK_STATE_COMPLETED`` as for ``completed``; empty for what is no text."""
+    if not isinstance(state, str):
+        return ""
+    spelled = state.removeprefix("TASK_STATE_").lower().replace("_", "-")
+    # The 0.3 proto file spells the word with two l.
+    return "canceled" if spelled == "cancelled" else spelled
+
+
+def read_event(raw: Any) -> Event:
+    """Read a StreamResponse of 1.0, or a kind-tagged object of 0.3."""
+    if not isinstance(raw, Mapping):
+        return Event("", {}, ())
+    named = {_ALIASES.get(name, name): value for name, value in raw.items()}
+    members = tuple(name for name in MEMBERS if isinstance(named.get(name), Mapping) and named[name])
+    if members:
+        return Event(members[0], named[members[0]], members)
+    kind = _KINDS.get(str(raw.get("kind")), "")
+    return Event(kind, raw if kind else {}, (kind,) if kind else ())
+
+
+def read_events(raws: Sequence[Any]) -> list[Event]:
+    """Read the events of a stream."""
+    return [read_event(raw) for raw in raws]
+
+
+def one_member(raws: Sequence[Any]) -> list[Problem]:
+    """Find events that do not have exactly one member of the oneof."""
+    return [
+        Problem(
+            f"/{number}",
+            f"event {number} has {' and '.join(event.members) or 'none of the members: ' + _excerpt(raws[number])}",
+            "exactly one of task, message, statusUpdate, artifactUpdate",
+        )
+        for number, event in enumerate(read_events(raws))
+        if len(event.members) != 1
+    ]
+
+
+def first_event(events: Sequence[Event]) -> list[Problem]:
+    """Find a stream that starts with neither a Task nor a Message."""
+    if events and events[0].kind in ("task", "message"):
+        return []
+    found = f"the first event is {events[0].kind or 'of no known kind'}" if events else "the stream had no event"
+    return [Problem("/0", found, "a Task or a Message as the first event")]
+
+
+def order_of_kinds(events: Sequence[Event]) -> list[Problem]:
+    """Find what may not follow a Task or a Message; a Task snapshot may close a stream."""
+    if not events:
+        return []
+    if events[0].kind == "message":
+        return _alone(events)
+    problems = []
+    for number, event in enumerate(events[1:], 1):
+        closing = number == len(events) - 1 or events[number].state in TERMINAL
+        if event.kind == "message" or (event.kind == "task" and not closing):
+            found = f"event {number} is a {event.kind.capitalize()} in the stream of a task"
+            problems.append(Problem(f"/{number}", found, "statusUpdate and artifactUpdate after the Task"))
+    return problems
+
+
+def _alone(events: Sequence[Event]) -> list[Problem]:
+    if len(events) == 1:
+        return []
+    return [Problem("/1", f"{len(events) - 1} more events follow a Message", "one Message, then the end of the stream")]
+
+
+def ids_agree(events: Sequence[Event]) -> list[Problem]:
+    """Find updates whose taskId or contextId is not that of the first Task."""
+    first = next((event for event in events if event.kind == "task"), None)
+    if first is None:
+        return []
+    problems = []
+    for number, event in enumerate(events):
+        if event.kind not in ("statusUpdate", "artifactUpdate"):
+            continue
+        for name, value, wanted in (
+            ("taskId", event.task_id, first.task_id),
+            ("contextId", event.context_id, first.context_id),
+        ):
+            if value != wanted:
+                found = f"{event.kind} {number} has {name} {value!r}; the Task has {wanted!r}"
+                problems.append(Problem(f"/{number}/{event.kind}/{name}", found, f"the Task's {name} in each update"))
+    return problems
+
+
+def nothing_after_terminal(events: Sequence[Event]) -> list[Problem]:
+    """Find updates that come after a terminal state, other than a snapshot that repeats it."""
+    ended = ""
+    for number, event in enumerate(events):
+        repeats = event.kind == "task" and event.state == ended
+        if ended and not repeats:
+            found = f"event {number} ({event.kind or 'unknown'} {event.state}) follows the state {ended}".replace(
+                " )", ")"
+            )
+            return [Problem(f"/{number}", found, "nothing after a terminal state")]
+        if event.state in TERMINAL:
+            ended = event.state
+    return []
+
+
+@dataclass
+class Rebuilt:
+    """A task as its events tell of it.
+
+    :param artifacts: artifact id to its parts, joined as ``append`` says.
+    :param problems: ``append`` and ``lastChunk`` that make no sense.
+    """
+
+    state: str = ""
+    artifacts: dict[str, list[Any]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    appended: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+
+    @property
+    def never_closed(self) -> list[str]:
+        """Artifacts that came in chunks and whose last chunk was never marked."""
+        return sorted(self.appended - self.closed)
+
+
+def rebuild(events: Sequence[Event]) -> Rebuilt:
+    """Put a task together again from the events of its stream."""
+    built = Rebuilt()
+    for number, event in enumerate(events):
+        built.state = event.state or built.state
+        if event.kind == "task":
+            artifacts = artifacts_of(event.body)
+            # A task without the field says nothing about artifacts: only a snapshot that has some replaces.
+            if artifacts or number == 0:
+                built.artifacts = artifacts
+        elif event.kind == "artifactUpdate":
+            _add_chunk(built, number, event.body)
+    return built
+
+
+def _add_chunk(built: Rebuilt, number: int, body: Mapping[str, Any]) -> None:
+    artifact = body.get("artifact")
+    artifact = artifact if isinstance(artifact, Mapping) else {}
+    name, parts = _text(artifact, "artifactId"), _list(artifact.get("parts"))
+    if body.get("append") is True:
+        if name not in built.artifacts:
+            found = f"event {number} appends to artifact {name!r}, of which there is nothing yet"
+            built.problems.append(Problem(f"/{number}/artifactUpdate/append", found, "append false in the first chunk"))
+        if name in built.closed:
+            found = f"event {number} appends to artifact {name!r} after its last chunk"
+            built.problems.append(Problem(f"/{number}/artifactUpdate/lastChunk", found, "nothing after lastChunk"))
+        built.appended.add(name)
+        built.artifacts[name] = [*built.artifacts.get(name, []), *parts]
+    else:
+        built.closed.discard(name)
+        built.artifacts[name] = parts
+    if body.get("lastChunk") is True:
+        built.closed.add(name)
+
+
+def artifacts_of(task: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return artifact id to parts."""
+    found = [artifact for artifact in _list(task.get("artifacts")) if isinstance(artifact, Mapping)]
+    return {_text(artifact, "artifactId"): _list(artifact.get("parts")) for artifact in found}
+
+
+def same_parts(ones: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Tell whether parts hold the same: texts that follow each other count as one, as servers may join chunks."""
+    return _joined(ones) == _joined(others)
+
+
+def _joined(parts: Sequence[Any]) -> list[str]:
+    joined: list[str] = []
+    text: list[str] = []
+    for part in parts:
+        if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+            text.append(part["text"])
+            continue
+        if text:
+            joined.append("text:" + "".join(text))
+            text = []
+        joined.append(canonical(part))
+    return [*joined, "text:" + "".join(text)] if text else joined
+
+
+def differences(built: Rebuilt, task: Mapping[str, Any]) -> list[Problem]:
+    """Compare what a stream told with what the server keeps: state and artifacts."""
+    problems = []
+    kept = state_of(task)
+    if built.state != kept:
+        found = f"the stream ended with state {built.state or 'none'}; GetTask says {kept or 'none'}"
+        problems.append(Problem("/status/state", found, "the same state"))
+    stored = artifacts_of(task)
+    for name in sorted({*built.artifacts, *stored}):
+        if not same_parts(built.artifacts.get(name, []), stored.get(name, [])):
+            streamed = _excerpt(built.artifacts.get(name))
+            found = f"artifact {name!r}: streamed {streamed}; GetTask has {_excerpt(stored.get(name))}"
+            problems.append(Problem("/artifacts", found, "the streamed chunks, joined in their order"))
+    return problems
+
+
+def updates(events: Sequence[Event]) -> list[str]:
+    """Return the updates of a stream in canonical form, to compare two streams of one task."""
+    return [canonical(event.body) for event in events if event.kind in ("statusUpdate", "artifactUpdate")]
+
+
+def is_suffix(short: Sequence[str], long: Sequence[str]) -> bool:
+    """Tell whether a stream that was joined later got the end of what the longer one got."""
+    return not short or list(short) == list(long[-len(short) :])
+
+
+def canonical(value: Any) -> str:
+    """Return JSON that is equal for equal values, whatever their member order; 5 and 5.0 are equal."""
+    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items() if not _is_unset(item)}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _is_unset(value: Any) -> bool:
+    """Bindings differ in whether they spell out what is not set; the meaning is the same."""
+    return value is None or value is False or value == "" or value == [] or value == {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _excerpt(value: Any, limit: int = 160) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -1,0 +1,208 @@
+"""The scripted agent with everything that a card can declare: push notifications, credentials, an extended card."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import grpc.aio
+import httpx
+import uvicorn
+from a2a.auth.user import User
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
+from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.server.tasks import BasePushNotificationSender, InMemoryPushNotificationConfigStore, InMemoryTaskStore
+from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentExtension,
+    AgentInterface,
+    AgentSkill,
+    HTTPAuthSecurityScheme,
+    SecurityRequirement,
+    SecurityScheme,
+    StringList,
+    a2a_pb2_grpc,
+)
+from scripted import ScriptedExecutor
+from starlette.applications import Starlette
+from starlette.authentication import AuthCredentials, AuthenticationBackend, AuthenticationError, SimpleUser
+from starlette.middleware import Middleware
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, Response
+
+USERS = {"Bearer alice-token": "alice", "Bearer bob-token": "bob"}
+EXTENSION = "https://example.org/extensions/colour/v1"
+
+
+@dataclass(frozen=True)
+class Features:
+    """What the agent declares, and does."""
+
+    streaming: bool = True
+    push: bool = True
+    auth: bool = False
+    extended: bool = False
+
+
+class _Backend(AuthenticationBackend):
+    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, SimpleUser] | None:
+        if conn.url.path.startswith("/.well-known/"):
+            return None
+        user = USERS.get(conn.headers.get("authorization", ""))
+        if user is None:
+            raise AuthenticationError("credentials are missing or unknown")
+        return AuthCredentials(), SimpleUser(user)
+
+
+def _refuse(request: HTTPConnection, error: Exception) -> Response:
+    body = {"error": {"code": 401, "status": "UNAUTHENTICATED", "message": str(error)}}
+    return JSONResponse(body, 401, headers={"WWW-Authenticate": "Bearer"})
+
+
+class _GrpcUser(User):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def is_authenticated(self) -> bool:
+        return bool(self._name)
+
+    @property
+    def user_name(self) -> str:
+        return self._name
+
+
+class _GrpcUsers(DefaultGrpcServerCallContextBuilder):
+    def build_user(self, context: grpc.aio.ServicerContext) -> User:
+        sent = dict(context.invocation_metadata() or ())
+        return _GrpcUser(USERS.get(str(sent.get("authorization", "")), ""))
+
+
+class _GrpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
+        handler = await continuation(details)
+        if dict(details.invocation_metadata).get("authorization") in USERS:
+            return handler
+
+        async def refuse(request: Any, context: grpc.aio.ServicerContext) -> Any:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "credentials are missing or unknown")
+
+        async def refuse_stream(request: Any, context: grpc.aio.ServicerContext) -> Any:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "credentials are missing or unknown")
+            yield None
+
+        make = (
+            grpc.unary_stream_rpc_method_handler if handler.response_streaming else grpc.unary_unary_rpc_method_handler
+        )
+        return make(
+            refuse_stream if handler.response_streaming else refuse,
+            handler.request_deserializer,
+            handler.response_serializer,
+        )
+
+
+def make_card(url: str, grpc_port: int, features: Features) -> AgentCard:
+    """Return a card for the features, with all bindings of 1.0."""
+    addresses = {"JSONRPC": url, "HTTP+JSON": f"{url}/rest", "GRPC": f"127.0.0.1:{grpc_port}"}
+    card = AgentCard(
+        name="full",
+        description="Does what a message's first word says.",
+        version="1",
+        supported_interfaces=[
+            AgentInterface(url=address, protocol_binding=binding, protocol_version="1.0")
+            for binding, address in addresses.items()
+        ],
+        capabilities=AgentCapabilities(
+            streaming=features.streaming,
+            push_notifications=features.push,
+            extended_agent_card=features.extended,
+            extensions=[AgentExtension(uri=EXTENSION)],
+        ),
+        default_input_modes=["text/plain"],
+        default_output_modes=["text/plain"],
+        skills=[AgentSkill(id="obey", name="obey", description="Obeys.", tags=["test"])],
+    )
+    if features.auth:
+        scheme = HTTPAuthSecurityScheme(scheme="bearer")
+        card.security_schemes["token"].CopyFrom(SecurityScheme(http_auth_security_scheme=scheme))
+        card.security_requirements.append(SecurityRequirement(schemes={"token": StringList()}))
+    return card
+
+
+async def _serve(
+    listener: socket.socket, features: Features, ready: threading.Event, stop: asyncio.Event, made: list[str]
+) -> None:
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    grpc_server = grpc.aio.server(interceptors=[_GrpcGuard()] if features.auth else [])
+    card = make_card(url, grpc_server.add_insecure_port("127.0.0.1:0"), features)
+    configs = InMemoryPushNotificationConfigStore()
+    client = httpx.AsyncClient(timeout=5)
+    handler = DefaultRequestHandler(
+        agent_executor=ScriptedExecutor(),
+        task_store=InMemoryTaskStore(),
+        agent_card=card,
+        push_config_store=configs,
+        push_sender=BasePushNotificationSender(client, configs),
+        extended_agent_card=card if features.extended else None,
+    )
+    add: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
+    add(GrpcHandler(handler, context_builder=_GrpcUsers()), grpc_server)
+    await grpc_server.start()
+    routes = [
+        *create_agent_card_routes(card, cache_control="public, max-age=60"),
+        *create_jsonrpc_routes(handler, "/"),
+        *create_rest_routes(handler, path_prefix="/rest"),
+    ]
+    guard = [Middleware(AuthenticationMiddleware, backend=_Backend(), on_error=_refuse)] if features.auth else []
+    config = uvicorn.Config(
+        Starlette(routes=routes, middleware=guard), log_level="critical", lifespan="off", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started:
+        await asyncio.sleep(0.005)
+    made.append(url)
+    ready.set()
+    await stop.wait()
+    server.should_exit = True
+    await grpc_server.stop(grace=0.2)
+    await serving
+    await client.aclose()
+
+
+@contextlib.contextmanager
+def full_agent(features: Features | None = None) -> Iterator[str]:
+    """Serve on ephemeral ports, in a thread with its own event loop; gives the URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    loop = asyncio.new_event_loop()
+    ready, stop, made = threading.Event(), asyncio.Event(), list[str]()
+
+    def main() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            loop.run_until_complete(_serve(listener, features or Features(), ready, stop, made))
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+    thread = threading.Thread(target=main, name="full-agent", daemon=True)
+    thread.start()
+    if not ready.wait(10):
+        raise RuntimeError("the agent did not start")
+    try:
+        yield made[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
