@@ -68,6 +68,7 @@ class Controller:
         self.scheduler: PartitionScheduling | None = None
         self.lifeline: lifeline.Lifeline | None = None
         self.free_slots: list[int] | None = None
+        self.workers = 0
 
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker the run, its part of the items and the lifeline."""
@@ -83,7 +84,7 @@ class Controller:
         """Fix each worker's items beforehand where conversations run ahead."""
         if not self._partitioned(config):
             return None
-        self.scheduler = PartitionScheduling(config, self.release)
+        self.scheduler = PartitionScheduling(config, self.workers, self.release)
         return self.scheduler
 
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
@@ -125,7 +126,7 @@ class Controller:
         return self.run.settings.concurrency > 1 and config.getoption("dist") == "load"
 
     def _assign(self, node: Any) -> None:
-        slots = node.workerinput["workercount"]
+        slots = self.workers = node.workerinput["workercount"]
         if self.free_slots is None:
             self.free_slots = list(range(slots))
         if self.free_slots:
@@ -140,13 +141,14 @@ class PartitionScheduling:
 
     That is what lets a worker start conversations ahead of its items. Items are still sent a few at a time, so that
     ``-x`` stops a worker soon. What a crashed worker leaves goes to its replacement.
+
+    :param workers: how many workers the run began with.
+    :param release: called with the slot of a worker that died before it had items.
     """
 
-    def __init__(self, config: pytest.Config, release: Any) -> None:
-        from xdist.workermanage import parse_tx_spec_config
-
+    def __init__(self, config: pytest.Config, workers: int, release: Any) -> None:
         self.config = config
-        self.expected = len(parse_tx_spec_config(config))
+        self.expected = workers
         self.collection: list[str] | None = None
         self._release = release
         self._collections: dict[Any, list[str]] = {}
