@@ -6,33 +6,17 @@ Whatever an agent or a simulated user said is untrusted: control characters neve
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.redact import one_line as one_line
+from pytest_a2a_bench.redact import sanitise as sanitise
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
 
 LAST_TURNS = 6
-_TURN_LENGTH = 400
 _LINES = 30
-
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|$)|[ -/]*[0-~])|\x9b[0-?]*[ -/]*[@-~]", re.S
-)
-
-
-def sanitise(text: str) -> str:
-    """Remove escape sequences and control, bidirectional and invisible characters; line breaks and tabs stay."""
-    plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
-    return "".join(c for c in plain if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
-
-
-def one_line(text: str, limit: int = _TURN_LENGTH) -> str:
-    """Return sanitised text on one line, shortened."""
-    plain = " ".join(sanitise(text).split())
-    return plain if len(plain) <= limit else plain[: limit - 3] + "..."
 
 
 def headline(result: TrialResult) -> str:
