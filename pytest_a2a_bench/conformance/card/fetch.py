@@ -1,0 +1,183 @@
+"""Fetch a card, and say how it was served: bounded in time and size, and never led to another origin."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx
+
+from pytest_a2a_bench.a2a.auth import origin_of
+from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls
+from pytest_a2a_bench.a2a.config import redact_url
+from pytest_a2a_bench.a2a.jsontext import excerpt
+from pytest_a2a_bench.a2a.loop import run
+from pytest_a2a_bench.conformance.card.document import read_document
+from pytest_a2a_bench.conformance.card.judge import card_versions
+from pytest_a2a_bench.conformance.card.ledger import Ledger
+from pytest_a2a_bench.conformance.card.served import CardHttp, check_served
+from pytest_a2a_bench.conformance.finding import Exchange, Finding
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError
+
+MAX_BYTES = 2 * 1024 * 1024
+_SHOWN = 4096
+_MAX_REDIRECTS = 3
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+Fetched = tuple[Any | None, CardHttp, list[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One HTTP answer, read up to the limit.
+
+    :param problem: what kept it from being read to its end; empty for nothing.
+    """
+
+    url: str
+    status: int | None
+    headers: Mapping[str, str]
+    body: bytes
+    problem: str = ""
+    seconds: float = 0.0
+
+
+def fetch_card(
+    url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 10.0, verify: bool = True
+) -> Fetched:
+    """Fetch a card; see :func:`fetch_card_async`."""
+    return run(fetch_card_async(url, headers=headers, timeout=timeout, verify=verify))
+
+
+async def fetch_card_async(
+    url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 10.0, verify: bool = True
+) -> Fetched:
+    """Fetch a card from its own URL, or from an agent's base URL.
+
+    :param headers: to be sent along, such as an Authorization.
+    :param timeout: seconds for all requests together.
+    :returns: the card (None where there is none), how it was served, and what is wrong with that. Give the second
+        to :func:`check_card`, which finds the same again together with the rest.
+    :raises EndpointUnreachableError: if nothing answers there.
+    :raises ConfigurationError: if it is no URL of http or https.
+    """
+    _refuse_bad_url(url)
+    async with httpx.AsyncClient(verify=verify, trust_env=False, follow_redirects=False, timeout=timeout) as client:
+        try:
+            async with asyncio.timeout(timeout):
+                raw, http = await _find(client, url, dict(headers or {}))
+        except TimeoutError:
+            raw, http = None, CardHttp(url, problem=f"no complete answer within {timeout:g} s")
+    ledger = Ledger()
+    check_served(http, card_versions(raw)[0], ledger)
+    return raw, http, ledger.findings()
+
+
+async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], limit: int = MAX_BYTES) -> Answer:
+    """Get a URL, following redirects within its origin.
+
+    :raises EndpointUnreachableError: if nothing answers there.
+    """
+    begin = time.perf_counter()
+    for _ in range(_MAX_REDIRECTS + 1):
+        answer = await _get_once(client, url, headers, limit)
+        target = answer.headers.get("location")
+        if answer.status not in _REDIRECTS or not target:
+            return replace(answer, seconds=time.perf_counter() - begin)
+        following = urllib.parse.urljoin(url, target)
+        if not _same_origin(url, following):
+            shown = redact_url(following)[:200]
+            return replace(answer, problem=f"{redact_url(url)} redirects to another origin ({shown!r}); not followed")
+        url = following
+    return replace(answer, problem=f"{redact_url(url)} redirects more than {_MAX_REDIRECTS} times")
+
+
+async def _find(client: httpx.AsyncClient, url: str, headers: dict[str, str]) -> tuple[Any | None, CardHttp]:
+    first: CardHttp | None = None
+    for candidate in card_urls(url):
+        answer = await get(client, candidate, headers)
+        raw, http = _read(answer, is_legacy=urllib.parse.urlsplit(candidate).path.endswith(LEGACY_CARD_PATH))
+        if not http.problem:
+            etag = answer.headers.get("etag")
+            if etag:
+                again = await get(client, answer.url, {**headers, "If-None-Match": etag})
+                http = replace(http, conditional_status=again.status)
+            return raw, http
+        first = first or http
+        if answer.status not in (404, 405, 410):  # a server that has the path, and something wrong with it
+            break
+    assert first is not None
+    return None, first
+
+
+def _read(answer: Answer, *, is_legacy: bool) -> tuple[Any | None, CardHttp]:
+    http = CardHttp(answer.url, answer.status, answer.headers, is_legacy, exchange=_exchange(answer))
+    if answer.problem:
+        return None, replace(http, is_legacy=False, problem=answer.problem)
+    if answer.status != 200:
+        return None, replace(http, is_legacy=False, problem=f"GET {redact_url(answer.url)} answers {answer.status}")
+    try:
+        document = read_document(answer.body)
+    except ProtocolError as error:
+        begins = excerpt(answer.body, 80)
+        return None, replace(http, is_legacy=False, problem=f"the card is not JSON ({error}); it begins with {begins}")
+    return document.raw, replace(http, duplicates=document.duplicates)
+
+
+async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], limit: int) -> Answer:
+    asked = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
+    body = bytearray()
+    problem = ""
+    status: int | None = None
+    received: dict[str, str] = {}
+    try:
+        async with client.stream("GET", url, headers=asked) as response:
+            status = response.status_code
+            received = {k.lower(): v for k, v in response.headers.items()}
+            async for chunk in response.aiter_bytes():
+                body += chunk[: limit - len(body)]
+                if len(body) >= limit:
+                    problem = f"the answer is larger than {limit} bytes, and was not read further"
+                    break
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise EndpointUnreachableError(
+            f"nothing answers at {redact_url(url)} ({error}); start the agent, or correct the URL"
+        ) from error
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
+        problem = f"GET {redact_url(url)}: {type(error).__name__}" + (f": {str(error)[:200]}" if str(error) else "")
+    return Answer(url, status, received, bytes(body), problem)
+
+
+def _exchange(answer: Answer) -> Exchange:
+    return Exchange(
+        binding="card",
+        method="GET",
+        url=redact_url(answer.url),
+        http_method="GET",
+        status=answer.status,
+        response_headers={k: v for k, v in answer.headers.items() if k not in ("set-cookie", "authorization")},
+        response=answer.body[:_SHOWN].decode("utf-8", "replace"),
+        problem=answer.problem,
+        seconds=answer.seconds,
+    )
+
+
+def _same_origin(one: str, other: str) -> bool:
+    try:
+        return origin_of(one) == origin_of(other)
+    except ValueError:
+        return False
+
+
+def _refuse_bad_url(url: str) -> None:
+    try:
+        parts = urllib.parse.urlsplit(url)
+        is_good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_good = False
+    if not is_good or any(c <= " " for c in url):
+        raise ConfigurationError(f"{redact_url(url)!r} is not the URL of a card; use http://HOST:PORT or a file")

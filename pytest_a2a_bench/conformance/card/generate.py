@@ -1,0 +1,219 @@
+"""Writes the JSON Schemas of agent cards: 1.0 from a2a-sdk's protobuf descriptors, 0.3 from the table below.
+
+Run ``python -m pytest_a2a_bench.conformance.card.generate`` after a2a-sdk changed; a test compares the files with what
+this writes. Unknown members are allowed everywhere, as the protocol demands.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.conformance.card.schema import FILES, PRESENCE
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_STRING, _BOOL, _MESSAGE, _REPEATED = 9, 8, 11, 3
+
+# 0.3: NAME! is required; text is a string that may not be empty; [X] is an array, {X} a map.
+_V03: dict[str, dict[str, str]] = {
+    "AgentCard": {
+        "protocolVersion!": "text",
+        "name!": "text",
+        "description!": "string",
+        "url!": "text",
+        "version!": "string",
+        "capabilities!": "AgentCapabilities",
+        "defaultInputModes!": "[string]",
+        "defaultOutputModes!": "[string]",
+        "skills!": "[AgentSkill]",
+        "preferredTransport": "text",
+        "additionalInterfaces": "[AgentInterface]",
+        "provider": "AgentProvider",
+        "iconUrl": "string",
+        "documentationUrl": "string",
+        "securitySchemes": "{SecurityScheme}",
+        "security": "[SecurityRequirement]",
+        "supportsAuthenticatedExtendedCard": "boolean",
+        "signatures": "[AgentCardSignature]",
+    },
+    "AgentInterface": {"url!": "text", "transport!": "text"},
+    "AgentProvider": {"organization!": "text", "url!": "text"},
+    "AgentCapabilities": {
+        "streaming": "boolean",
+        "pushNotifications": "boolean",
+        "stateTransitionHistory": "boolean",
+        "extensions": "[AgentExtension]",
+    },
+    "AgentExtension": {"uri!": "text", "description": "string", "required": "boolean", "params": "object"},
+    "AgentSkill": {
+        "id!": "text",
+        "name!": "text",
+        "description!": "string",
+        "tags!": "[string]",
+        "examples": "[string]",
+        "inputModes": "[string]",
+        "outputModes": "[string]",
+        "security": "[SecurityRequirement]",
+    },
+    "AgentCardSignature": {"protected!": "text", "signature!": "text", "header": "object"},
+    "APIKeySecurityScheme": {"type!": "text", "in!": "cookie|header|query", "name!": "text", "description": "string"},
+    "HTTPAuthSecurityScheme": {
+        "type!": "text",
+        "scheme!": "text",
+        "bearerFormat": "string",
+        "description": "string",
+    },
+    "OAuth2SecurityScheme": {
+        "type!": "text",
+        "flows!": "OAuthFlows",
+        "oauth2MetadataUrl": "string",
+        "description": "string",
+    },
+    "OpenIdConnectSecurityScheme": {"type!": "text", "openIdConnectUrl!": "text", "description": "string"},
+    "MutualTLSSecurityScheme": {"type!": "text", "description": "string"},
+    "OAuthFlows": {
+        "authorizationCode": "AuthorizationCodeOAuthFlow",
+        "clientCredentials": "ClientCredentialsOAuthFlow",
+        "implicit": "ImplicitOAuthFlow",
+        "password": "PasswordOAuthFlow",
+    },
+    "AuthorizationCodeOAuthFlow": {
+        "authorizationUrl!": "text",
+        "tokenUrl!": "text",
+        "scopes!": "{string}",
+        "refreshUrl": "string",
+    },
+    "ClientCredentialsOAuthFlow": {"tokenUrl!": "text", "scopes!": "{string}", "refreshUrl": "string"},
+    "ImplicitOAuthFlow": {"authorizationUrl!": "text", "scopes!": "{string}", "refreshUrl": "string"},
+    "PasswordOAuthFlow": {"tokenUrl!": "text", "scopes!": "{string}", "refreshUrl": "string"},
+}
+_V03_SCHEMES = {
+    "apiKey": "APIKeySecurityScheme",
+    "http": "HTTPAuthSecurityScheme",
+    "oauth2": "OAuth2SecurityScheme",
+    "openIdConnect": "OpenIdConnectSecurityScheme",
+    "mutualTLS": "MutualTLSSecurityScheme",
+}
+
+
+def schema_v1_0() -> Schema:
+    """Derive the schema of 1.0 cards from a2a-sdk's descriptors: types, field_behavior REQUIRED and oneofs."""
+    from a2a.types import AgentCard
+
+    definitions: dict[str, Schema] = {}
+    _define(AgentCard.DESCRIPTOR, definitions)
+    return _document("A2A 1.0 agent card", definitions)
+
+
+def schema_v0_3() -> Schema:
+    """Derive the schema of 0.3 cards from the table."""
+    definitions = {name: _v03_object(fields) for name, fields in _V03.items()}
+    kinds = [
+        {"if": {"properties": {"type": {"const": kind}}, "required": ["type"]}, "then": _reference(name)}
+        for kind, name in _V03_SCHEMES.items()
+    ]
+    definitions["SecurityScheme"] = {
+        "type": "object",
+        "properties": {"type": {"enum": list(_V03_SCHEMES)}},
+        "required": ["type"],
+        "allOf": kinds,
+    }
+    definitions["SecurityRequirement"] = {"type": "object", "additionalProperties": _array({"type": "string"})}
+    return _document("A2A 0.3 agent card", definitions)
+
+
+def _document(title: str, definitions: dict[str, Schema]) -> Schema:
+    ordered = dict(sorted(definitions.items()))
+    return {"$schema": DIALECT, "title": title, **_reference("AgentCard"), "$defs": ordered}
+
+
+def _define(message: Any, definitions: dict[str, Schema]) -> None:
+    if message.name in definitions:
+        return
+    schema: Schema = {"type": "object", "properties": {}}
+    definitions[message.name] = schema
+    for field in message.fields:
+        schema["properties"][field.json_name] = _field(field, definitions)
+    required = sorted(f.json_name for f in message.fields if _is_required(f))
+    if required:
+        schema["required"] = required
+    # A proto3 "optional" is a oneof of one member, which says nothing about the others.
+    choices = [o for o in message.oneofs if len(o.fields) > 1]
+    if choices:
+        schema["oneOf"] = [{"required": [f.json_name]} for f in choices[0].fields]
+
+
+def _field(field: Any, definitions: dict[str, Schema]) -> Schema:
+    required = _is_required(field)
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        return {"type": "object", "additionalProperties": _single(field.message_type.fields[1], definitions)}
+    if field.label == _REPEATED if not hasattr(field, "is_repeated") else field.is_repeated:
+        return {**_array(_single(field, definitions)), **({"minItems": 1} if required else {})}
+    one = _single(field, definitions)
+    if required and one.get("type") == "string":
+        return {**one, "minLength": 1}
+    return {**one, PRESENCE: True} if "type" in one and one["type"] != "object" and field.has_presence else one
+
+
+def _single(field: Any, definitions: dict[str, Schema]) -> Schema:
+    if field.type == _MESSAGE:
+        if field.message_type.full_name == "google.protobuf.Struct":
+            return {"type": "object"}
+        _define(field.message_type, definitions)
+        return _reference(field.message_type.name)
+    return {_STRING: {"type": "string"}, _BOOL: {"type": "boolean"}}[field.type]
+
+
+def _is_required(field: Any) -> bool:
+    from google.api import field_behavior_pb2  # type: ignore[import-untyped,unused-ignore]
+
+    behaviors = field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
+    return field_behavior_pb2.FieldBehavior.Value("REQUIRED") in behaviors
+
+
+def _v03_object(fields: dict[str, str]) -> Schema:
+    schema: Schema = {
+        "type": "object",
+        "properties": {name.rstrip("!"): _v03_type(kind) for name, kind in fields.items()},
+    }
+    required = sorted(name[:-1] for name in fields if name.endswith("!"))
+    return {**schema, "required": required} if required else schema
+
+
+def _v03_type(kind: str) -> Schema:
+    if kind.startswith("["):
+        return _array(_v03_type(kind[1:-1]))
+    if kind.startswith("{"):
+        return {"type": "object", "additionalProperties": _v03_type(kind[1:-1])}
+    if kind == "text":
+        return {"type": "string", "minLength": 1}
+    if "|" in kind:
+        return {"enum": kind.split("|")}
+    return {"type": kind} if kind in ("string", "boolean", "object") else _reference(kind)
+
+
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def render(schema: Schema) -> str:
+    """Return a schema as the text of its file."""
+    return json.dumps(schema, indent=1) + "\n"
+
+
+def main() -> None:
+    """Write both files."""
+    folder = Path(__file__).parents[1] / "data"
+    for version, schema in (("1.0", schema_v1_0()), ("0.3", schema_v0_3())):
+        (folder / FILES[version]).write_text(render(schema), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""The shape of a card: JSON Schema, with each violation told as the rule that it breaks (pure)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
+from pytest_a2a_bench.conformance.finding import Severity
+
+FILES = {"1.0": "card_v1_0.schema.json", "0.3": "card_v0_3.schema.json"}
+PRESENCE = "x-presence"
+"""Keyword of fields that are "optional" in the protobuf sense: set to their default is not the same as unset."""
+
+_KINDS = {"object": "an object", "array": "an array", "string": "a string", "boolean": "true or false"}
+
+
+class Normalised(NamedTuple):
+    """A card as a ProtoJSON reader takes it: snake_case names understood, null members absent."""
+
+    card: Any
+    snake: tuple[Path, ...]
+    nulls: tuple[Path, ...]
+
+
+@cache
+def load_schema(version: str) -> dict[str, Any]:
+    """Return the JSON Schema of one protocol version's card.
+
+    :param version: ``1.0`` or ``0.3``.
+    """
+    text = (files("pytest_a2a_bench.conformance") / "data" / FILES[version]).read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def normalise(raw: Any, version: str) -> Normalised:
+    """Return the card without null members and with snake_case names turned to what they stand for."""
+    snake: list[Path] = []
+    nulls: list[Path] = []
+    card = _normalise(raw, load_schema(version), version, (), snake, nulls)
+    return Normalised(card, tuple(snake), tuple(nulls))
+
+
+def check_shape(normalised: Normalised, version: str, ledger: Ledger) -> None:
+    """Write down every violation of the schema."""
+    errors = sorted(_validator(version).iter_errors(normalised.card), key=lambda e: [str(p) for p in e.absolute_path])
+    told: set[Path] = set()
+    for error in errors:
+        path: Path = tuple(error.absolute_path)
+        if error.validator == "required":
+            for name in error.validator_value:
+                place = (*path, name)
+                if name not in error.instance and place not in told:
+                    told.add(place)
+                    _tell_missing(place, place in normalised.nulls, version, ledger)
+        else:
+            _tell(path, error, version, ledger)
+    _tell_spelling(normalised, told, version, ledger)
+
+
+def _tell_missing(place: Path, is_null: bool, version: str, ledger: Ledger) -> None:
+    name = place[-1]
+    fix = f'add "{name}"' if not is_null else f'give "{name}" a value'
+    # MessageToDict drops an empty map, so that servers on protobuf SDKs cannot show that it was meant.
+    severity: Severity | None = "warning" if name == "scopes" else None
+    found = f"{name} is null" if is_null else f"{name} is missing"
+    rule = rule_of(place, "required", version)
+    ledger.add(rule, place, found, expected=f"{name} is present and set", fix=fix, severity=severity)
+
+
+def _tell(path: Path, error: Any, version: str, ledger: Ledger) -> None:
+    rule = rule_of(path, error.validator, version)
+    name = path[-1] if path else "the card"
+    if error.validator == "type":
+        wanted = _KINDS.get(error.validator_value, str(error.validator_value))
+        ledger.add(
+            rule, path, f"{name} is {show(error.instance)}", expected=f"{name} is {wanted}", fix=f"make it {wanted}"
+        )
+    elif error.validator in ("minItems", "minLength"):
+        ledger.add(rule, path, f"{name} is empty", fix="fill it in")
+    elif error.validator == "enum":
+        values = ", ".join(map(str, error.validator_value))
+        ledger.add(
+            rule, path, f"{name} is {show(error.instance)}", expected=f"one of {values}", fix=f"use one of {values}"
+        )
+    elif error.validator == "oneOf":
+        _tell_choice(rule, path, error, ledger)
+
+
+def _tell_choice(rule: str, path: Path, error: Any, ledger: Ledger) -> None:
+    """Tell that none, or several, of the members of a oneof are set."""
+    known = [branch["required"][0] for branch in error.validator_value]
+    present = [k for k in known if k in error.instance]
+    if present:
+        found = f"{path[-1]} is of several kinds at once: {', '.join(present)}"
+    else:
+        found = (
+            f"{path[-1]} is of no known kind: it has {', '.join(map(show, list(error.instance)[:5])) or 'no members'}"
+        )
+    ledger.add(rule, path, found, expected=f"exactly one of {', '.join(known)}", fix=_old_spelling(error.instance))
+
+
+def _old_spelling(scheme: Mapping[str, Any]) -> str:
+    member = {
+        "apiKey": "apiKeySecurityScheme",
+        "http": "httpAuthSecurityScheme",
+        "oauth2": "oauth2SecurityScheme",
+        "openIdConnect": "openIdConnectSecurityScheme",
+        "mutualTLS": "mtlsSecurityScheme",
+    }.get(str(scheme.get("type")))
+    return f'{{"type": ...}} is 0.3\'s form; 1.0 writes {{"{member}": {{...}}}}' if member else "keep exactly one"
+
+
+def _tell_spelling(normalised: Normalised, told: set[Path], version: str, ledger: Ledger) -> None:
+    camel_rule, null_rule = ("CARD-012", "CARD-028") if version == "1.0" else ("V03-DM-007", "V03-CARD-009")
+    for path in normalised.snake:
+        ledger.add(camel_rule, path, f"the member {show(path[-1])}", fix=f"rename it to {_camel(str(path[-1]))!r}")
+    for path in normalised.nulls:
+        if path not in told:
+            ledger.add(null_rule, path, f"{path[-1]} is null", fix="leave it out")
+
+
+def rule_of(path: Path, validator: str, version: str) -> str:
+    """Return the rule that a violation of the schema breaks, by its place."""
+    return _rule_v1_0(path, validator) if version == "1.0" else _rule_v0_3(path, validator)
+
+
+def _rule_v1_0(path: Path, validator: str) -> str:
+    if validator == "type":
+        return "CARD-029"
+    if validator == "minItems":
+        return "CARD-004"
+    nested = {
+        "securitySchemes": "CARD-018",
+        "signatures": "SIGN-001",
+        "provider": "CARD-022",
+        "supportedInterfaces": "CARD-006",
+        "skills": "CARD-005",
+    }
+    return nested.get(str(path[0]), "CARD-003") if len(path) > 1 else "CARD-003"
+
+
+def _rule_v0_3(path: Path, validator: str) -> str:
+    head = str(path[0]) if path else ""
+    if head == "supportsAuthenticatedExtendedCard":
+        return "V03-CARD-008"
+    if head == "security" or "security" in path:
+        return "V03-CARD-007"
+    if validator == "type":
+        return "V03-CARD-010"
+    if "extensions" in path:
+        return "V03-CARD-016"
+    return {"securitySchemes": "V03-CARD-006", "signatures": "V03-SIGN-001"}.get(head, "V03-CARD-002")
+
+
+@cache
+def _validator(version: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(load_schema(version))
+
+
+def _normalise(
+    value: Any, schema: Mapping[str, Any], version: str, path: Path, snake: list[Path], nulls: list[Path]
+) -> Any:
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [_normalise(v, _resolve(items, version), version, (*path, i), snake, nulls) for i, v in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    known = dict(_properties(schema, value, version))
+    rest = schema.get("additionalProperties")
+    result: dict[str, Any] = {}
+    for key, inner in value.items():
+        name = _camel(key)
+        if key in known or name not in known:
+            name = key
+        elif name not in value:
+            snake.append((*path, key))
+        else:
+            name = key
+        inside = known.get(name, rest)
+        if inner is None and name in known:
+            nulls.append((*path, key))
+            continue
+        place = (*path, name)
+        result[name] = _normalise(inner, _resolve(inside or {}, version), version, place, snake, nulls)
+    return result
+
+
+def _properties(
+    schema: Mapping[str, Any], value: Mapping[str, Any], version: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what a schema knows about an object's members, those of the matching kind of security scheme included."""
+    schema = _resolve(schema, version)
+    yield from schema.get("properties", {}).items()
+    for branch in schema.get("allOf", ()):
+        if branch["if"]["properties"]["type"]["const"] == value.get("type"):
+            yield from _resolve(branch["then"], version).get("properties", {}).items()
+
+
+def _resolve(schema: Mapping[str, Any], version: str) -> Mapping[str, Any]:
+    reference = schema.get("$ref")
+    definitions: dict[str, Mapping[str, Any]] = load_schema(version)["$defs"]
+    return definitions[reference.rpartition("/")[2]] if reference else schema
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda m: m.group(1).upper(), name) if "_" in name else name

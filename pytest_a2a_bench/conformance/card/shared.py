@@ -1,0 +1,190 @@
+"""Card rules that both protocol versions have, under each version's own ids (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.conformance.card.credentials import find_secret
+from pytest_a2a_bench.conformance.card.document import as_list, as_object, as_text, objects, texts
+from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
+from pytest_a2a_bench.conformance.card.urls import UrlFacts, is_uri, judge_url
+from pytest_a2a_bench.conformance.finding import Severity
+
+CORE_BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
+
+_TOKEN = r"[A-Za-z0-9!#$&^_.+*\-]+"
+_MEDIA_TYPE = re.compile(rf"^{_TOKEN}/{_TOKEN}(?:\s*;\s*[A-Za-z0-9!#$&^_.+*\-]+=(?:\"[^\"]*\"|[^\s;\"]+))*$")
+_MISSPELT = {
+    "JSON-RPC": "JSONRPC",
+    "JSON_RPC": "JSONRPC",
+    "JSONRPC2": "JSONRPC",
+    "JSON-RPC-2.0": "JSONRPC",
+    "JSONRPC2.0": "JSONRPC",
+    "HTTP": "HTTP+JSON",
+    "HTTPS": "HTTP+JSON",
+    "HTTP/JSON": "HTTP+JSON",
+    "HTTP_JSON": "HTTP+JSON",
+    "HTTPJSON": "HTTP+JSON",
+    "HTTP-JSON": "HTTP+JSON",
+    "REST": "HTTP+JSON",
+}
+_SCHEMES = {
+    "JSONRPC": ("https", "http"),
+    "HTTP+JSON": ("https", "http"),
+    "GRPC": ("https", "http", "grpcs", "grpc", "dns", "unix", "ipv4", "ipv6"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleIds:
+    """The ids of the shared rules in one version's catalogue."""
+
+    url: str
+    binding: str
+    modes: str
+    skill_ids: str
+    extensions: str
+    web_urls: str
+    secrets: str
+    schemes: str
+
+
+def core_name(binding: str) -> str:
+    """Return the core binding that a misspelt name must mean; empty where it means none, or is right."""
+    name = binding.strip().upper()
+    return "" if binding in CORE_BINDINGS else name if name in CORE_BINDINGS else _MISSPELT.get(name, "")
+
+
+def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, binding: str, allow_http: bool) -> None:
+    """Judge the URL of an interface."""
+    known = binding if binding in CORE_BINDINGS else core_name(binding)
+    facts = judge_url(url, _SCHEMES.get(known, ()), authority=known == "GRPC")
+    shown = show(url)
+    if facts.problem:
+        wanted = "https://HOST/PATH" + (" or HOST:PORT" if known == "GRPC" else "")
+        ledger.add(ids.url, path, f"the URL {shown} {facts.problem}", fix=f"write an absolute URL: {wanted}")
+    elif facts.reach == "wildcard":
+        found = f"the URL {shown} names a listening address that no client can call"
+        ledger.add(ids.url, path, found, fix="put the agent's public host name here", severity="warning")
+    elif facts.is_plain and facts.reach != "loopback" and not allow_http:
+        severity: Severity = "error" if facts.reach == "public" else "warning"
+        ledger.add(ids.url, path, f"the URL {shown} has no TLS", fix="serve https", severity=severity)
+    _check_exposure(ledger, ids, path, facts)
+
+
+def _check_exposure(ledger: Ledger, ids: RuleIds, path: Path, facts: UrlFacts) -> None:
+    if facts.secret:
+        found = f"the URL {show(facts.url)} carries a credential ({facts.secret})"
+        fix = "remove it, revoke it, and declare a security scheme"
+        ledger.add(ids.secrets, path, found, fix=fix)
+    elif facts.reach == "private" and facts.scheme in ("https", "grpcs"):
+        ledger.add(ids.secrets, path, f"the URL {show(facts.url)} names an internal host", fix="use the public name")
+
+
+def check_binding(ledger: Ledger, ids: RuleIds, path: Path, binding: str, *, uri: bool) -> None:
+    """Judge the name of a binding.
+
+    :param uri: whether a name of one's own has to be a URI.
+    """
+    meant = core_name(binding)
+    if meant:
+        found = f"the name {show(binding)}, which no client looks for"
+        ledger.add(ids.binding, path, found, fix=f"write {meant!r}", severity="error")
+    elif uri and binding and binding not in CORE_BINDINGS and not is_uri(binding):
+        found = f"the name {show(binding)}"
+        ledger.add(ids.binding, path, found, fix=f"use one of {', '.join(CORE_BINDINGS)}, or a URI of your own")
+
+
+def check_skills(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None:
+    """Judge the modes of the card and its skills, and the skills' ids."""
+    for name in ("defaultInputModes", "defaultOutputModes"):
+        _check_modes(ledger, ids, (name,), card.get(name))
+    seen: dict[str, int] = {}
+    for i, skill in objects(card.get("skills")):
+        for name in ("inputModes", "outputModes"):
+            _check_modes(ledger, ids, ("skills", i, name), skill.get(name))
+        skill_id = as_text(skill.get("id"))
+        if skill_id and skill_id in seen:
+            found = f"the id {show(skill_id)}, which skill {seen[skill_id]} has already"
+            ledger.add(ids.skill_ids, ("skills", i, "id"), found, fix="give every skill an id of its own")
+        seen.setdefault(skill_id, i)
+
+
+def _check_modes(ledger: Ledger, ids: RuleIds, path: Path, modes: Any) -> None:
+    for i, mode in enumerate(as_list(modes)):
+        if isinstance(mode, str) and not _MEDIA_TYPE.match(mode):
+            fix = {"text": "write 'text/plain'", "json": "write 'application/json'"}.get(
+                mode.lower(), "write TYPE/SUBTYPE"
+            )
+            ledger.add(ids.modes, (*path, i), f"{show(mode)} is not a media type", fix=fix)
+
+
+def check_extensions(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Judge the URIs of the declared extensions, and yield the good ones with their places."""
+    seen: set[str] = set()
+    for i, extension in objects(as_object(card.get("capabilities")).get("extensions")):
+        path: Path = ("capabilities", "extensions", i, "uri")
+        uri = extension.get("uri", "")
+        if not isinstance(uri, str):
+            continue
+        if not uri:
+            ledger.add(ids.extensions, path, "an extension without a URI", fix="name its URI")
+        elif not is_uri(uri):
+            ledger.add(ids.extensions, path, f"{show(uri)} is not a URI", fix="write an absolute URI")
+        elif uri in seen:
+            ledger.add(ids.extensions, path, f"{show(uri)} is declared twice", fix="declare it once")
+        else:
+            yield path, uri
+        seen.add(uri)
+
+
+def check_web_urls(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None:
+    """Judge the URLs that people follow."""
+    provider = as_object(card.get("provider"))
+    places: list[tuple[Path, Any]] = [(("provider", "url"), provider.get("url"))]
+    places += [((name,), card.get(name)) for name in ("documentationUrl", "iconUrl")]
+    for path, url in places:
+        if not isinstance(url, str) or not url or (path == ("iconUrl",) and url.startswith("data:image/")):
+            continue
+        facts = judge_url(url)
+        if facts.problem:
+            ledger.add(ids.web_urls, path, f"the URL {show(url)} {facts.problem}", fix="write https://...")
+        elif facts.secret:
+            _check_exposure(ledger, ids, path, facts)
+
+
+def check_flow_urls(ledger: Ledger, ids: RuleIds, path: Path, members: Mapping[str, Any], allow_http: bool) -> None:
+    """Judge the URLs of a security scheme or of one of its OAuth flows."""
+    for name, url in members.items():
+        if not isinstance(url, str) or not url or not name.endswith("Url"):
+            continue
+        facts = judge_url(url)
+        if facts.problem:
+            ledger.add(ids.schemes, (*path, name), f"the URL {show(url)} {facts.problem}", fix="write https://...")
+        elif facts.is_plain and facts.reach != "loopback" and not allow_http:
+            ledger.add(
+                ids.schemes, (*path, name), f"the URL {show(url)} has no TLS", fix="use https", severity="warning"
+            )
+        _check_exposure(ledger, ids, (*path, name), facts)
+
+
+def check_secrets(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None:
+    """Look for credentials in every text but the signatures."""
+    for path, text in texts({k: v for k, v in card.items() if k != "signatures"}):
+        kind = find_secret(text)
+        if kind:
+            ledger.add(ids.secrets, path, f"what looks like {kind}", fix="remove it from the card and revoke it")
+
+
+def check_references(
+    ledger: Ledger, rule: str, path: Path, names: Mapping[str, Any], schemes: Mapping[str, Any]
+) -> None:
+    """Check that the schemes which a requirement names are declared."""
+    for name in names:
+        if name not in schemes:
+            declared = ", ".join(map(show, list(schemes)[:8])) or "none"
+            found = f"{show(name)} is not declared; securitySchemes has {declared}"
+            ledger.add(rule, (*path, name), found, fix="declare it in securitySchemes, or correct the name")

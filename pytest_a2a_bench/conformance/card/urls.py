@@ -1,0 +1,89 @@
+"""What can be said about a URL of a card without asking anybody (pure)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import urllib.parse
+from dataclasses import dataclass
+
+_LOOPBACK_NAMES = ("localhost",)
+_PRIVATE_SUFFIXES = (".local", ".internal", ".lan", ".svc", ".localdomain", ".home.arpa", ".test")
+_SECRET_QUERY = re.compile(
+    r"(?:^|&)(api[_-]?key|access[_-]?token|token|secret|password|passwd|sig)=[^&]", re.IGNORECASE
+)
+_AUTHORITY = re.compile(r"^[A-Za-z0-9.\-]+:\d{1,5}$|^\[[0-9A-Fa-f:.]+\]:\d{1,5}$")
+
+
+@dataclass(frozen=True, slots=True)
+class UrlFacts:
+    """One URL, judged.
+
+    :param problem: why it cannot be called; empty where it can.
+    :param reach: ``loopback``, ``private``, ``wildcard`` (a listening address) or ``public``.
+    :param secret: what in it looks like a credential; empty for nothing.
+    """
+
+    url: str
+    scheme: str = ""
+    host: str = ""
+    problem: str = ""
+    reach: str = "public"
+    secret: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it goes over the network without TLS."""
+        return self.scheme in ("http", "ws", "grpc")
+
+
+def judge_url(url: str, schemes: tuple[str, ...] = ("https", "http"), *, authority: bool = False) -> UrlFacts:
+    """Judge a URL.
+
+    :param schemes: the schemes that will do; empty for any.
+    :param authority: whether ``host:port`` without a scheme will do (gRPC).
+    """
+    if authority and _AUTHORITY.match(url):
+        host = url.rpartition(":")[0].strip("[]")
+        return UrlFacts(url, "", host, reach=_reach(host))
+    if any(c <= " " or c == "\x7f" for c in url):
+        return UrlFacts(url, problem="holds a space or a control character")
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError as error:
+        return UrlFacts(url, problem=f"cannot be read ({str(error)[:80]})")
+    scheme = parts.scheme.lower()
+    secret = _secret(parts)
+    if not scheme or (not host and not (authority and scheme in ("dns", "unix", "ipv4", "ipv6"))):
+        return UrlFacts(url, scheme, problem="is not absolute", secret=secret)
+    if schemes and scheme not in schemes and not (authority and not host):
+        return UrlFacts(url, scheme, host, f"has the scheme {scheme!r}", _reach(host), secret)
+    return UrlFacts(url, scheme, host, "", _reach(host), secret)
+
+
+def is_uri(text: str) -> bool:
+    """Tell whether a text is an absolute URI of any scheme."""
+    return re.match(r"^[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`]+$", text) is not None
+
+
+def _secret(parts: urllib.parse.SplitResult) -> str:
+    if parts.username or parts.password:
+        return "user:password@"
+    match = _SECRET_QUERY.search(parts.query)
+    return f"the query parameter {match.group(1)}" if match else ""
+
+
+def _reach(host: str) -> str:
+    name = host.lower().rstrip(".")
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        if name in _LOOPBACK_NAMES or name.endswith(".localhost"):
+            return "loopback"
+        return "private" if "." not in name or name.endswith(_PRIVATE_SUFFIXES) else "public"
+    if address.is_loopback:
+        return "loopback"
+    if address.is_unspecified:
+        return "wildcard"
+    return "private" if address.is_private or address.is_link_local else "public"
