@@ -25,7 +25,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
-from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class Runner:
 
         Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
         """
-        done = self.store.read(key) if self.store.path(key).is_file() else None
-        if done is not None and done.run_id == self.run_id:
+        done = self._done_already(key)
+        if done is not None:
             return done
         started, clock = datetime.now(UTC).isoformat(), time.monotonic()
         session: AgentSession | None = None
@@ -94,6 +94,14 @@ class Runner:
         duration = outcome.duration if outcome.duration is not None else time.monotonic() - clock
         result = self._result(key, outcome, session, started, duration)
         return self.store.write(result)
+
+    def _done_already(self, key: TrialKey) -> TrialResult | None:
+        try:
+            stored = self.store.read(key)
+        except StoreError:
+            # Damaged, or of another version: whatever it was, it is not of this run, and it will be replaced.
+            return None
+        return stored if stored is not None and stored.run_id == self.run_id else None
 
     def cancel_all(self) -> None:
         """Abort every request in flight; their trials end as infrastructure errors."""
