@@ -1,0 +1,263 @@
+"""What came of judging one agent: every check with its waiver applied, and what that adds up to (pure)."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_a2a_bench.conformance.finding import CheckResult, Finding, Outcome, Requirement
+from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
+
+Status = Literal["passed", "failed", "warned", "waived", "skipped", "error"]
+
+STATUSES: tuple[Status, ...] = ("failed", "error", "warned", "waived", "passed", "skipped")
+CARD = "card"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One check, as far as a table needs it."""
+
+    id: str
+    group: str
+    level: str
+    version: str
+    binding: str
+    status: Status
+    reason: str = ""
+    needs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One check with what a waiver makes of it.
+
+    :param waiver: the waiver for this check, whether it was needed or not.
+    :param expired: whether the waiver's last day is over, so that it does not count.
+    """
+
+    result: CheckResult
+    status: Status
+    waiver: Waiver | None = None
+    expired: bool = False
+
+    @property
+    def row(self) -> Row:
+        """The line of a table."""
+        entry = self.result.requirement
+        return Row(
+            entry.id,
+            entry.group,
+            entry.level,
+            entry.version,
+            self.result.binding,
+            self.status,
+            self.result.reason,
+            entry.needs,
+        )
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether something is to be told about it."""
+        return self.status in ("failed", "error", "warned")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The verdict on one agent.
+
+    :param endpoint: its URL, without credentials.
+    :param agent: name and version from its card, as it says.
+    :param interfaces: what its card declares: ``1.0 JSONRPC``.
+    :param waivers: every waiver of the run, used or not.
+    """
+
+    endpoint: str
+    judgements: tuple[Judgement, ...]
+    agent: str = ""
+    interfaces: tuple[str, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+    strict: bool = False
+    seconds: float = 0.0
+    tool: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The lines of a table."""
+        return tuple(j.row for j in self.judgements)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found that fails a run."""
+        return not any(j.status in ("failed", "error") for j in self.judgements)
+
+    @property
+    def could_run(self) -> bool:
+        """Whether the agent could be asked at all."""
+        return any(j.status in ("passed", "failed", "warned", "waived") for j in self.judgements)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "endpoint": self.endpoint,
+            "agent": self.agent,
+            "interfaces": list(self.interfaces),
+            "tool": dict(self.tool),
+            "strict": self.strict,
+            "seconds": round(self.seconds, 3),
+            "counts": counts(self.rows),
+            "levels": {level.version: level.text for level in compliance(self.rows)},
+            "removable_waivers": [str(w) for w in removable(self.waivers, self.rows)],
+            "results": [_judgement_json(j) for j in self.judgements],
+        }
+
+
+def judge(
+    results: Iterable[CheckResult],
+    *,
+    waivers: Iterable[Waiver] = (),
+    strict: bool = False,
+    today: datetime.date | None = None,
+) -> Iterator[Judgement]:
+    """Apply waivers and strictness to what checks found.
+
+    :param strict: whether a SHOULD that is not kept fails the run.
+    :param today: the day that decides whether a waiver is over.
+    """
+    day = today or datetime.datetime.now(tz=datetime.UTC).date()
+    every = tuple(waivers)
+    for result in results:
+        waiver = waiver_of(result, every)
+        expired = waiver is not None and waiver.is_expired(day)
+        status: Status = result.outcome
+        if status in ("failed", "warned"):
+            if waiver is not None and not expired:
+                status = "waived"
+            elif strict or expired:
+                status = "failed"
+        yield Judgement(result, status, waiver, expired)
+
+
+def card_results(
+    findings: Iterable[Finding], catalogue: Iterable[Requirement], skipped: Mapping[str, str] | None = None
+) -> Iterator[CheckResult]:
+    """Turn what was found in a card into one result for each of its requirements.
+
+    :param catalogue: requirements of every version; those about the card that have no finding have passed.
+    :param skipped: ids that were not looked at, with the reason.
+    """
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    for entry in catalogue:
+        found = tuple(by_rule.pop(entry.id, ()))
+        reason = (skipped or {}).get(entry.id, "")
+        outcome: Outcome = "skipped" if reason and not found else outcome_of(found)
+        yield CheckResult(entry, CARD, outcome, found, reason if outcome == "skipped" else "")
+
+
+def outcome_of(findings: Iterable[Finding]) -> Outcome:
+    """Return what findings come to."""
+    severities = {finding.severity for finding in findings}
+    if "error" in severities:
+        return "failed"
+    return "warned" if "warning" in severities else "passed"
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compliance:
+    """How much of one version of the protocol is kept.
+
+    :param verdict: ``not conformant``, ``conformant``, ``fully conformant`` or ``not judged``.
+    :param kept: (kept, checked) by level.
+    """
+
+    version: str
+    verdict: str
+    kept: Mapping[str, tuple[int, int]]
+    skipped: int = 0
+    waived: int = 0
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        levels = ", ".join(f"{level} {kept}/{checked}" for level, (kept, checked) in self.kept.items() if checked)
+        notes = [f"{n} {word}" for n, word in ((self.waived, "waived"), (self.skipped, "skipped")) if n]
+        return f"{self.verdict}: {'; '.join([levels or 'nothing was checked', *notes])}"
+
+
+def compliance(rows: Iterable[Row]) -> list[Compliance]:
+    """Return the compliance level of each version: every MUST kept is conformant, every SHOULD too is fully so."""
+    by_version: dict[str, list[Row]] = {}
+    for row in rows:
+        by_version.setdefault(row.version, []).append(row)
+    return [_compliance(version, by_version[version]) for version in sorted(by_version, reverse=True)]
+
+
+def _compliance(version: str, rows: list[Row]) -> Compliance:
+    checked = [row for row in rows if row.status != "skipped"]
+    kept = {
+        level: (
+            sum(row.level == level and row.status == "passed" for row in checked),
+            sum(row.level == level for row in checked),
+        )
+        for level in ("MUST", "SHOULD", "MAY")
+    }
+    broken = [row for row in checked if row.level == "MUST" and row.status != "passed"]
+    if not checked or all(row.status == "error" for row in checked):
+        verdict = "not judged"
+    elif any(row.status in ("failed", "error", "waived") for row in broken):
+        verdict = "not conformant"
+    else:
+        verdict = "fully conformant" if all(row.status == "passed" for row in checked) else "conformant"
+    return Compliance(
+        version,
+        verdict,
+        kept,
+        skipped=len(rows) - len(checked),
+        waived=sum(row.status == "waived" for row in checked),
+    )
+
+
+def counts(rows: Iterable[Row]) -> dict[str, int]:
+    """Return how many checks there are of each status, without those of which there are none."""
+    found = Counter(row.status for row in rows)
+    return {status: found[status] for status in STATUSES if found[status]}
+
+
+def removable(waivers: Iterable[Waiver], rows: Iterable[Row]) -> list[Waiver]:
+    """Return the waivers that nothing needs any more: what they are about was checked, and nothing was found."""
+    every = list(rows)
+    found = []
+    for waiver in waivers:
+        statuses = {r.status for r in every if waiver.covers(r.id, r.version, r.binding)} - {"skipped"}
+        if statuses == {"passed"}:
+            found.append(waiver)
+    return found
+
+
+def _judgement_json(judgement: Judgement) -> dict[str, Any]:
+    result = judgement.result
+    entry = result.requirement
+    waiver = judgement.waiver
+    return {
+        "id": entry.id,
+        "version": entry.version,
+        "group": entry.group,
+        "level": entry.level,
+        "spec": entry.spec,
+        "requirement": entry.text,
+        "binding": result.binding,
+        "status": judgement.status,
+        "reason": result.reason,
+        "waiver": None if waiver is None else {"reason": waiver.reason, "expired": judgement.expired},
+        "seconds": round(result.seconds, 4),
+        "findings": [dataclasses.asdict(finding) for finding in result.findings],
+    }

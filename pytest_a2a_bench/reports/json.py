@@ -1,0 +1,32 @@
+"""A report as JSON (pure)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pytest_a2a_bench.conformance.report import Report
+from pytest_a2a_bench.redact import sanitise
+
+_TEXT = 8_000
+_ITEMS = 100
+_KEPT_WHOLE = "results"
+
+
+def render(report: Report) -> str:
+    """Return the report as a JSON object, its texts bounded and without control characters."""
+    return json.dumps(_bounded(report.to_json()), ensure_ascii=False, indent=2) + "\n"
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, str):
+        plain = sanitise(value[: _TEXT * 2])
+        return plain if len(plain) <= _TEXT else f"{plain[:_TEXT]}... ({len(value)} characters in all)"
+    if isinstance(value, dict):
+        return {
+            sanitise(str(k)): [_bounded(v) for v in inner] if k == _KEPT_WHOLE else _bounded(inner)
+            for k, inner in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_bounded(v) for v in value[:_ITEMS]]
+    return value

@@ -1,0 +1,108 @@
+"""A report as SARIF 2.1.0, as code scanning reads it (pure)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pytest_a2a_bench.conformance.finding import Finding, Requirement
+from pytest_a2a_bench.conformance.report import Judgement, Report
+from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.reports import evidence
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+INFORMATION = "https://github.com/pytest-a2a-bench/pytest-a2a-bench"
+
+_RESULTS = 1_000
+_TEXT = 8_000
+_LEVELS = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
+
+
+def render(report: Report) -> str:
+    """Return one run whose results are the findings; a waived one is a suppressed result."""
+    told = [j for j in report.judgements if j.status in ("failed", "warned", "waived", "error")]
+    results = [result for j in told for result in _results(j, report)][:_RESULTS]
+    entries = {j.result.requirement.id: j.result.requirement for j in told}
+    run = {
+        "tool": {
+            "driver": {
+                "name": report.tool.get("name", "pytest-a2a-bench"),
+                "version": report.tool.get("version", "0"),
+                "informationUri": INFORMATION,
+                "rules": [_rule(entry) for entry in entries.values()],
+            }
+        },
+        "invocations": [{"executionSuccessful": report.could_run}],
+        "results": _indexed(results, list(entries)),
+        "columnKind": "unicodeCodePoints",
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
+
+
+def _rule(entry: Requirement) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "shortDescription": {"text": one_line(entry.text)},
+        "fullDescription": {"text": f"A2A {one_line(entry.spec)}, {entry.level}: {one_line(entry.text)}"},
+        "defaultConfiguration": {"level": _LEVELS[entry.level]},
+        "properties": {"tags": ["a2a", entry.group, entry.level], "group": entry.group, "version": entry.version},
+    }
+
+
+def _results(judgement: Judgement, report: Report) -> Iterator[dict[str, Any]]:
+    result = judgement.result
+    findings: Iterable[Finding] = [f for f in result.findings if f.severity != "note"][: evidence.FINDINGS_SHOWN]
+    fallback = Finding(result.requirement.id, "error", result.reason or "the agent could not be asked")
+    for finding in findings or [fallback]:
+        lines = [f"{one_line(finding.found)} (on {result.binding})"]
+        lines += [line.strip() for line in evidence.finding_lines(finding)[1:]]
+        for exchange in finding.exchanges[: evidence.EXCHANGES_SHOWN]:
+            lines += evidence.wire_lines(exchange)
+        yield {
+            "ruleId": result.requirement.id,
+            "level": _level(judgement, finding),
+            "message": {"text": sanitise("\n".join(lines))[:_TEXT]},
+            "locations": [_location(judgement, finding, report)],
+            "partialFingerprints": {"a2aCheck/v1": _fingerprint(judgement, finding)},
+            **_suppressions(judgement),
+        }
+
+
+def _level(judgement: Judgement, finding: Finding) -> str:
+    if judgement.status in ("failed", "error"):
+        return "error"
+    return {"error": "error", "warning": "warning"}.get(finding.severity, "note")
+
+
+def _location(judgement: Judgement, finding: Finding, report: Report) -> dict[str, Any]:
+    result = judgement.result
+    pointer = one_line(finding.pointer, 200)
+    return {
+        "physicalLocation": {
+            "artifactLocation": {"uri": one_line(report.endpoint)},
+            # Code scanning wants a line; an agent has none.
+            "region": {"startLine": 1},
+        },
+        "logicalLocations": [
+            {"fullyQualifiedName": f"{result.requirement.version}/{result.binding}{pointer}", "kind": "member"}
+        ],
+    }
+
+
+def _fingerprint(judgement: Judgement, finding: Finding) -> str:
+    text = f"{judgement.result.name} {finding.pointer}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _suppressions(judgement: Judgement) -> dict[str, Any]:
+    if judgement.status != "waived" or judgement.waiver is None:
+        return {}
+    return {
+        "suppressions": [{"kind": "external", "status": "accepted", "justification": one_line(judgement.waiver.reason)}]
+    }
+
+
+def _indexed(results: list[dict[str, Any]], ids: list[str]) -> list[dict[str, Any]]:
+    return [{**result, "ruleIndex": ids.index(result["ruleId"])} for result in results]
