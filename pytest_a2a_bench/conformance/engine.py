@@ -1,0 +1,200 @@
+"""Run the checks: which there are, all at once, each with its evidence, and clear away afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import pkgutil
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, NoAnswer, SkipCheck
+from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Finding, Outcome, Requirement
+from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.conformance.session import Session
+from pytest_a2a_bench.conformance.target import Target, declared
+
+CONCURRENCY = 16
+CHECK_SECONDS = 60.0
+"""Most seconds that one check may take; each of its requests has the target's own, shorter limit."""
+
+UNDECLARED = "DECLARED"
+
+
+class Planned(NamedTuple):
+    """One check that is to be made."""
+
+    requirement: Requirement
+    binding: str
+
+    @property
+    def name(self) -> str:
+        """As :attr:`CheckResult.name`."""
+        return f"{self.requirement.version}/{self.requirement.id}[{self.binding}]"
+
+
+Select = Callable[[Planned], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of a run."""
+
+    endpoint: str
+    results: tuple[CheckResult, ...] = ()
+    card: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings, in the order of the catalogue."""
+        return tuple(f for r in self.results for f in r.findings)
+
+
+def load_checks() -> None:
+    """Import every module of checks, so that they are registered."""
+    package = importlib.import_module("pytest_a2a_bench.conformance.checks")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def plan(
+    card: Mapping[str, Any],
+    endpoint: str = "",
+    *,
+    versions: Iterable[str] | None = None,
+    bindings: Iterable[str] | None = None,
+) -> list[Planned]:
+    """Return the checks that there are for a card: requirement by binding, in the order of the catalogue.
+
+    A binding that the card does not declare at all gives one entry, which is skipped when it is run.
+
+    :param versions: only these; by default those that the card declares.
+    :param bindings: only these.
+    """
+    load_checks()
+    interfaces = declared(card, endpoint)
+    wanted = tuple(bindings) if bindings is not None else BINDINGS
+    chosen = tuple(versions) if versions is not None else tuple(dict.fromkeys(v for _, v in interfaces))
+    return [p for version in chosen for p in _plan_version(version, interfaces, wanted)]
+
+
+def _plan_version(version: str, interfaces: Sequence[tuple[str, str]], wanted: Sequence[str]) -> list[Planned]:
+    here = [b for b in BINDINGS if b in wanted and (b, version) in interfaces]
+    found = [
+        Planned(requirement, binding)
+        for requirement in load_requirements(version)
+        if (requirement.id, version) in CHECKS
+        for binding in here
+        if binding in requirement.bindings
+    ]
+    return found + [Planned(_undeclared(version), b) for b in BINDINGS if b in wanted and b not in here]
+
+
+def _undeclared(version: str) -> Requirement:
+    text = "The agent card declares this binding"
+    return Requirement(UNDECLARED, "binding", f"{version} §4.4.6", "MAY", text, version)
+
+
+async def run_checks(
+    targets: Target | Iterable[Target],
+    *,
+    select: Select | None = None,
+    concurrency: int = CONCURRENCY,
+    planned: Iterable[Planned] | None = None,
+) -> AsyncGenerator[CheckResult, None]:
+    """Run the checks of an agent's interfaces and yield each result as it comes.
+
+    Everything that the checks create is cancelled or deleted before this ends, also where it is left early.
+
+    :param targets: interfaces of one agent.
+    :param select: which of the planned checks to run.
+    :param concurrency: how many run at once.
+    :param planned: runs these instead of all that the card gives.
+    """
+    several = (targets,) if isinstance(targets, Target) else tuple(targets)
+    chosen = [p for p in (_planned(several) if planned is None else planned) if select is None or select(p)]
+    sessions: dict[tuple[str, str], Session] = {}
+    for target in several:
+        Session(target, sessions)
+    slots = asyncio.Semaphore(max(1, concurrency))
+    tasks = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen]
+    try:
+        for finished in asyncio.as_completed(tasks):
+            yield await finished
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(s.close() for s in sessions.values()))
+
+
+def _planned(targets: Sequence[Target]) -> list[Planned]:
+    if not targets:
+        return []
+    pairs = {(t.binding, t.version) for t in targets}
+    everything = plan(targets[0].card, targets[0].endpoint)
+    return [p for p in everything if p.requirement.id == UNDECLARED or (p.binding, p.requirement.version) in pairs]
+
+
+async def _run_one(
+    planned: Planned, sessions: Mapping[tuple[str, str], Session], slots: asyncio.Semaphore
+) -> CheckResult:
+    requirement, binding = planned
+    session = sessions.get((binding, requirement.version))
+    if session is None:
+        reason = f"the card declares no {binding} interface of version {requirement.version}"
+        return CheckResult(requirement, binding, "skipped", reason=reason)
+    if requirement.id in UNCHECKABLE:
+        return CheckResult(requirement, binding, "skipped", reason=UNCHECKABLE[requirement.id])
+    async with slots:
+        return await run_check(requirement, session)
+
+
+async def run_check(requirement: Requirement, session: Session) -> CheckResult:
+    """Run one check; whatever the agent does, there is a result."""
+    ctx = Context(requirement, session)
+    started = time.monotonic()
+    outcome, reason = await _outcome(ctx)
+    return CheckResult(
+        requirement, session.target.binding, outcome, tuple(ctx.findings), reason, time.monotonic() - started
+    )
+
+
+async def _outcome(ctx: Context) -> tuple[Outcome, str]:
+    reason = ""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            await CHECKS[ctx.requirement.id, ctx.requirement.version](ctx)
+    except SkipCheck as skip:
+        if not ctx.findings:
+            return "skipped", str(skip)
+    except NoAnswer as error:
+        reason = str(error)
+        if error.reply is not None:
+            ctx.warn(reason, expected="an answer that this check can work with", replies=[error.reply])
+        return "error", reason
+    except TimeoutError:
+        ctx.fail(f"the check did not end within {CHECK_SECONDS:g} s", fix="answer sooner")
+    except Exception as error:
+        # A bug of ours must not cost the user the results of all other checks.
+        return "error", f"the check itself broke, which is a bug of pytest-a2a-bench: {type(error).__name__}: {error}"
+    severities = {f.severity for f in ctx.findings}
+    return ("failed" if "error" in severities else "warned" if "warning" in severities else "passed"), reason
+
+
+async def collect(
+    targets: Target | Iterable[Target],
+    *,
+    select: Select | None = None,
+    concurrency: int = CONCURRENCY,
+) -> tuple[CheckResult, ...]:
+    """Run the checks and return all results in the order of the catalogue."""
+    several = (targets,) if isinstance(targets, Target) else tuple(targets)
+    order = {p.name: n for n, p in enumerate(_planned(several))}
+    async with contextlib.aclosing(run_checks(several, select=select, concurrency=concurrency)) as running:
+        results = [r async for r in running]
+    return tuple(sorted(results, key=lambda r: order[r.name]))

@@ -1,0 +1,102 @@
+"""What the judge keeps of the wire: bounds, redaction, and the line that repeats a request (pure)."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_a2a_bench.conformance.finding import Exchange
+
+REDACTED = "***"
+SHOWN_BYTES = 65_536
+"""Most characters of one body that an exchange keeps as evidence; what is parsed may be larger."""
+
+_SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key|credential", re.IGNORECASE)
+_NOISE = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one answer may be.
+
+    :param body_bytes: most bytes of a body that are read.
+    :param events: most events of a stream that are read.
+    :param stream_bytes: most bytes of a stream.
+    """
+
+    body_bytes: int = 8_000_000
+    events: int = 2_000
+    stream_bytes: int = 16_000_000
+
+
+def clip(text: str, limit: int = SHOWN_BYTES) -> str:
+    """Return a text, or its beginning and how much was left out."""
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text) - limit} more characters)"
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Takes secrets out of what is kept.
+
+    :param secrets: values that must appear nowhere.
+    """
+
+    secrets: tuple[str, ...] = ()
+
+    def text(self, text: str) -> str:
+        """Return a text without the secrets, bounded."""
+        for secret in self.secrets:
+            text = text.replace(secret, REDACTED)
+        return clip(text)
+
+    def headers(self, headers: Mapping[str, str] | Sequence[tuple[str, str]]) -> dict[str, str]:
+        """Return headers without the values that authenticate."""
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        return {k: REDACTED if _SECRET_HEADERS.search(k) else self.text(v) for k, v in pairs}
+
+    def url(self, url: str) -> str:
+        """Return a URL without user info and without the secrets."""
+        parts = urllib.parse.urlsplit(url)
+        if "@" in parts.netloc:
+            url = parts._replace(netloc=f"{REDACTED}@{parts.netloc.rpartition('@')[2]}").geturl()
+        return self.text(url)
+
+
+def curl_line(exchange: Exchange) -> str:
+    """Return the ``curl`` (or ``grpcurl``) command that repeats a request; secrets stay ``***``."""
+    return _grpcurl(exchange) if exchange.binding == "GRPC" else _curl(exchange)
+
+
+def _curl(exchange: Exchange) -> str:
+    words = ["curl", "-sS", "-i"]
+    if exchange.events or "event-stream" in exchange.request_headers.get("accept", ""):
+        words.append("-N")
+    if exchange.http_method not in ("", "GET"):
+        words += ["-X", exchange.http_method]
+    words += _header_words(exchange.request_headers)
+    if exchange.request:
+        words += ["--data-raw", exchange.request]
+    return " ".join(shlex.quote(w) for w in [*words, exchange.url])
+
+
+def _grpcurl(exchange: Exchange) -> str:
+    scheme, separator, rest = exchange.url.partition("://")
+    address = (rest if separator else exchange.url).rstrip("/")
+    words = ["grpcurl"] + ([] if scheme in ("https", "grpcs") else ["-plaintext"])
+    words += _header_words(exchange.request_headers)
+    if exchange.request:
+        words += ["-d", exchange.request]
+    return " ".join(shlex.quote(w) for w in [*words, address, exchange.method])
+
+
+def _header_words(headers: Mapping[str, str]) -> list[str]:
+    return [w for k, v in headers.items() if k.lower() not in _NOISE for w in ("-H", f"{k}: {v}")]
+
+
+def dump(value: object) -> str:
+    """Return JSON text, compact and readable."""
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))

@@ -1,0 +1,215 @@
+"""One answer, read alike whatever the binding: result, error, events (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_a2a_bench.conformance.finding import Exchange
+
+DOMAIN = "a2a-protocol.org"
+ERROR_INFO = "google.rpc.ErrorInfo"
+BAD_REQUEST = "google.rpc.BadRequest"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """One row of the specification's table of errors (1.0.1 §5.4).
+
+    :param http_old: the HTTP status of 1.0.0 where it differs; ``grpc_old`` likewise.
+    """
+
+    name: str
+    code: int
+    http: int
+    grpc: str
+    reason: str = ""
+    http_old: int = 0
+    grpc_old: str = ""
+
+
+ERRORS: Mapping[str, ErrorRow] = {
+    row.name: row
+    for row in (
+        ErrorRow("TaskNotFoundError", -32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
+        ErrorRow("TaskNotCancelableError", -32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE", 409),
+        ErrorRow(
+            "PushNotificationNotSupportedError",
+            -32003,
+            400,
+            "FAILED_PRECONDITION",
+            "PUSH_NOTIFICATION_NOT_SUPPORTED",
+            grpc_old="UNIMPLEMENTED",
+        ),
+        ErrorRow(
+            "UnsupportedOperationError",
+            -32004,
+            400,
+            "FAILED_PRECONDITION",
+            "UNSUPPORTED_OPERATION",
+            grpc_old="UNIMPLEMENTED",
+        ),
+        ErrorRow("ContentTypeNotSupportedError", -32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", 415),
+        ErrorRow("InvalidAgentResponseError", -32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE", 502),
+        ErrorRow(
+            "ExtendedAgentCardNotConfiguredError",
+            -32007,
+            400,
+            "FAILED_PRECONDITION",
+            "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+        ),
+        ErrorRow("ExtensionSupportRequiredError", -32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED"),
+        ErrorRow(
+            "VersionNotSupportedError",
+            -32009,
+            400,
+            "FAILED_PRECONDITION",
+            "VERSION_NOT_SUPPORTED",
+            grpc_old="UNIMPLEMENTED",
+        ),
+        ErrorRow("ParseError", -32700, 400, "INVALID_ARGUMENT"),
+        ErrorRow("InvalidRequestError", -32600, 400, "INVALID_ARGUMENT"),
+        ErrorRow("MethodNotFoundError", -32601, 404, "UNIMPLEMENTED"),
+        ErrorRow("InvalidParamsError", -32602, 400, "INVALID_ARGUMENT"),
+        ErrorRow("InternalError", -32603, 500, "INTERNAL"),
+    )
+}
+_BY_CODE = {row.code: row.name for row in ERRORS.values()}
+_BY_REASON = {row.reason: row.name for row in ERRORS.values() if row.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyError:
+    """An error, in the words that every binding shares.
+
+    :param name: the specification's name of it (``TaskNotFoundError``), empty where the answer does not tell.
+    :param code: JSON-RPC code, where that is the binding.
+    :param details: the ``google.rpc`` objects, as JSON.
+    :param raw: the error as it came.
+    """
+
+    name: str = ""
+    message: str = ""
+    code: int | None = None
+    http_status: int | None = None
+    grpc_status: str = ""
+    details: tuple[Any, ...] = ()
+    raw: Any = None
+
+    @property
+    def reason(self) -> str:
+        """``ErrorInfo.reason``, or empty."""
+        info = self.detail(ERROR_INFO)
+        return str(info.get("reason") or "") if info else ""
+
+    def detail(self, kind: str) -> Mapping[str, Any] | None:
+        """Return the first detail of a ``google.rpc`` type."""
+        for item in self.details:
+            if isinstance(item, Mapping) and str(item.get("@type", "")).endswith(kind):
+                return item
+        return None
+
+    def may_be(self, name: str) -> bool:
+        """Tell whether this can be that error: by code, by reason, or where neither is given by status."""
+        if self.name:
+            return self.name == name
+        row = ERRORS[name]
+        if self.http_status is not None and self.code is None:
+            return self.http_status in (row.http, row.http_old)
+        return bool(self.grpc_status) and self.grpc_status in (row.grpc, row.grpc_old)
+
+    def __str__(self) -> str:
+        marks = [self.name, str(self.code or ""), str(self.http_status or ""), self.grpc_status]
+        return f"{' '.join(m for m in marks if m)}: {self.message:.300}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer.
+
+    :param status: HTTP status, or gRPC status number.
+    :param document: the whole body as JSON (with the JSON-RPC envelope), None where it is not JSON.
+    :param result: the operation's result as JSON, None where there is none.
+    :param events: results of the events of a stream, in order; ``documents`` are the same with their envelopes.
+    :param ended: whether the server itself ended the answer, in time and in order.
+    :param problem: why there is no answer that can be read, else empty.
+    :param times: seconds after the request at which each event came.
+    """
+
+    exchange: Exchange
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    document: Any = None
+    result: Any = None
+    error: ReplyError | None = None
+    events: tuple[Any, ...] = ()
+    documents: tuple[Any, ...] = ()
+    ended: bool = False
+    problem: str = ""
+    times: tuple[float, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is a result, not an error and not noise."""
+        return self.error is None and not self.problem and (self.result is not None or bool(self.events))
+
+    @property
+    def content_type(self) -> str:
+        """The media type, without its parameters, in lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def describe(self) -> str:
+        """Say in a few words what came."""
+        if self.problem:
+            return self.problem
+        if self.error is not None:
+            return f"error {self.error}"
+        if self.events or self.documents:
+            return f"a stream of {len(self.events)} events"
+        return f"status {self.status} with {self.exchange.response[:200]!r}"
+
+
+def read_rpc_error(raw: Any, status: int | None) -> ReplyError:
+    """Read the ``error`` member of a JSON-RPC answer."""
+    if not isinstance(raw, Mapping):
+        return ReplyError(message=repr(raw)[:300], raw=raw, http_status=status)
+    code = raw.get("code")
+    number = code if isinstance(code, int) and not isinstance(code, bool) else None
+    data = raw.get("data")
+    details = tuple(data) if isinstance(data, list) else ()
+    name = _BY_CODE.get(number, "") if number is not None else ""
+    return ReplyError(name, str(raw.get("message") or ""), number, status, "", details, raw)
+
+
+def read_rest_error(document: Any, status: int) -> ReplyError:
+    """Read an error answer of HTTP+JSON, in the specified form or in problem+json."""
+    raw = document.get("error", document) if isinstance(document, Mapping) else document
+    if not isinstance(raw, Mapping):
+        return ReplyError(message=repr(raw)[:300], http_status=status, raw=document)
+    details = raw.get("details")
+    found = tuple(details) if isinstance(details, list) else ()
+    message = str(raw.get("message") or raw.get("detail") or raw.get("title") or "")
+    grpc_status = raw.get("status")
+    return ReplyError(
+        _name_of(found),
+        message,
+        None,
+        status,
+        grpc_status if isinstance(grpc_status, str) else "",
+        found,
+        document,
+    )
+
+
+def read_grpc_error(status: str, message: str, details: Iterable[Any]) -> ReplyError:
+    """Read a gRPC status with its details."""
+    found = tuple(details)
+    return ReplyError(_name_of(found), message, None, None, status, found, {"status": status, "message": message})
+
+
+def _name_of(details: Iterable[Any]) -> str:
+    for item in details:
+        if isinstance(item, Mapping) and str(item.get("@type", "")).endswith(ERROR_INFO):
+            return _BY_REASON.get(str(item.get("reason") or ""), "")
+    return ""

@@ -1,0 +1,87 @@
+"""Scenarios: what to say to this agent so that it behaves in a special way."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pytest_a2a_bench.errors import ConfigurationError
+
+DEFAULT_PROMPT = "Hello"
+
+SCENARIOS: Mapping[str, str] = MappingProxyType(
+    {
+        "default": "an ordinary request; the agent answers soon, best with a finished task",
+        "task": "the agent answers with a task that it completes",
+        "message": "the agent answers with a message, not with a task",
+        "slow": "the agent works for two or three seconds",
+        "input": "the agent asks a question (input-required)",
+        "input_answer": "the answer to that question, after which the agent completes the task",
+        "auth": "the agent asks for credentials (auth-required)",
+        "reject": "the agent rejects the request",
+        "fail": "the agent's task fails",
+        "crash": "the agent's own code raises an exception",
+        "file": "the agent returns a file (raw bytes)",
+        "url": "the agent returns a part with a URL",
+        "data": "the agent returns structured data",
+        "chunks": "the agent streams one artifact in several chunks",
+    }
+)
+"""Every key of a scenario file, and what the agent must do when it is told so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenarios:
+    """Prompts by key."""
+
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+
+    def get(self, key: str) -> str | None:
+        """Return a prompt, or None; ``default`` and ``task`` always have one."""
+        found = self.prompts.get(key)
+        if found is None and key in ("default", "task"):
+            return self.prompts.get("default", DEFAULT_PROMPT)
+        return found
+
+
+def missing_text(key: str) -> str:
+    """Say how to enable a scenario."""
+    what = SCENARIOS.get(key, "special behaviour")
+    return f'no prompt for the scenario {key!r} ({what}); give one with {key} = "..." in the a2a_scenarios file'
+
+
+def load_scenarios(path: Path) -> Scenarios:
+    """Read a TOML file: keys of :data:`SCENARIOS`, at top level or in a table ``[scenarios]``.
+
+    :raises ConfigurationError: if it cannot be read, or has unknown keys or empty prompts; all are named.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"scenarios {path}: cannot be read: {error}; give a TOML file") from error
+    return parse_scenarios(data, str(path))
+
+
+def parse_scenarios(data: Mapping[str, Any], source: str = "") -> Scenarios:
+    """Check scenario prompts.
+
+    :raises ConfigurationError: as :func:`load_scenarios`.
+    """
+    table = data.get("scenarios", data)
+    if not isinstance(table, Mapping):
+        raise ConfigurationError(f"scenarios {source}: found {type(table).__name__} for [scenarios], expected a table")
+    unknown = sorted(set(table) - set(SCENARIOS))
+    problems = [f"{key!r} is no scenario" for key in unknown]
+    problems += [
+        f"{key!r} is {value!r}, expected a prompt in quotes"
+        for key, value in table.items()
+        if key in SCENARIOS and not (isinstance(value, str) and value.strip())
+    ]
+    if problems:
+        raise ConfigurationError(f"scenarios {source}: {'; '.join(problems)}; there are {', '.join(SCENARIOS)}")
+    return Scenarios(dict(table), source)

@@ -1,0 +1,128 @@
+"""One interface while it is judged: its connection, the objects that checks share, and what must be cleared away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_a2a_bench.conformance.check import SkipCheck
+from pytest_a2a_bench.conformance.exchange import Limits, Redactor
+from pytest_a2a_bench.conformance.prepared import Prepared
+from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.spelling import TERMINAL, spell_params, task_in
+from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.wire import CannotExpressError, Wire, WireRequest
+
+_CLEANUP_SECONDS = 3.0
+_IN_FLIGHT = 24
+
+
+class Session:
+    """Everything that the checks of one interface share.
+
+    :param siblings: all sessions of the agent, by (binding, version); shared between them.
+    """
+
+    def __init__(self, target: Target, siblings: dict[tuple[str, str], Session] | None = None) -> None:
+        self.target = target
+        self.prepared = Prepared()
+        self.created_tasks: dict[str, bool] = {}
+        self.created_configs: set[tuple[str, str]] = set()
+        self._siblings = siblings if siblings is not None else {}
+        self._siblings[target.binding, target.version] = self
+        self._wire: Wire | None = None
+        self._slots = asyncio.Semaphore(_IN_FLIGHT)
+
+    def sibling(self, binding: str, version: str) -> Session | None:
+        """Return the session of another interface, or None."""
+        return self._siblings.get((binding, version))
+
+    async def call(self, request: WireRequest) -> Reply:
+        """Send a request; tasks that an answer names are remembered.
+
+        :raises SkipCheck: if the binding has no form for the request.
+        """
+        if self._wire is None:
+            self._wire = open_wire(self.target)
+        try:
+            if request.stream:
+                reply = await self._wire.call(request)
+            else:
+                async with self._slots:
+                    reply = await self._wire.call(request)
+        except CannotExpressError as error:
+            raise SkipCheck(f"cannot be asked over {request.operation} on {self.target.binding}: {error}") from error
+        if request.operation in ("SendMessage", "SendStreamingMessage"):
+            self._remember(reply)
+        return reply
+
+    def _remember(self, reply: Reply) -> None:
+        for value in (reply.result, *reply.events[:1], *reply.events[-1:]):
+            task = task_in(value)
+            if task is not None and isinstance(task.get("id"), str):
+                self.created_tasks[task["id"]] = _state(task) in TERMINAL
+            update = value.get("statusUpdate") if isinstance(value, Mapping) else None
+            if isinstance(update, Mapping) and _state(update) in TERMINAL:
+                self.created_tasks[str(update.get("taskId"))] = True
+
+    async def close(self) -> None:
+        """Delete and cancel what the checks left behind, then close the connection."""
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLEANUP_SECONDS):
+                    await self._clear()
+        finally:
+            if self._wire is not None:
+                await self._wire.close()
+
+    async def _clear(self) -> None:
+        deletions = [
+            self._quietly("DeleteTaskPushNotificationConfig", {"taskId": task, "id": config})
+            for task, config in self.created_configs
+        ]
+        await asyncio.gather(*deletions)
+        left = [task for task, over in self.created_tasks.items() if not over]
+        await asyncio.gather(*(self._quietly("CancelTask", {"id": task}) for task in left))
+
+    async def _quietly(self, operation: str, params: dict[str, Any]) -> None:
+        old = self.target.version == "0.3"
+        spelled = spell_params(operation, params, self.target.binding) if old else params
+        header = None if old else self.target.version
+        with contextlib.suppress(SkipCheck):
+            await self.call(WireRequest(operation, spelled, version_header=header, timeout=_CLEANUP_SECONDS))
+
+
+def open_wire(target: Target) -> Wire:
+    """Open a connection to a target's interface."""
+    redactor = Redactor(target.secrets)
+    if target.binding == "GRPC":
+        from pytest_a2a_bench.conformance.wire_grpc import GrpcWire
+
+        return GrpcWire(
+            target.url,
+            target.version,
+            endpoint=target.endpoint,
+            tenant=target.tenant,
+            auth=target.auth,
+            limits=Limits(),
+            redactor=redactor,
+        )
+    from pytest_a2a_bench.conformance.wire_http import HttpWire
+
+    return HttpWire(
+        target.url,
+        target.binding,
+        target.version,
+        tenant=target.tenant,
+        auth=target.auth,
+        verify_ssl=target.verify_ssl,
+        limits=Limits(),
+        redactor=redactor,
+    )
+
+
+def _state(value: Mapping[str, Any]) -> str:
+    status = value.get("status")
+    return str(status.get("state")) if isinstance(status, Mapping) else ""

@@ -1,0 +1,110 @@
+"""What is judged: one interface of one agent (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_a2a_bench.a2a.auth import AuthParts, may_receive, place
+from pytest_a2a_bench.a2a.card import AgentCard, parse_card
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+
+_BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One interface, and what its agent's card says.
+
+    :param endpoint: what the user gave; credentials stay at its origin.
+    :param card: the card as JSON.
+    :param version: ``1.0`` or ``0.3``.
+    :param binding: ``JSONRPC``, ``HTTP+JSON`` or ``GRPC``.
+    :param url: the interface's address.
+    :param timeout: seconds for one answer.
+    """
+
+    endpoint: str
+    card: Mapping[str, Any]
+    version: str
+    binding: str
+    url: str
+    tenant: str = ""
+    scenarios: Scenarios = field(default_factory=Scenarios)
+    timeout: float = 10.0
+    verify_ssl: bool = True
+    auth: AuthParts = field(default_factory=AuthParts, repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """``capabilities`` of the card; an empty object where it has none."""
+        found = self.card.get("capabilities")
+        return found if isinstance(found, Mapping) else {}
+
+    def declares(self, capability: str) -> bool:
+        """Tell whether the card declares a capability (``streaming``, ``pushNotifications``, ``extendedAgentCard``)."""
+        if capability == "extendedAgentCard" and self.card.get("supportsAuthenticatedExtendedCard") is True:
+            return True
+        return self.capabilities.get(capability) is True
+
+    @property
+    def interfaces(self) -> tuple[tuple[str, str], ...]:
+        """(binding, version) of all interfaces that the card declares."""
+        return declared(self.card, self.endpoint)
+
+    def __str__(self) -> str:
+        return f"{self.binding} {self.version} at {self.url}"
+
+
+def declared(card: Mapping[str, Any], endpoint: str = "") -> tuple[tuple[str, str], ...]:
+    """Return (binding, version) of every interface that a card declares and that can be judged, once each."""
+    interfaces = parse_card(card, endpoint).interfaces
+    found = ((_BINDINGS.get(i.transport, ""), i.version) for i in interfaces)
+    return tuple(dict.fromkeys((b, v) for b, v in found if b and v in ("1.0", "0.3")))
+
+
+def targets_of(
+    card: Mapping[str, Any],
+    endpoint: str,
+    *,
+    config: ClientConfig | None = None,
+    scenarios: Scenarios | None = None,
+    timeout: float = 10.0,
+) -> tuple[Target, ...]:
+    """Return one target for each (binding, version) of a card: its first interface of that kind.
+
+    :param config: gives credentials, allowed origins and TLS checking.
+    :raises CardError: if the card names no interface.
+    """
+    config = config or ClientConfig(endpoint=endpoint)
+    parsed = parse_card(card, endpoint)
+    found: dict[tuple[str, str], Target] = {}
+    for interface in parsed.interfaces:
+        binding = _BINDINGS.get(interface.transport)
+        if binding is None or interface.version not in ("1.0", "0.3"):
+            continue
+        auth = _auth(config, parsed, interface.url)
+        target = Target(
+            endpoint=endpoint,
+            card=card,
+            version=interface.version,
+            binding=binding,
+            url=interface.url,
+            tenant=interface.tenant,
+            scenarios=scenarios or Scenarios(),
+            timeout=timeout,
+            verify_ssl=config.verify_ssl,
+            auth=auth,
+            secrets=(config.auth.token,) if config.auth is not None else (),
+        )
+        found.setdefault((binding, interface.version), target)
+    return tuple(found.values())
+
+
+def _auth(config: ClientConfig, card: AgentCard, url: str) -> AuthParts:
+    if config.auth is None or not may_receive(url, config):
+        return AuthParts()
+    return place(config.auth, card)
