@@ -15,7 +15,7 @@ STREAMING = ("auto", "on", "off")
 DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data")
 HISTORIES = ("delta", "full")
 USERS = ("auto", "scripted", "llm")
-BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm")
+BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "faulty")
 
 BUILTIN_PREFIX = "builtin:"
 

@@ -44,6 +44,11 @@ class GrpcServer:
             add_v03(CompatGrpcHandler(handler), self._server)
         await self._server.start()
 
+    async def start_generic(self, handler: Any) -> None:
+        """Serve a generic handler in place of the SDK's."""
+        self._server.add_generic_rpc_handlers((handler,))
+        await self._server.start()
+
     async def stop(self) -> None:
         """Stop, giving open calls a moment."""
         await self._server.stop(grace=1)

@@ -18,8 +18,9 @@ from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS
 PROTOCOLS = ("both", "1.0", "0.3")
 TRANSPORTS = ("all", "jsonrpc", "rest", "grpc")
 REPLIES = ("message", "task")
+VARIANTS = ("auto", "full", "guarded", "bare", "strict", "tenant")
 
-_CHOICES = {"protocol": PROTOCOLS, "transport": TRANSPORTS, "reply": REPLIES, "dialect": DIALECTS}
+_CHOICES = {"protocol": PROTOCOLS, "transport": TRANSPORTS, "reply": REPLIES, "dialect": DIALECTS, "variant": VARIANTS}
 _WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
 
 
@@ -41,6 +42,9 @@ class AgentOptions:
     :param llm_args: further arguments of ``litellm.completion`` as a JSON object (``llm`` only).
     :param auth_env: name of the environment variable whose value every caller must send as a bearer token.
     :param card_url: base URL that the card shows, where callers reach the agent by another address than ``host``.
+    :param fault: the one requirement that it breaks (``faulty`` only); None for a correct server.
+    :param variant: what the card offers (``faulty`` only): ``auto`` for what the fault shows on; ``guarded`` needs
+        ``auth_env``, whose variable may hold several tokens with commas between them, one for each caller.
     :param contexts: conversations remembered; the least recently used is forgotten first.
     """
 
@@ -59,6 +63,8 @@ class AgentOptions:
     llm_args: str = "{}"
     auth_env: str | None = None
     card_url: str | None = None
+    fault: str | None = None
+    variant: str = "auto"
     contexts: int = 2000
 
     def __post_init__(self) -> None:
@@ -82,6 +88,8 @@ class AgentOptions:
         )
         if self.contexts < 1:
             found.append(f"contexts={self.contexts} must be at least 1")
+        if self.name != "faulty" and (self.fault or self.variant != "auto"):
+            found.append("fault and variant are for the agent 'faulty' only")
         found.extend(_llm_args_problems(self.llm_args))
         return found
 
@@ -179,7 +187,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--llm-args", default="{}", metavar="JSON", help="llm: further arguments of the completion, as an object")
     add("--auth-env", metavar="NAME", help="require the bearer token that this environment variable holds")
     add("--card-url", metavar="URL", help="base URL that the card shows (default: from the address it listens on)")
+    add("--fault", metavar="NAME", help="faulty: the requirement that it breaks (default: none, a correct server)")
+    add(
+        "--variant", choices=VARIANTS, default="auto", help="faulty: what its card offers (default: as the fault needs)"
+    )
+    add("--list-faults", action=_ListFaults, nargs=0, help="faulty: list its faults and what they break")
     add("--contexts", type=int, default=2000, metavar="N", help="conversations remembered (default: %(default)s)")
+
+
+class _ListFaults(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from pytest_a2a_bench.agents.faulty.catalogue import describe
+
+        print(describe())
+        parser.exit()
 
 
 def from_namespace(namespace: argparse.Namespace) -> AgentOptions:

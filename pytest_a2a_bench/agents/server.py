@@ -56,6 +56,9 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
     :param on_ready: called once, when requests are answered.
     :raises ConfigurationError: if the agent cannot be served as the options say.
     """
+    if options.name == "faulty":
+        await _serve_faulty(options, on_ready)
+        return
     token = _read_token(options)
     brain = make_brain(options)
     listener = _listen(options, options.port, "--port")
@@ -67,6 +70,30 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
         await grpc_server.start(handler, options.protocols)
     http_server = _make_http(make_app(handler, options, card, token))
     announcing = asyncio.create_task(_announce(http_server, listening_url(options, port), on_ready))
+    try:
+        await http_server.serve(sockets=[listener])
+    finally:
+        announcing.cancel()
+        if grpc_server:
+            await grpc_server.stop()
+
+
+async def _serve_faulty(options: AgentOptions, on_ready: Callable[[Served], None]) -> None:
+    from pytest_a2a_bench.agents.faulty.serving import FaultyServer
+
+    token = _read_token(options)
+    listener = _listen(options, options.port, "--port")
+    grpc_server = _make_grpc(options, None)
+    where = addresses(options, listener.getsockname()[1], grpc_server.port if grpc_server else None)
+    faulty = FaultyServer(options, where.http, where.grpc, token)
+    if grpc_server:
+        from pytest_a2a_bench.agents.faulty.grpc_binding import handlers
+
+        await grpc_server.start_generic(handlers(faulty.agent, faulty.tokens))
+    http_server = _make_http(faulty.app)
+    announcing = asyncio.create_task(
+        _announce(http_server, listening_url(options, listener.getsockname()[1]), on_ready)
+    )
     try:
         await http_server.serve(sockets=[listener])
     finally:

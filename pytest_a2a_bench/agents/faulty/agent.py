@@ -1,0 +1,373 @@
+"""The eleven operations of A2A 1.0 on raw JSON, the same for every binding."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.agents.faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
+from pytest_a2a_bench.agents.faulty.fault import Call, Fault, Json
+from pytest_a2a_bench.agents.faulty.problems import Problem, ProtocolError, Violation, failure, invalid
+from pytest_a2a_bench.agents.faulty.push import Notifier, refuse_internal
+from pytest_a2a_bench.agents.faulty.store import TERMINAL, Record, TaskStore, matching, new_id, now, page, shown
+from pytest_a2a_bench.agents.faulty.validation import violations
+
+UNARY = (
+    "SendMessage",
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+    "GetExtendedAgentCard",
+)
+STREAMED = ("SendStreamingMessage", "SubscribeToTask")
+OPERATIONS = (*UNARY, *STREAMED)
+
+_INPUT_MODES = ("text/plain", "application/json", "application/octet-stream", "image/png")
+_WAIT = 30.0
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls, and with which service parameters."""
+
+    name: str = ""
+    version: str = "1.0"
+    extensions: tuple[str, ...] = ()
+
+
+class FaultyAgent:
+    """The agent.
+
+    :param extended: the extended card, or None where there is none.
+    :param step: seconds of each step of slow work.
+    """
+
+    def __init__(self, fault: Fault, card: Json, extended: Json | None, step: float = 0.2) -> None:
+        self.fault = fault
+        self.card = card
+        self._extended = extended
+        self._step = step
+        self._store = TaskStore()
+        self._notifier = Notifier(fault)
+        self._operations: dict[str, Callable[[Json, tuple[str, str]], Any]] = {
+            "GetTask": self._get,
+            "ListTasks": self._list,
+            "CancelTask": self._cancel,
+            "CreateTaskPushNotificationConfig": self._create_config,
+            "GetTaskPushNotificationConfig": self._get_config,
+            "ListTaskPushNotificationConfigs": self._list_configs,
+            "DeleteTaskPushNotificationConfig": self._delete_config,
+            "GetExtendedAgentCard": self._get_extended,
+        }
+
+    def faulted(self, binding: str) -> Fault | None:
+        """Return the fault where it is on that binding."""
+        return self.fault if binding in self.fault.bindings else None
+
+    def on(self, switch: str) -> bool:
+        """Return whether the fault has that switch."""
+        return switch in self.fault.switches
+
+    async def call(self, call: Call, caller: Caller) -> Any:
+        """Perform an operation with one answer.
+
+        :raises ProtocolError: with the problem as the binding is to show it.
+        """
+        fault = self.faulted(call.binding)
+        try:
+            call, owner = self._admit(call, caller)
+            if call.operation == "SendMessage":
+                result = await self._send(call.params, owner)
+            else:
+                result = self._operations[call.operation](call.params, owner)
+                result = await result if asyncio.iscoroutine(result) else result
+        except ProtocolError as error:
+            result = self._changed(call, error)
+        return fault.reply(call, copy.deepcopy(result)) if fault else result
+
+    async def stream(self, call: Call, caller: Caller) -> AsyncIterator[Json]:
+        """Open a stream. What is wrong from the start is raised before the iterator is returned."""
+        try:
+            call, owner = self._admit(call, caller)
+            events = await (self._stream_send if call.operation == "SendStreamingMessage" else self._subscribe)(
+                call.params, owner
+            )
+        except ProtocolError as error:
+            changed = self._changed(call, error)
+            return _single(changed)
+        fault = self.faulted(call.binding)
+        return _rewritten(events, fault, call) if fault else events
+
+    def _changed(self, call: Call, error: ProtocolError) -> Any:
+        """Return the result that a fault makes of an error, or raise what it leaves of it."""
+        fault = self.faulted(call.binding)
+        changed = fault.error(call, error.problem) if fault else error.problem
+        if isinstance(changed, Problem):
+            raise ProtocolError(changed) from error
+        return changed
+
+    def _admit(self, call: Call, caller: Caller) -> tuple[Call, tuple[str, str]]:
+        """Check what concerns every operation, and return the parameters and the owner of what it may touch."""
+        fault = self.faulted(call.binding)
+        if fault:
+            call = call._replace(params=fault.request(call, copy.deepcopy(call.params)))
+        if not _speaks(caller.version, fault.switches if fault else frozenset()):
+            raise failure("VersionNotSupported", f"version {caller.version or '0.3'} is not supported, 1.0 is")
+        self._check_extensions(caller)
+        self._check_capabilities(call.operation)
+        waived = fault.waive if fault else frozenset()
+        found = [v for v in violations(call.operation, call.params) if v.rule not in waived]
+        if found:
+            raise invalid(found)
+        tenant = call.params.get("tenant") or ""
+        if tenant and self.on("no-tenant"):
+            raise invalid([Violation("tenant", "tenant", "is not known")])
+        return call, (caller.name, "" if self.on("one-tenant") else str(tenant))
+
+    def _check_extensions(self, caller: Caller) -> None:
+        declared = self.card["capabilities"].get("extensions", ())
+        missing = [e["uri"] for e in declared if e.get("required") and e["uri"] not in caller.extensions]
+        if self.on("refuse-extensions") and set(caller.extensions) - {e["uri"] for e in declared}:
+            raise failure("UnsupportedOperation", "unknown extensions are refused")
+        if missing and not self.on("no-extension-check"):
+            raise failure("ExtensionSupportRequired", f"the client must support {', '.join(missing)}")
+
+    def _check_capabilities(self, operation: str) -> None:
+        capabilities = self.card["capabilities"]
+        if self.on("no-capability-check"):
+            return
+        if operation in STREAMED and not capabilities.get("streaming"):
+            raise failure("UnsupportedOperation", "this agent does not stream")
+        if "PushNotification" in operation and not capabilities.get("pushNotifications"):
+            raise failure("PushNotificationNotSupported")
+        if operation == "GetExtendedAgentCard" and not capabilities.get("extendedAgentCard"):
+            raise failure("UnsupportedOperation", "this agent has no extended card")
+
+    def _find(self, task_id: Any, owner: tuple[str, str]) -> Record:
+        record = self._store.find(task_id, None if self.on("no-scope") else owner)
+        if record is None and self.on("forbidden") and self._store.find(task_id, None):
+            raise failure("Forbidden")
+        if record is None:
+            raise failure("TaskNotFound", f"there is no task {task_id!r}", taskId=str(task_id))
+        return record
+
+    # Sending
+
+    def _begin(self, params: Json, owner: tuple[str, str]) -> Record | Json:
+        """Start or continue a task, or answer with a message."""
+        message: Json = dict(params.get("message") or {})
+        configuration: Json = params.get("configuration") or {}
+        parts = message.get("parts") if isinstance(message.get("parts"), list) else []
+        self._check_media(parts or [], configuration)
+        record = self._continued(message, owner) if message.get("taskId") else None
+        word = first_word(parts)
+        modes = [m for m in configuration.get("acceptedOutputModes") or [] if isinstance(m, str)]
+        if word == "message" and record is None:
+            context_id = message.get("contextId") or new_id()
+            return {"message": agent_message(answer_parts(parts or [], modes), context_id)}
+        resumed = record is not None
+        record = record or self._new_record(message, owner)
+        if push := configuration.get("taskPushNotificationConfig"):
+            self._add_config(record, push)
+        said = {**message, "taskId": record.task["id"], "contextId": record.task["contextId"]}
+        record.task.setdefault("history", []).append(said)
+        if record.work and not record.work.done():
+            return record
+        worker = Worker(record, self._store.number, self._step, self.fault.switches)
+        record.work = asyncio.create_task(self._work(record, worker, word, parts or [], modes, resumed=resumed))
+        return record
+
+    def _check_media(self, parts: list[Any], configuration: Json) -> None:
+        if self.on("any-media"):
+            return
+        for part in parts:
+            media = part.get("mediaType") if isinstance(part, dict) else None
+            if media and media.partition(";")[0].strip().lower() not in _INPUT_MODES:
+                raise failure("ContentTypeNotSupported", f"{media} is not supported, {', '.join(_INPUT_MODES)} are")
+
+    def _continued(self, message: Json, owner: tuple[str, str]) -> Record:
+        record = self._find(message["taskId"], owner)
+        if record.state in TERMINAL and not self.on("continue-terminal"):
+            raise failure("UnsupportedOperation", f"task {record.task['id']} has ended and takes no more messages")
+        context_id = message.get("contextId")
+        if context_id and context_id != record.task["contextId"] and not self.on("any-context"):
+            raise invalid([Violation("other-context", "message.contextId", "is not the context of the task")])
+        if self.on("auth-deaf") and record.state == "TASK_STATE_AUTH_REQUIRED":
+            raise failure("UnsupportedOperation", "the task waits for credentials")
+        if self.on("forgets-context") and not context_id:
+            record.task["contextId"] = new_id()
+        return self._new_record({}, owner) if self.on("forks") else record
+
+    def _new_record(self, message: Json, owner: tuple[str, str]) -> Record:
+        context_id = message.get("contextId") or new_id()
+        if self.on("new-context") and message.get("contextId"):
+            context_id = new_id()
+        task_id = f"task-of-{context_id}" if self.on("task-id-of-context") else new_id()
+        task: Json = {
+            "id": task_id,
+            "contextId": context_id,
+            "status": {"state": "TASK_STATE_SUBMITTED", "timestamp": now()},
+        }
+        record = Record(
+            task, owner, self._store.number(), notify=self._notifier.tell, newest_only=self.on("one-stream")
+        )
+        self._store.add(record)
+        return record
+
+    async def _work(
+        self, record: Record, worker: Worker, word: str, parts: list[Json], modes: list[str], *, resumed: bool
+    ) -> None:
+        try:
+            if self.on("push-waits"):
+                worker.status("TASK_STATE_WORKING")
+                await self._notifier.drained(record)
+            await worker.run(word, parts, modes, resumed=resumed)
+        except CrashError as error:
+            worker.status("TASK_STATE_FAILED", str(error))
+
+    async def _send(self, params: Json, owner: tuple[str, str]) -> Json:
+        begun = self._begin(params, owner)
+        if not isinstance(begun, Record):
+            return begun
+        configuration = params.get("configuration") or {}
+        if not self.on("never-block") and (not configuration.get("returnImmediately") or self.on("always-block")):
+            assert begun.work is not None
+            await asyncio.wait([begun.work], timeout=_WAIT)
+        return {"task": shown(begun.task, configuration.get("historyLength"))}
+
+    # Streams
+
+    async def _stream_send(self, params: Json, owner: tuple[str, str]) -> AsyncIterator[Json]:
+        begun = self._begin(params, owner)
+        if isinstance(begun, Record):
+            return self._follow(begun, begun.listen())
+        return _single(begun)
+
+    async def _subscribe(self, params: Json, owner: tuple[str, str]) -> AsyncIterator[Json]:
+        record = self._find(params.get("id"), owner)
+        if record.state in TERMINAL and not self.on("subscribe-terminal"):
+            raise failure("UnsupportedOperation", f"task {record.task['id']} has ended")
+        return self._follow(record, record.listen())
+
+    async def _follow(self, record: Record, queue: asyncio.Queue[Json]) -> AsyncIterator[Json]:
+        held: list[Json] = []
+        try:
+            while True:
+                event = await queue.get()
+                if not event:
+                    return
+                held.append(event)
+                if not self.on("stream-late") or record.resting:
+                    for ready in held:
+                        yield ready
+                    held = []
+                if self.on("endless-stream"):
+                    continue
+                holder = event.get("statusUpdate") or event.get("task") or {}
+                state = holder.get("status", {}).get("state")
+                # Section 11.7 closes on both interrupted states, section 7.6.1 keeps the stream open for AUTH_REQUIRED.
+                interrupted = state == "TASK_STATE_INPUT_REQUIRED" and not self.on("open-input")
+                if state in TERMINAL or ("statusUpdate" in event and interrupted):
+                    return
+        finally:
+            record.streams.remove(queue)
+            if self.on("closes-all") and not record.resting:
+                for other in record.streams:
+                    other.put_nowait({})
+            if self.on("task-dies-with-stream") and record.work and not record.resting:
+                record.work.cancel()
+
+    # Tasks
+
+    def _get(self, params: Json, owner: tuple[str, str]) -> Json:
+        return shown(self._find(params.get("id"), owner).task, params.get("historyLength"))
+
+    def _list(self, params: Json, owner: tuple[str, str]) -> Json:
+        scope = None if self.on("no-scope") or self.on("list-all-owners") else owner
+        found = matching(self._store.visible(scope), params)
+        if self.on("list-oldest-first"):
+            found.reverse()
+        chosen, token = page(found, params)
+        artifacts = bool(params.get("includeArtifacts"))
+        return {
+            "tasks": [shown(r.task, params.get("historyLength"), artifacts=artifacts) for r in chosen],
+            "nextPageToken": token,
+            "pageSize": int(params.get("pageSize") or 50),
+            "totalSize": len(found),
+        }
+
+    async def _cancel(self, params: Json, owner: tuple[str, str]) -> Json:
+        record = self._find(params.get("id"), owner)
+        if record.state in TERMINAL:
+            raise failure("TaskNotCancelable", f"task {record.task['id']} is {record.state}")
+        if record.work and not self.on("zombie"):
+            record.work.cancel()
+        if not self.on("cancel-nothing"):
+            worker = Worker(record, self._store.number, 0)
+            worker.status("TASK_STATE_CANCELED", silent=self.on("silent-cancel"))
+        return shown(record.task, None)
+
+    # Push notifications
+
+    def _add_config(self, record: Record, given: Json) -> Json:
+        if given.get("url") or not self.on("any-url"):
+            refuse_internal(str(given.get("url", "")), allowed=self.on("any-webhook"))
+        config = {k: v for k, v in given.items() if v not in (None, "", {}) and k != "tenant"}
+        config["id"] = config.get("id") or new_id()
+        config["taskId"] = record.task["id"]
+        record.configs[config["id"]] = config
+        return config
+
+    def _create_config(self, params: Json, owner: tuple[str, str]) -> Json:
+        return self._add_config(self._find(params.get("taskId"), owner), params)
+
+    def _get_config(self, params: Json, owner: tuple[str, str]) -> Json:
+        record = self._find(params.get("taskId"), owner)
+        if params["id"] not in record.configs:
+            raise failure("TaskNotFound", f"task {record.task['id']} has no configuration {params['id']!r}")
+        return record.configs[params["id"]]
+
+    def _list_configs(self, params: Json, owner: tuple[str, str]) -> Json:
+        return {"configs": list(self._find(params.get("taskId"), owner).configs.values())}
+
+    def _delete_config(self, params: Json, owner: tuple[str, str]) -> Json:
+        record = self._find(params.get("taskId"), owner)
+        if self.on("delete-once") and params["id"] not in record.configs:
+            raise failure("TaskNotFound", f"there is no configuration {params['id']!r}")
+        if not self.on("delete-nothing"):
+            record.configs.pop(params["id"], None)
+        return {}
+
+    def _get_extended(self, params: Json, owner: tuple[str, str]) -> Json:
+        if self._extended is None:
+            raise failure("ExtendedAgentCardNotConfigured")
+        return self._extended
+
+
+def _speaks(version: str, switches: frozenset[str]) -> bool:
+    """Return whether that is 1.0; a patch number does not matter, and nothing at all means 0.3."""
+    version = version.strip()
+    if "any-version" in switches or ("no-version-is-1.0" in switches and not version):
+        return True
+    pattern = r"1(\.\d+)+" if "any-minor" in switches else r"1\.0(\.\d+)?"
+    return re.fullmatch(pattern, version) is not None
+
+
+async def _single(event: Json) -> AsyncIterator[Json]:
+    yield event
+
+
+async def _rewritten(events: AsyncIterator[Json], fault: Fault, call: Call) -> AsyncIterator[Json]:
+    index = 0
+    async for event in events:
+        for sent in fault.event(call, index, copy.deepcopy(event)):
+            yield sent
+        index += 1

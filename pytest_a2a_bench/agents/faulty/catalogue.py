@@ -1,0 +1,42 @@
+"""All faults by name."""
+
+from __future__ import annotations
+
+from pytest_a2a_bench.agents.faulty.fault import NONE, Fault
+from pytest_a2a_bench.agents.faulty.faults_card import CARD_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_errors import ERROR_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_push import PUSH_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_send import SEND_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_stream import STREAM_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_tasks import TASK_FAULTS
+from pytest_a2a_bench.errors import ConfigurationError
+
+FAULTS: dict[str, Fault] = {
+    fault.name: fault
+    for fault in (*CARD_FAULTS, *SEND_FAULTS, *STREAM_FAULTS, *TASK_FAULTS, *PUSH_FAULTS, *ERROR_FAULTS)
+}
+
+
+def find_fault(name: str | None) -> Fault:
+    """Return a fault; the correct server for None.
+
+    :raises ConfigurationError: if there is none of that name.
+    """
+    if name is None or name == NONE.name:
+        return NONE
+    if name not in FAULTS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, FAULTS, 3) or list(FAULTS)[:3]
+        raise ConfigurationError(
+            f"built-in agent 'faulty': there is no fault {name!r}; did you mean {', '.join(near)}? "
+            "'a2a-bench agent faulty --list-faults' lists all of them"
+        )
+    return FAULTS[name]
+
+
+def describe() -> str:
+    """Return the list for people: one fault a line."""
+    width = max(map(len, FAULTS))
+    lines = [f"{fault.name:{width}}  {fault.says}  [{', '.join(fault.breaks)}]" for fault in FAULTS.values()]
+    return "\n".join([*lines, f"{len(FAULTS)} faults"])

@@ -1,0 +1,162 @@
+"""Faults of the card and of how it is served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pytest_a2a_bench.agents.faulty.fault import Fault, Json, Packet
+from pytest_a2a_bench.agents.faulty.rewrite import delivery_headers
+
+
+def _changed(change: Callable[[Json], Any]) -> Callable[[Json], Json]:
+    def hook(card: Json) -> Json:
+        change(card)
+        return card
+
+    return hook
+
+
+def _skill(**members: Any) -> Callable[[Json], Json]:
+    return _changed(lambda card: card["skills"][0].update(members))
+
+
+def _interface(**members: Any) -> Callable[[Json], Json]:
+    return _changed(lambda card: card["supportedInterfaces"][0].update(members))
+
+
+def _snake(card: Json) -> None:
+    card["default_input_modes"] = card.pop("defaultInputModes")
+
+
+def _html(packet: Packet) -> Packet:
+    page = b"<!doctype html><title>agent</title><div id=app></div>"
+    return packet._replace(headers={**packet.headers, "content-type": "text/html"}, body=page)
+
+
+CARD_FAULTS = (
+    Fault(
+        "card-missing",
+        "The card is not at the well-known path.",
+        ("CARD-001",),
+        card_packet=lambda packet: Packet(404, {"content-type": "text/plain"}, b"not found"),
+    ),
+    Fault("card-html", "The well-known path answers with a web page.", ("CARD-002",), card_packet=_html),
+    Fault(
+        "card-array",
+        "The card is wrapped in an array.",
+        ("CARD-002",),
+        card_packet=lambda packet: packet._replace(body=b"[" + packet.body + b"]"),
+    ),
+    Fault("card-no-name", "The card has no name.", ("CARD-003",), card=_changed(lambda card: card.pop("name"))),
+    Fault(
+        "card-no-version", "The card has no version.", ("CARD-003",), card=_changed(lambda card: card.pop("version"))
+    ),
+    Fault(
+        "card-no-capabilities",
+        "The card has no capabilities.",
+        ("CARD-003",),
+        variant="bare",
+        card=_changed(lambda card: card.pop("capabilities")),
+    ),
+    Fault("card-no-skills", "The card has an empty list of skills.", ("CARD-004",), card=lambda c: {**c, "skills": []}),
+    Fault(
+        "card-no-tags",
+        "A skill of the card has no tags.",
+        ("CARD-005",),
+        card=_changed(lambda card: card["skills"][0].pop("tags")),
+    ),
+    Fault("card-empty-skill-id", "A skill's id is empty.", ("CARD-005",), card=_skill(id="")),
+    Fault(
+        "card-no-protocol-version",
+        "An interface does not say which protocol version it speaks.",
+        ("CARD-006",),
+        card=_changed(lambda card: card["supportedInterfaces"][0].pop("protocolVersion")),
+    ),
+    Fault(
+        "card-wrong-binding",
+        "The JSON-RPC address is declared as HTTP+JSON.",
+        ("CARD-007",),
+        card=_interface(protocolBinding="HTTP+JSON"),
+    ),
+    Fault("card-relative-url", "An interface's URL is relative.", ("CARD-009",), card=_interface(url="/")),
+    Fault(
+        "card-patch-version",
+        "An interface gives a patch version.",
+        ("CARD-010",),
+        card=_interface(protocolVersion="1.0.1"),
+    ),
+    Fault("card-snake-case", "A member of the card is in snake_case.", ("CARD-012",), card=_changed(_snake)),
+    Fault(
+        "card-no-cache-control",
+        "The card comes without Cache-Control.",
+        ("CARD-013",),
+        card_packet=delivery_headers(cache_control=None),
+    ),
+    Fault("card-no-etag", "The card comes without an ETag.", ("CARD-014",), card_packet=delivery_headers(etag=None)),
+    Fault(
+        "card-no-304",
+        "A conditional request for the card is answered in full.",
+        ("CARD-015",),
+        switches=frozenset({"no-304"}),
+    ),
+    Fault(
+        "card-secret",
+        "An interface's URL has a password in it.",
+        ("CARD-017",),
+        card=_changed(
+            lambda card: card["supportedInterfaces"][0].update(
+                url=card["supportedInterfaces"][0]["url"].replace("://", "://admin:hunter2@")
+            )
+        ),
+    ),
+    Fault(
+        "card-two-schemes",
+        "A security scheme is of two kinds.",
+        ("CARD-018",),
+        variant="guarded",
+        card=_changed(
+            lambda card: card["securitySchemes"]["bearer"].update(
+                apiKeySecurityScheme={"location": "header", "name": "X-Key"}
+            )
+        ),
+    ),
+    Fault(
+        "card-dangling-scheme",
+        "A security requirement names a scheme that is not declared.",
+        ("CARD-019",),
+        variant="guarded",
+        card=_changed(lambda card: card["securityRequirements"].append({"schemes": {"nobody": {"list": []}}})),
+    ),
+    Fault(
+        "card-double-skill",
+        "Two skills have the same id.",
+        ("CARD-020",),
+        card=_changed(lambda card: card["skills"].append(dict(card["skills"][0]))),
+    ),
+    Fault(
+        "card-modes",
+        "An input mode is no media type.",
+        ("CARD-021",),
+        card=lambda c: {**c, "defaultInputModes": ["text"]},
+    ),
+    Fault(
+        "card-provider",
+        "The provider has no url.",
+        ("CARD-022",),
+        card=_changed(lambda card: card["provider"].pop("url")),
+    ),
+    Fault(
+        "card-extension-uri",
+        "An extension has no URI.",
+        ("CARD-023",),
+        card=_changed(lambda card: card["capabilities"]["extensions"][0].pop("uri")),
+    ),
+    Fault(
+        "card-leftovers",
+        "The card has members that only 0.3 knows.",
+        ("CARD-026",),
+        card=lambda card: {**card, "preferredTransport": "JSONRPC", "url": card["supportedInterfaces"][0]["url"]},
+    ),
+    Fault("card-null", "An unset member of the card is null.", ("CARD-028",), card=lambda c: {**c, "iconUrl": None}),
+)

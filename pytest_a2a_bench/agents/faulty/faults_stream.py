@@ -1,0 +1,263 @@
+"""Faults of streams and subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pytest_a2a_bench.agents.faulty.fault import HTTP, Call, Fault, Json, Packet
+from pytest_a2a_bench.agents.faulty.problems import Problem
+from pytest_a2a_bench.agents.faulty.rewrite import answering, each_event, headers
+from pytest_a2a_bench.agents.faulty.store import TERMINAL, new_id, now
+
+_SEND = "SendStreamingMessage"
+_SUBSCRIBE = "SubscribeToTask"
+
+
+def _state(event: Json) -> Any:
+    return event.get("statusUpdate", {}).get("status", {}).get("state")
+
+
+def _no_task(call: Call, index: int, event: Json) -> Iterable[Json]:
+    return () if "task" in event and call.operation == _SEND else (event,)
+
+
+def _no_first_task(call: Call, index: int, event: Json) -> Iterable[Json]:
+    return () if index == 0 and call.operation == _SUBSCRIBE else (event,)
+
+
+def _twice(call: Call, index: int, event: Json) -> Iterable[Json]:
+    return (event, event) if "message" in event else (event,)
+
+
+def _no_final(call: Call, index: int, event: Json) -> Iterable[Json]:
+    return () if _state(event) in TERMINAL else (event,)
+
+
+def _after_final(call: Call, index: int, event: Json) -> Iterable[Json]:
+    if _state(event) not in TERMINAL:
+        return (event,)
+    late = {**event["statusUpdate"], "status": {"state": "TASK_STATE_WORKING", "timestamp": now()}}
+    return event, {"statusUpdate": late}
+
+
+def _message_between(call: Call, index: int, event: Json) -> Iterable[Json]:
+    if "artifactUpdate" not in event:
+        return (event,)
+    context_id = event["artifactUpdate"]["contextId"]
+    parts = [{"text": "Thinking ..."}]
+    message = {"messageId": new_id(), "contextId": context_id, "role": "ROLE_AGENT", "parts": parts}
+    return {"message": message}, event
+
+
+def _bare(event: Json) -> Json:
+    (kind, content), *_ = event.items()
+    return {"kind": {"task": "task", "message": "message"}.get(kind, kind), **content}
+
+
+def _two_members(event: Json) -> None:
+    if "statusUpdate" in event:
+        event["artifactUpdate"] = {**event["statusUpdate"], "artifact": {"artifactId": "a", "parts": [{"text": ""}]}}
+
+
+def _other_task(event: Json) -> None:
+    for update in ("statusUpdate", "artifactUpdate"):
+        if update in event:
+            event[update]["taskId"] = new_id()
+
+
+def _no_ids(event: Json) -> None:
+    for update in ("statusUpdate", "artifactUpdate"):
+        if update in event:
+            event[update].pop("contextId")
+
+
+def _append_first(event: Json) -> None:
+    if "artifactUpdate" in event:
+        event["artifactUpdate"]["append"] = not event["artifactUpdate"].get("append", False)
+
+
+def _no_last_chunk(event: Json) -> None:
+    if "artifactUpdate" in event:
+        event["artifactUpdate"]["lastChunk"] = False
+
+
+def _other_text(event: Json) -> None:
+    for part in event.get("artifactUpdate", {}).get("artifact", {}).get("parts", ()):
+        if "text" in part:
+            part["text"] = part["text"].upper()
+
+
+def _lost_artifacts(call: Call, index: int, event: Json) -> Iterable[Json]:
+    return () if "artifactUpdate" in event else (event,)
+
+
+def _stale_snapshot(call: Call, index: int, event: Json) -> Iterable[Json]:
+    if index == 0 and call.operation == _SUBSCRIBE and "task" in event:
+        event["task"].pop("artifacts", None)
+        event["task"]["status"] = {**event["task"]["status"], "state": "TASK_STATE_SUBMITTED"}
+    return (event,)
+
+
+def _reordered() -> Any:
+    held: dict[int, Json] = {}
+
+    def hook(call: Call, index: int, event: Json) -> Iterable[Json]:
+        key = id(call)
+        if "artifactUpdate" in event and key not in held:
+            held[key] = event
+            return ()
+        before = held.pop(key, None)
+        return (event, before) if before else (event,)
+
+    return hook
+
+
+def _one_event(call: Call, problem: Problem) -> Problem | Json:
+    if call.operation != _SEND or problem.kind != "TaskNotFound":
+        return problem
+    status = {"state": "TASK_STATE_FAILED", "timestamp": now()}
+    return {"task": {"id": new_id(), "contextId": new_id(), "status": status}}
+
+
+def _wrong_id(call: Call, envelope: Json) -> Json:
+    return {**envelope, "id": "another"} if _streams(call) and "result" in envelope else envelope
+
+
+def _no_envelope(call: Call, envelope: Json) -> Json:
+    return dict(envelope["result"]) if _streams(call) and "result" in envelope else envelope
+
+
+def _enveloped(event: Json) -> Json:
+    return {"jsonrpc": "2.0", "id": 1, "result": event}
+
+
+def _streams(call: Call) -> bool:
+    return call.operation in (_SEND, _SUBSCRIBE)
+
+
+def _plain_json(call: Call, packet: Packet) -> Packet:
+    return headers(content_type="application/json")(call, packet) if _streams(call) else packet
+
+
+def _late_subscription(params: Json) -> Json:
+    status = {"state": "TASK_STATE_COMPLETED", "timestamp": now()}
+    return {"task": {"id": params.get("id") or new_id(), "contextId": new_id(), "status": status}}
+
+
+STREAM_FAULTS = (
+    Fault(
+        "stream-content-type",
+        "A stream is called application/json.",
+        ("STREAM-001",),
+        bindings=HTTP,
+        packet=_plain_json,
+    ),
+    Fault("stream-no-task", "A stream begins with an update.", ("STREAM-002",), event=_no_task),
+    Fault("stream-message-twice", "A message stream has two events.", ("STREAM-003",), event=_twice),
+    Fault("stream-message-between", "A message comes between the updates.", ("STREAM-004",), event=_message_between),
+    Fault(
+        "endless-stream",
+        "A stream stays open after the task has ended.",
+        ("STREAM-005", "SUB-002"),
+        switches=frozenset({"endless-stream"}),
+    ),
+    Fault("stream-no-final", "A stream ends without a final event.", ("STREAM-005", "STREAM-016"), event=_no_final),
+    Fault(
+        "stream-after-final", "A task works on after it has ended.", ("STREAM-005", "STREAM-015"), event=_after_final
+    ),
+    Fault(
+        "stream-open-input",
+        "A stream stays open on INPUT_REQUIRED.",
+        ("STREAM-006",),
+        switches=frozenset({"open-input"}),
+    ),
+    Fault(
+        "stream-bare",
+        "Events are bare and have a kind, as in 0.3.",
+        ("STREAM-007",),
+        bindings=HTTP,
+        event=each_event(_bare),
+    ),
+    Fault(
+        "stream-two-members",
+        "An event holds two members.",
+        ("STREAM-007",),
+        bindings=HTTP,
+        event=each_event(_two_members),
+    ),
+    Fault("stream-other-task", "Updates name another task.", ("STREAM-008",), event=each_event(_other_task)),
+    Fault("stream-no-context", "Updates have no contextId.", ("STREAM-008", "DM-014"), event=each_event(_no_ids)),
+    Fault(
+        "stream-wrong-id",
+        "Events have another id than the request.",
+        ("STREAM-009",),
+        bindings=("JSONRPC",),
+        envelope=_wrong_id,
+    ),
+    Fault(
+        "stream-no-envelope", "Events have no envelope.", ("STREAM-009",), bindings=("JSONRPC",), envelope=_no_envelope
+    ),
+    Fault(
+        "stream-enveloped",
+        "Events of HTTP+JSON are in JSON-RPC envelopes.",
+        ("STREAM-010",),
+        bindings=("HTTP+JSON",),
+        event=each_event(_enveloped),
+    ),
+    Fault("stream-other-text", "Streamed text is not the stored text.", ("STREAM-011",), event=each_event(_other_text)),
+    Fault("stream-lost-artifacts", "Artifacts are not streamed.", ("STREAM-011", "STREAM-016"), event=_lost_artifacts),
+    Fault("stream-late", "All events come at the end.", ("STREAM-013",), switches=frozenset({"stream-late"})),
+    Fault("stream-unknown-task", "A stream to an unknown task begins another.", ("STREAM-014",), error=_one_event),
+    Fault(
+        "stream-one-only",
+        "Only the newest stream of a task gets events.",
+        ("STREAM-017",),
+        switches=frozenset({"one-stream"}),
+    ),
+    Fault(
+        "stream-closes-all",
+        "Closing one stream of a task ends the others.",
+        ("STREAM-018",),
+        switches=frozenset({"closes-all"}),
+    ),
+    Fault(
+        "task-dies-with-stream",
+        "A task ends with its stream.",
+        ("STREAM-019",),
+        switches=frozenset({"task-dies-with-stream"}),
+    ),
+    Fault("stream-append-first", "append is the wrong way round.", ("STREAM-020",), event=each_event(_append_first)),
+    Fault("stream-no-last-chunk", "No chunk is the last one.", ("STREAM-020",), event=each_event(_no_last_chunk)),
+    Fault("stream-reordered", "An artifact comes later than it should.", ("STREAM-017",), event=_reordered()),
+    Fault("subscribe-no-task", "A subscription does not begin with the task.", ("SUB-001",), event=_no_first_task),
+    Fault(
+        "subscribe-terminal",
+        "A task that has ended can be subscribed to.",
+        ("SUB-003",),
+        error=answering("UnsupportedOperation", _SUBSCRIBE, _late_subscription),
+    ),
+    Fault(
+        "subscribe-unknown",
+        "An unknown task can be subscribed to.",
+        ("SUB-004",),
+        error=answering("TaskNotFound", _SUBSCRIBE, _late_subscription),
+    ),
+    Fault("subscribe-stale", "A subscription begins with an old task.", ("SUB-006",), event=_stale_snapshot),
+    Fault(
+        "stream-undeclared",
+        "Streaming works although the card says that it does not.",
+        ("STREAM-012", "SUB-005"),
+        variant="bare",
+        switches=frozenset({"no-capability-check"}),
+    ),
+    Fault(
+        "stream-undeclared-code",
+        "Undeclared streaming gives Method not found.",
+        ("STREAM-012", "SUB-005"),
+        variant="bare",
+        error=lambda call, p: (
+            Problem("MethodNotFound", -32601, 404, "UNIMPLEMENTED", "Method not found") if _streams(call) else p
+        ),
+    ),
+)

@@ -1,0 +1,255 @@
+"""Faults of getting, listing and cancelling tasks, and of going on with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_a2a_bench.agents.faulty.fault import HTTP, Call, Fault, Json
+from pytest_a2a_bench.agents.faulty.problems import Problem
+from pytest_a2a_bench.agents.faulty.rewrite import answering, error_as, ignoring, only, without
+from pytest_a2a_bench.agents.faulty.store import new_id, now
+
+
+def _list(name: str, says: str, breaks: tuple[str, ...], *ignored: str) -> Fault:
+    return Fault(name, says, breaks, request=ignoring("ListTasks", *ignored))
+
+
+def _blank(params: Json) -> Json:
+    status = {"state": "TASK_STATE_COMPLETED", "timestamp": now()}
+    return {"id": params.get("id") or new_id(), "contextId": new_id(), "status": status}
+
+
+def _wrap(result: Json) -> Json:
+    return {"task": result}
+
+
+def _oldest_history(call: Call, result: Any) -> Any:
+    asked = call.params.get("historyLength")
+    if call.operation == "GetTask" and asked and result.get("history"):
+        # What history there is has been cut to the most recent already; an older message stands in for it.
+        result["history"] = [
+            {**message, "messageId": "older", "parts": [{"text": "older"}]} for message in result["history"]
+        ]
+    return result
+
+
+def _changing(result: Json) -> None:
+    result["status"] = {**result["status"], "timestamp": now()}
+
+
+def _swapped_token(call: Call, params: Json) -> Json:
+    """Forget the cursor, so that every page is the first."""
+    return {k: v for k, v in params.items() if k != "pageToken"} if call.operation == "ListTasks" else params
+
+
+def _keep_valid_status(call: Call, params: Json) -> Json:
+    status = params.get("status")
+    bogus = call.operation == "ListTasks" and isinstance(status, str) and not status.startswith("TASK_STATE_")
+    known = ("SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED", "INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED")
+    if bogus or (isinstance(status, str) and status.removeprefix("TASK_STATE_") not in (*known, "UNSPECIFIED")):
+        return {k: v for k, v in params.items() if k != "status"}
+    return params
+
+
+def _keep_valid_size(call: Call, params: Json) -> Json:
+    size = params.get("pageSize")
+    if call.operation == "ListTasks" and isinstance(size, int) and not 1 <= size <= 100:
+        return {k: v for k, v in params.items() if k != "pageSize"}
+    return params
+
+
+def _drop_bad_token(call: Call, params: Json) -> Json:
+    from pytest_a2a_bench.agents.faulty.problems import ProtocolError
+    from pytest_a2a_bench.agents.faulty.store import page
+
+    if call.operation == "ListTasks" and params.get("pageToken"):
+        try:
+            page([], params)
+        except ProtocolError:
+            return {k: v for k, v in params.items() if k != "pageToken"}
+    return params
+
+
+def _no_artifacts(call: Call, params: Json) -> Json:
+    return {**params, "includeArtifacts": False} if call.operation == "ListTasks" else params
+
+
+def _page_total(result: Json) -> None:
+    result["totalSize"] = len(result["tasks"])
+
+
+def _no_token_at_end(result: Json) -> None:
+    if not result["nextPageToken"]:
+        del result["nextPageToken"]
+
+
+def _token_at_end(result: Json) -> None:
+    if not result["nextPageToken"]:
+        result["nextPageToken"] = "YmVmb3JlOjA="
+
+
+def _one_more(call: Call, params: Json) -> Json:
+    size = params.get("pageSize")
+    grow = call.operation == "ListTasks" and isinstance(size, int) and 1 <= size < 100
+    return {**params, "pageSize": size + 1} if grow and isinstance(size, int) else params
+
+
+def _big_default(call: Call, params: Json) -> Json:
+    return {"pageSize": 100, **params} if call.operation == "ListTasks" else params
+
+
+def _shifted(call: Call, params: Json) -> Json:
+    """Filter later than asked, so that a task's own timestamp leaves it out."""
+    after = params.get("statusTimestampAfter")
+    if call.operation != "ListTasks" or not isinstance(after, str) or not after.endswith("Z"):
+        return params
+    from datetime import timedelta
+
+    from pytest_a2a_bench.agents.faulty.validation import parse_time
+
+    found = parse_time(after)
+    later = (found + timedelta(milliseconds=1)).isoformat() if found else after
+    return {**params, "statusTimestampAfter": later}
+
+
+def _no_id_is_unknown(call: Call, problem: Problem) -> Problem:
+    missing = problem.kind == "InvalidParams" and problem.message.startswith("id:") and call.operation == "GetTask"
+    return Problem("Internal", -32603, 500, "INTERNAL", "Internal error") if missing else problem
+
+
+def _no_id_cancelled(call: Call, problem: Problem) -> Problem:
+    missing = problem.kind == "InvalidParams" and problem.message.startswith("id:") and call.operation == "CancelTask"
+    return Problem("Internal", -32603, 500, "INTERNAL", "Internal error") if missing else problem
+
+
+def _as_completed(result: Json) -> None:
+    result["status"] = {**result["status"], "state": "TASK_STATE_COMPLETED"}
+
+
+TASK_FAULTS = (
+    Fault(
+        "get-wrapped", "GetTask gives a task in a wrapper.", ("GET-001",), bindings=HTTP, reply=only("GetTask", _wrap)
+    ),
+    Fault(
+        "get-unknown",
+        "GetTask makes up unknown tasks.",
+        ("GET-002",),
+        error=answering("TaskNotFound", "GetTask", _blank),
+    ),
+    Fault(
+        "get-history",
+        "GetTask ignores historyLength.",
+        ("GET-003", "GET-004"),
+        request=ignoring("GetTask", "historyLength"),
+    ),
+    Fault(
+        "get-old-history",
+        "GetTask gives other messages than the most recent ones.",
+        ("GET-004",),
+        reply=_oldest_history,
+    ),
+    Fault("get-no-id", "GetTask without an id is an internal error.", ("GET-006",), error=_no_id_is_unknown),
+    Fault("get-changes", "GetTask changes the status time.", ("GET-007",), reply=only("GetTask", _changing)),
+    Fault(
+        "list-no-token",
+        "The last page has no nextPageToken.",
+        ("LIST-001",),
+        bindings=HTTP,
+        reply=only("ListTasks", _no_token_at_end),
+    ),
+    Fault(
+        "list-token-at-end", "The last page has a nextPageToken.", ("LIST-001",), reply=only("ListTasks", _token_at_end)
+    ),
+    Fault(
+        "list-no-total",
+        "ListTasks does not say totalSize.",
+        ("LIST-002",),
+        bindings=HTTP,
+        reply=only("ListTasks", without("totalSize")),
+    ),
+    Fault(
+        "list-no-page-size",
+        "ListTasks does not say pageSize.",
+        ("LIST-002",),
+        bindings=HTTP,
+        reply=only("ListTasks", without("pageSize")),
+    ),
+    Fault(
+        "list-artifacts",
+        "Artifacts are listed unasked.",
+        ("LIST-003",),
+        request=lambda c, p: {**p, "includeArtifacts": True} if c.operation == "ListTasks" else p,
+    ),
+    Fault("list-no-artifacts", "includeArtifacts is ignored.", ("LIST-004",), request=_no_artifacts),
+    Fault(
+        "list-oldest-first", "The oldest tasks come first.", ("LIST-005",), switches=frozenset({"list-oldest-first"})
+    ),
+    Fault("list-no-cursor", "Every page is the first.", ("LIST-006",), request=_swapped_token),
+    Fault("list-big-page", "The default page is larger than 50.", ("LIST-007",), request=_big_default),
+    Fault("list-one-more", "A page has one task more than pageSize.", ("LIST-008",), request=_one_more),
+    Fault("list-any-size", "pageSize may be 0 or 101.", ("LIST-009",), request=_keep_valid_size),
+    _list("list-no-context-filter", "ListTasks ignores contextId.", ("LIST-010",), "contextId"),
+    _list("list-no-status-filter", "ListTasks ignores status.", ("LIST-011",), "status"),
+    _list("list-no-time-filter", "ListTasks ignores statusTimestampAfter.", ("LIST-012",), "statusTimestampAfter"),
+    Fault("list-exclusive-time", "statusTimestampAfter leaves out the time itself.", ("LIST-012",), request=_shifted),
+    Fault("list-any-status", "A bogus status lists everything.", ("LIST-013",), request=_keep_valid_status),
+    Fault("list-any-token", "A bogus pageToken gives the first page.", ("LIST-014",), request=_drop_bad_token),
+    _list("list-no-history-length", "ListTasks ignores historyLength.", ("LIST-015",), "historyLength"),
+    Fault("list-page-total", "totalSize counts one page.", ("LIST-016",), reply=only("ListTasks", _page_total)),
+    Fault(
+        "cancel-nothing",
+        "CancelTask does not change the state.",
+        ("CAN-001",),
+        switches=frozenset({"cancel-nothing", "zombie"}),
+    ),
+    Fault(
+        "cancel-completes",
+        "CancelTask returns the task as completed.",
+        ("CAN-001",),
+        reply=only("CancelTask", _as_completed),
+    ),
+    Fault(
+        "cancel-terminal",
+        "A task that has ended can be cancelled.",
+        ("CAN-002",),
+        error=answering("TaskNotCancelable", "CancelTask", _blank),
+    ),
+    Fault(
+        "cancel-unknown",
+        "An unknown task can be cancelled.",
+        ("CAN-003",),
+        error=answering("TaskNotFound", "CancelTask", _blank),
+    ),
+    Fault("zombie", "A cancelled task completes later.", ("CAN-005",), switches=frozenset({"zombie"})),
+    Fault(
+        "cancel-deaf-streams",
+        "Streams do not hear of a cancellation.",
+        ("CAN-006",),
+        switches=frozenset({"silent-cancel"}),
+    ),
+    Fault("cancel-no-id", "CancelTask without an id is an internal error.", ("CAN-007",), error=_no_id_cancelled),
+    Fault(
+        "follow-up-new-task",
+        "A follow-up to INPUT_REQUIRED gets other ids.",
+        ("MT-006",),
+        switches=frozenset({"forks"}),
+    ),
+    Fault(
+        "follow-up-new-context",
+        "A follow-up with a taskId alone gets a new context.",
+        ("MT-004",),
+        switches=frozenset({"forgets-context"}),
+    ),
+    Fault(
+        "auth-required-deaf",
+        "No message is accepted while AUTH_REQUIRED.",
+        ("MT-010",),
+        switches=frozenset({"auth-deaf"}),
+    ),
+    Fault(
+        "get-not-found-code",
+        "An unknown task is Invalid params.",
+        ("GET-002", "ERR-JSON-TaskNotFound", "ERR-HTTP-TaskNotFound"),
+        error=error_as("TaskNotFound", code=-32602, http=400, grpc="INVALID_ARGUMENT", kind="InvalidParams"),
+    ),
+)

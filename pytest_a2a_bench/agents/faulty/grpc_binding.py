@@ -1,0 +1,96 @@
+"""The gRPC binding of the faulty agent. Importing this module needs grpcio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import grpc
+import grpc.aio
+from a2a.types import a2a_pb2
+from google.protobuf import any_pb2, empty_pb2
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.rpc import error_details_pb2, status_pb2
+
+from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, Caller, FaultyAgent
+from pytest_a2a_bench.agents.faulty.fault import Call, Json
+from pytest_a2a_bench.agents.faulty.http import identify
+from pytest_a2a_bench.agents.faulty.problems import ERROR_INFO, GRPC_CODES, Problem, ProtocolError
+
+SERVICE = "lf.a2a.v1.A2AService"
+
+_METHODS = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
+_CODES: dict[int, Any] = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def handlers(agent: FaultyAgent, tokens: Mapping[str, str]) -> Any:
+    """Return the generic handler that serves every operation."""
+    made = {name: _handler(agent, tokens, name) for name in OPERATIONS}
+    return grpc.method_handlers_generic_handler(SERVICE, made)
+
+
+def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
+    method = _METHODS[name]
+    request_type = getattr(a2a_pb2, method.input_type.name)
+    reply_type: Any = getattr(a2a_pb2, method.output_type.name, empty_pb2.Empty)
+
+    def admit(request: Any, context: Any) -> tuple[Call, Caller]:
+        metadata = {key.lower(): value for key, value in context.invocation_metadata()}
+        caller_name = identify(str(metadata.get("authorization", "")), tokens, agent.faulted("GRPC"))
+        wanted = str(metadata.get("a2a-extensions", ""))
+        version = str(metadata.get("a2a-version", ""))
+        uris = tuple(uri.strip() for uri in wanted.split(",") if uri.strip())
+        call = Call("GRPC", name, MessageToDict(request), version)
+        return call, Caller(caller_name, version, uris)
+
+    async def unary(request: Any, context: Any) -> Any:
+        call = Call("GRPC", name, {})
+        try:
+            call, caller = admit(request, context)
+            result = await agent.call(call, caller)
+        except ProtocolError as error:
+            await _abort(context, _seen(agent, call, error.problem))
+        return ParseDict(result, reply_type(), ignore_unknown_fields=True)
+
+    async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
+        call = Call("GRPC", name, {})
+        try:
+            call, caller = admit(request, context)
+            events = await agent.stream(call, caller)
+        except ProtocolError as error:
+            await _abort(context, _seen(agent, call, error.problem))
+        async for event in events:
+            yield ParseDict(event, reply_type(), ignore_unknown_fields=True)
+
+    wrap: Callable[..., Any] = (
+        grpc.unary_stream_rpc_method_handler if name in STREAMED else grpc.unary_unary_rpc_method_handler
+    )
+    return wrap(
+        stream if name in STREAMED else unary,
+        request_deserializer=request_type.FromString,
+        response_serializer=reply_type.SerializeToString,
+    )
+
+
+def _seen(agent: FaultyAgent, call: Call, problem: Problem) -> Problem:
+    """Let the fault see a refusal that the agent itself never saw."""
+    fault = agent.faulted("GRPC")
+    if fault is None or problem.kind != "Unauthenticated":
+        return problem
+    changed = fault.error(call, problem)
+    return changed if isinstance(changed, Problem) else problem
+
+
+async def _abort(context: Any, problem: Problem) -> None:
+    code = GRPC_CODES.get(problem.grpc, 2)
+    status = status_pb2.Status(code=code, message=problem.message, details=[_packed(d) for d in problem.details])
+    metadata = (("grpc-status-details-bin", status.SerializeToString()),)
+    await context.abort(_CODES[code], problem.message, metadata)
+
+
+def _packed(detail: Json) -> Any:
+    fields = {name: value for name, value in detail.items() if name != "@type"}
+    known: Any = error_details_pb2.ErrorInfo() if detail.get("@type") == ERROR_INFO else error_details_pb2.BadRequest()
+    packed = any_pb2.Any()
+    packed.Pack(ParseDict(fields, known, ignore_unknown_fields=True))
+    return packed

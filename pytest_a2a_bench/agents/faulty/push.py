@@ -1,0 +1,116 @@
+"""Delivering push notifications: one webhook after the other event, in order, without holding up the task."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pytest_a2a_bench.agents.faulty.fault import Fault, Json, Packet
+from pytest_a2a_bench.agents.faulty.problems import Violation, invalid
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.agents.faulty.store import Record
+
+_TIMEOUT = 5.0
+_TRIES = 2
+
+
+def refuse_internal(url: str, *, allowed: bool = False) -> None:
+    """Refuse webhooks that an agent should not be talked into calling. Loopback is allowed: tests live there.
+
+    :raises ProtocolError: for a private or link-local address, or what is no web address at all.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        parts, host = urlsplit(""), ""
+    if parts.scheme not in ("http", "https") or not host:
+        raise invalid([Violation("webhook-url", "url", "must be an absolute http(s) URL")])
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return
+    if not allowed and not address.is_loopback and (address.is_private or address.is_link_local):
+        raise invalid([Violation("webhook-address", "url", "must not be a private address")])
+
+
+class Notifier:
+    """Sends events to the webhooks of their tasks."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        self._queues: dict[str, asyncio.Queue[tuple[Json, Json]]] = {}
+        self._held: dict[str, tuple[Json, Json]] = {}
+        self._senders: set[asyncio.Task[None]] = set()
+
+    def tell(self, record: Record, event: Json) -> None:
+        """Send one event to every webhook of a task, soon."""
+        for config in record.configs.values():
+            self._put(f"{record.task['id']}/{config['id']}", config, json.loads(json.dumps(event)))
+        if "forgets-configs" in self._fault.switches:
+            record.configs.clear()
+
+    def _put(self, key: str, config: Json, event: Json) -> None:
+        if "push-reordered" not in self._fault.switches:
+            self._queue(key).put_nowait((config, event))
+        elif key in self._held:
+            self._queue(key).put_nowait((config, event))
+            self._queue(key).put_nowait(self._held.pop(key))
+        else:
+            self._held[key] = (config, event)
+
+    async def drained(self, record: Record) -> None:
+        """Wait until every webhook of a task has heard everything (a fault)."""
+        for key in [key for key in self._queues if key.startswith(f"{record.task['id']}/")]:
+            await self._queues[key].join()
+
+    def _queue(self, key: str) -> asyncio.Queue[tuple[Json, Json]]:
+        if key not in self._queues:
+            self._queues[key] = asyncio.Queue()
+            sender = asyncio.create_task(self._send_all(key))
+            self._senders.add(sender)
+            sender.add_done_callback(self._senders.discard)
+        return self._queues[key]
+
+    async def _send_all(self, key: str) -> None:
+        import httpx
+
+        queue = self._queues[key]
+        async with httpx.AsyncClient(timeout=_TIMEOUT, trust_env=False) as client:
+            while True:
+                try:
+                    config, event = await asyncio.wait_for(queue.get(), 30.0)
+                except TimeoutError:
+                    del self._queues[key]
+                    return
+                packet = self._fault.delivery(_packet(config, event))
+                if packet is not None:
+                    await _post(client, config.get("url", ""), packet)
+                queue.task_done()
+
+
+async def _post(client: object, url: str, packet: Packet) -> None:
+    import httpx
+
+    assert isinstance(client, httpx.AsyncClient)
+    for _ in range(_TRIES):
+        try:
+            response = await client.post(url, content=packet.body, headers=dict(packet.headers))
+        except (httpx.HTTPError, httpx.InvalidURL):
+            continue
+        if response.status_code < 500:
+            return
+
+
+def _packet(config: Json, event: Json) -> Packet:
+    headers = {"content-type": "application/a2a+json", "a2a-version": "1.0"}
+    authentication = config.get("authentication") or {}
+    if authentication.get("scheme"):
+        headers["authorization"] = f"{authentication['scheme']} {authentication.get('credentials', '')}".strip()
+    if config.get("token"):
+        headers["x-a2a-notification-token"] = str(config["token"])
+    return Packet(0, headers, json.dumps(event).encode())

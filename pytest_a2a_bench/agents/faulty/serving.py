@@ -1,0 +1,56 @@
+"""Serving the faulty agent on every binding, with its fault."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
+from pytest_a2a_bench.agents.faulty.card import build_card, extend_card
+from pytest_a2a_bench.agents.faulty.catalogue import find_fault
+from pytest_a2a_bench.agents.faulty.fault import Fault
+from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, make_app
+from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.errors import ConfigurationError
+
+_BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
+
+
+def variant_of(options: AgentOptions, fault: Fault) -> str:
+    """Return the variant to serve: the one asked for, else the one that the fault shows on."""
+    return fault.variant if options.variant == "auto" else options.variant
+
+
+def callers(token: str | None) -> dict[str, str]:
+    """Return the callers' names by their tokens: the variable may hold several, with commas between them."""
+    return {text.strip(): f"caller-{n}" for n, text in enumerate((token or "").split(",")) if text.strip()}
+
+
+class FaultyServer:
+    """What :func:`pytest_a2a_bench.agents.server.serve` puts on its ports.
+
+    :param token: content of the variable that ``--auth-env`` names.
+    """
+
+    def __init__(self, options: AgentOptions, http_url: str, grpc_url: str | None, token: str | None) -> None:
+        fault = find_fault(options.fault)
+        variant = variant_of(options, fault)
+        if variant == "guarded" and not token:
+            raise ConfigurationError(
+                f"built-in agent 'faulty': variant guarded (fault {fault.name}) needs credentials; "
+                "name the variable that holds its bearer tokens with --auth-env"
+            )
+        self.tokens: Mapping[str, str] = callers(token) if variant == "guarded" else {}
+        base = http_url.rstrip("/")
+        known = {"jsonrpc": base + "/", "rest": base + REST_PREFIX, "grpc": grpc_url}
+        urls = {_BINDINGS[t]: url for t in options.transports if (url := known[t])}
+        card = build_card(variant, urls)
+        extended = extend_card(card) if variant == "guarded" and "no-extended" not in fault.switches else None
+        step = options.latency or 0.2
+        self.agent = FaultyAgent(fault, card, extended, step)
+        self._bindings = tuple(urls)
+
+    @property
+    def app(self) -> Any:
+        """The ASGI application."""
+        return make_app(self.agent, self.tokens, self._bindings)
