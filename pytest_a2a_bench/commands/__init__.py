@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from typing import Protocol, cast
 
-COMMANDS = ("agent", "doctor")
+COMMANDS = ("agent", "card", "doctor")
 
 
 class Command(Protocol):

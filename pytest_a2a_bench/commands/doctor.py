@@ -22,6 +22,7 @@ _EXTRAS: Mapping[str, tuple[str, ...]] = {
     "agents": ("uvicorn", "starlette", "sse_starlette"),
     "grpc": ("grpc",),
     "xdist": ("xdist",),
+    "signatures": ("jwt", "cryptography", "rfc8785"),
 }
 _LLM_VARIABLES = ("A2A_AGENT_LLM", "A2A_USER_LLM", "A2A_JUDGE_LLM", "OPENAI_API_BASE", "OPENAI_BASE_URL")
 _KEY_SUFFIX = "_API_KEY"

@@ -48,7 +48,7 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "complaint"),
     [
         ([], "COMMAND"),
-        (["dance"], "invalid choice: 'dance' (choose from 'agent', 'doctor')"),
+        (["dance"], f"invalid choice: 'dance' (choose from {', '.join(map(repr, COMMANDS))})"),
         (["agent", "oracel"], "invalid choice: 'oracel' (choose from 'oracle', 'noop', 'readonly', 'llm')"),
         (["agent", "oracle", "--port", "x"], "--port"),
         (["agent", "oracle", "--port", "70000"], "port=70000 is not a port"),

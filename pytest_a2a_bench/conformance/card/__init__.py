@@ -13,17 +13,25 @@ from pytest_a2a_bench.conformance.card.signatures import ALGORITHMS
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.card.fetch import fetch_card, fetch_card_async
+    from pytest_a2a_bench.conformance.card.online import check_online, check_online_async
 
 __all__ = [
     "ALGORITHMS",
     "CardHttp",
     "card_versions",
     "check_card",
+    "check_online",
+    "check_online_async",
     "fetch_card",
     "fetch_card_async",
 ]
 
-_LAZY = {"fetch_card": "fetch", "fetch_card_async": "fetch"}
+_LAZY = {
+    "check_online": "online",
+    "check_online_async": "online",
+    "fetch_card": "fetch",
+    "fetch_card_async": "fetch",
+}
 
 
 def __getattr__(name: str) -> Any:
