@@ -1,0 +1,143 @@
+"""CancelTask."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from pytest_a2a_bench.conformance import steps
+from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.events import TERMINAL, rebuild, state_of
+from pytest_a2a_bench.conformance.reply import Reply
+
+STREAM_SECONDS = 5.0
+AFTER_SECONDS = 0.3
+"""How long after its usual end a cancelled task is looked at again."""
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """A slow task that was cancelled twice while a stream watched.
+
+    :param later: the task some time after.
+    """
+
+    first: Reply
+    second: Reply
+    soon: Reply
+    later: Reply
+    stream: Reply | None
+
+
+async def cancelled(ctx: Context) -> Cancelled:
+    """Cancel a slow task, once for all checks."""
+    text = ctx.prompt("slow")
+    seen: Cancelled = await ctx.shared("cancelled", lambda: _cancel(ctx, text))
+    return seen
+
+
+async def _cancel(ctx: Context, text: str) -> Cancelled:
+    usual = asyncio.ensure_future(steps.slow_seconds(ctx))
+    try:
+        return await _cancel_and_wait(ctx, text, usual)
+    finally:
+        usual.cancel()
+
+
+async def _cancel_and_wait(ctx: Context, text: str, usual: asyncio.Future[float]) -> Cancelled:
+    started = time.monotonic()
+    task_id = str((await steps.start(ctx, text))["id"])
+    watching: asyncio.Task[Reply] | None = None
+    if ctx.target.declares("streaming"):
+        watching = asyncio.create_task(ctx.call("SubscribeToTask", {"id": task_id}, timeout=STREAM_SECONDS))
+        await asyncio.sleep(0.1)
+    first = await ctx.call("CancelTask", {"id": task_id})
+    second = await ctx.call("CancelTask", {"id": task_id})
+    soon = await steps.get(ctx, task_id)
+    await asyncio.sleep(await usual + AFTER_SECONDS - (time.monotonic() - started))
+    later = await steps.get(ctx, task_id)
+    return Cancelled(first, second, soon, later, await watching if watching else None)
+
+
+async def accepted(ctx: Context) -> Cancelled:
+    """Cancel a slow task; skip where the agent refuses, which it may."""
+    seen = await cancelled(ctx)
+    if not seen.first.ok:
+        ctx.skip(f"the agent did not cancel the task: {seen.first.describe()}")
+    return seen
+
+
+@check("CAN-001")
+async def running_task_is_cancelled(ctx: Context) -> None:
+    """Cancelling returns the task, cancelled; an agent may say that it cannot."""
+    seen = await cancelled(ctx)
+    if seen.first.error is not None and seen.first.error.may_be("TaskNotCancelableError"):
+        return
+    if not seen.first.ok:
+        found = f"cancelling a running task: {seen.first.describe()}"
+        ctx.fail(found, expected="the Task, or TaskNotCancelableError", replies=(seen.first,))
+    elif state_of(seen.first.result) != "canceled" and state_of(seen.later.result) != "canceled":
+        found = f"CancelTask returned state {state_of(seen.first.result) or 'none'}, and the task was never cancelled"
+        ctx.fail(found, pointer="/status/state", expected="TASK_STATE_CANCELED", replies=(seen.first, seen.later))
+
+
+@check("CAN-002")
+async def terminal_task_is_refused(ctx: Context) -> None:
+    """A terminal task cannot be cancelled."""
+    task = await ctx.completed_task()
+    reply = await ctx.call("CancelTask", {"id": task["id"]})
+    steps.expect_error(ctx, reply, "TaskNotCancelableError", "cancelling a completed task")
+
+
+@check("CAN-003")
+async def unknown_task_is_not_found(ctx: Context) -> None:
+    """An unknown task is not found."""
+    reply = await ctx.call("CancelTask", {"id": ctx.unknown_id()})
+    steps.expect_error(ctx, reply, "TaskNotFoundError", "cancelling an unknown task")
+
+
+@check("CAN-004")
+async def cancelling_twice_changes_nothing(ctx: Context) -> None:
+    """A second cancel has no further effect; it may be refused."""
+    seen = await accepted(ctx)
+    if steps.is_internal(seen.second) or seen.second.problem:
+        found = f"cancelling a second time: {seen.second.describe()}"
+        ctx.fail(found, expected="the cancelled Task, or TaskNotCancelableError", replies=(seen.second,))
+    gone = seen.soon.error is not None and seen.soon.error.may_be("TaskNotFoundError")
+    if state_of(seen.first.result) == "canceled" and state_of(seen.soon.result) != "canceled" and not gone:
+        found = f"after a second cancel the task is {state_of(seen.soon.result) or seen.soon.describe()}"
+        ctx.fail(found, expected="TASK_STATE_CANCELED as before", replies=(seen.first, seen.second, seen.soon))
+
+
+@check("CAN-005")
+async def cancelled_task_stays_cancelled(ctx: Context) -> None:
+    """The agent does not complete a cancelled task."""
+    seen = await accepted(ctx)
+    state = state_of(seen.later.result)
+    if state_of(seen.first.result) == "canceled" and seen.later.ok and state != "canceled":
+        found = f"some time after it was cancelled the task is {state or 'without state'}"
+        ctx.fail(found, pointer="/status/state", expected="TASK_STATE_CANCELED", replies=(seen.first, seen.later))
+
+
+@check("CAN-006")
+async def streams_see_the_end(ctx: Context) -> None:
+    """Open streams get the state CANCELED and end."""
+    ctx.require_capability("streaming")
+    seen = await accepted(ctx)
+    if state_of(seen.first.result) != "canceled" or seen.stream is None:
+        ctx.skip("the task was not cancelled at once")
+    stream = seen.stream
+    state = rebuild(steps.followed(ctx, stream, "SubscribeToTask")).state
+    if state not in TERMINAL or not stream.ended:
+        found = f"the open stream saw {state or 'no state'} last and {'ended' if stream.ended else 'stayed open'}"
+        expected = "TASK_STATE_CANCELED in every open stream, then its end"
+        ctx.fail(found, expected=expected, replies=(seen.first, stream))
+
+
+@check("CAN-007")
+async def missing_id_is_refused(ctx: Context) -> None:
+    """A request without an id is refused."""
+    if ctx.target.binding == "HTTP+JSON":
+        ctx.skip("with HTTP+JSON the id is part of the path")
+    steps.expect_error(ctx, await ctx.call("CancelTask", {}), "InvalidParamsError", "CancelTask without id")

@@ -1,0 +1,254 @@
+"""ListTasks: filters, pages and their order. Every check stays within a context of its own tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_a2a_bench.conformance import steps
+from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.checks.get_task import history_of
+from pytest_a2a_bench.conformance.events import state_of
+from pytest_a2a_bench.conformance.instants import parse_instant
+from pytest_a2a_bench.conformance.reply import Reply
+
+OWN_TASKS = 3
+MOST_PAGES = 10
+
+
+async def own(ctx: Context) -> tuple[str, list[str]]:
+    """Return a context and the ids of the tasks in it, oldest first."""
+    context_id, tasks = await ctx.context_with_tasks(OWN_TASKS)
+    return context_id, [str(task["id"]) for task in tasks]
+
+
+async def listed(ctx: Context, **params: Any) -> Reply:
+    """List tasks, which has to work; skip where it does not, for LIST-002 judges that."""
+    return steps.usable(ctx, await ctx.call("ListTasks", params), "ListTasks")
+
+
+def tasks_of(reply: Reply) -> list[Mapping[str, Any]]:
+    """Return the tasks of one page."""
+    found = reply.result.get("tasks") if isinstance(reply.result, Mapping) else None
+    return [task for task in found if isinstance(task, Mapping)] if isinstance(found, list) else []
+
+
+def ids_of(reply: Reply) -> list[str]:
+    """Return the ids of one page's tasks."""
+    return [str(task.get("id", "")) for task in tasks_of(reply)]
+
+
+def member(reply: Reply, name: str) -> Any:
+    """Return a member of the answer; gRPC does not send what is empty, so its default stands for it."""
+    value = reply.result.get(name) if isinstance(reply.result, Mapping) else None
+    if value is None and reply.exchange.binding == "GRPC":
+        return {"tasks": [], "nextPageToken": ""}.get(name, 0)
+    return value
+
+
+async def walk(ctx: Context, context_id: str, size: int) -> list[Reply]:
+    """Return all pages of a context; stops where the server gives token after token."""
+    pages: list[Reply] = []
+    token = ""
+    while len(pages) < MOST_PAGES:
+        more = {"pageToken": token} if token else {}
+        pages.append(await listed(ctx, contextId=context_id, pageSize=size, **more))
+        token = str(member(pages[-1], "nextPageToken") or "")
+        if not token:
+            break
+    return pages
+
+
+@check("LIST-001")
+async def page_token_is_always_there(ctx: Context) -> None:
+    """The nextPageToken is a text on every page, empty on the last."""
+    context_id, _ = await own(ctx)
+    for size, last in ((100, True), (1, False)):
+        reply = await listed(ctx, contextId=context_id, pageSize=size)
+        token = member(reply, "nextPageToken")
+        if not isinstance(token, str):
+            found = f"nextPageToken is {token!r}"
+        elif bool(token) is last:
+            found = f"nextPageToken is {token!r} on {'the last' if last else 'a page that others follow'}"
+        else:
+            continue
+        expected = 'a token on every page, "" on the last'
+        ctx.fail(found, pointer="/nextPageToken", expected=expected, replies=(reply,))
+
+
+@check("LIST-002")
+async def required_members_are_there(ctx: Context) -> None:
+    """tasks, pageSize and totalSize are on every page, even on an empty one."""
+    context_id, _ = await own(ctx)
+    for name in (context_id, ctx.unknown_id()):
+        reply = await ctx.call("ListTasks", {"contextId": name})
+        if not reply.ok or not isinstance(reply.result, Mapping):
+            ctx.fail(f"ListTasks: {reply.describe()}", expected="a page of tasks", replies=(reply,))
+            return
+        for wanted, kind in (("tasks", list), ("pageSize", int), ("totalSize", int)):
+            value = member(reply, wanted)
+            if not isinstance(value, kind):
+                found = f"{wanted} is {value!r}"
+                ctx.fail(found, pointer=f"/{wanted}", expected=f"{wanted} on every page", replies=(reply,))
+
+
+@check("LIST-003")
+async def artifacts_are_left_out(ctx: Context) -> None:
+    """Artifacts are left out unless asked for."""
+    context_id, _ = await own(ctx)
+    for extra in ({}, {"includeArtifacts": False}):
+        reply = await listed(ctx, contextId=context_id, **extra)
+        if any("artifacts" in task for task in tasks_of(reply)):
+            ctx.fail("tasks have artifacts", pointer="/tasks", expected="no member artifacts", replies=(reply,))
+
+
+@check("LIST-004")
+async def artifacts_come_when_asked_for(ctx: Context) -> None:
+    """With includeArtifacts come the artifacts."""
+    context_id, _ = await own(ctx)
+    reply = await listed(ctx, contextId=context_id, includeArtifacts=True)
+    for task in tasks_of(reply):
+        whole = await steps.get(ctx, str(task.get("id")))
+        if whole.ok and whole.result.get("artifacts") and not task.get("artifacts"):
+            found = f"task {task.get('id')!r} comes without its artifacts"
+            expected = "the artifacts that GetTask returns"
+            ctx.fail(found, pointer="/tasks", expected=expected, replies=(reply, whole))
+            return
+
+
+@check("LIST-005")
+async def newest_come_first(ctx: Context) -> None:
+    """Sorted by the time of their status, newest first."""
+    context_id, ids = await own(ctx)
+    reply = await listed(ctx, contextId=context_id)
+    times = [parse_instant(task.get("status", {}).get("timestamp")) for task in tasks_of(reply)]
+    known = [time for time in times if time is not None]
+    if len(known) < len(ids):
+        ctx.skip("the tasks have no timestamps, so their order cannot be judged")
+    if known != sorted(known, reverse=True):
+        found = f"timestamps are in the order {[str(time) for time in known]}"
+        ctx.fail(found, pointer="/tasks", expected="the newest status first", replies=(reply,))
+
+
+@check("LIST-006")
+async def pages_are_disjoint_and_complete(ctx: Context) -> None:
+    """Walking through the pages gives every task once."""
+    context_id, ids = await own(ctx)
+    for size in (1, 2):
+        pages = await walk(ctx, context_id, size)
+        got = [name for page in pages for name in ids_of(page)]
+        if sorted(got) != sorted(ids):
+            found = f"pages of {size} gave {len(got)} tasks ({len(set(got))} different) of {len(ids)}"
+            ctx.fail(found, pointer="/tasks", expected="every task exactly once", replies=tuple(pages[-3:]))
+
+
+@check("LIST-007")
+async def default_page_is_at_most_fifty(ctx: Context) -> None:
+    """Without a pageSize at most 50 tasks come."""
+    reply = await listed(ctx)
+    size = member(reply, "pageSize")
+    if len(tasks_of(reply)) > 50 or (isinstance(size, int) and size > 50):
+        found = f"{len(tasks_of(reply))} tasks with pageSize {size}"
+        ctx.fail(found, pointer="/pageSize", expected="at most 50", replies=(reply,))
+
+
+@check("LIST-008")
+async def page_size_is_a_bound(ctx: Context) -> None:
+    """No page is larger than asked for."""
+    context_id, _ = await own(ctx)
+    reply = await listed(ctx, contextId=context_id, pageSize=1)
+    if len(tasks_of(reply)) > 1:
+        found = f"pageSize 1 gives {len(tasks_of(reply))} tasks"
+        ctx.fail(found, pointer="/tasks", expected="at most one task", replies=(reply,))
+
+
+@check("LIST-009")
+async def page_size_has_limits(ctx: Context) -> None:
+    """A pageSize outside of 1 to 100 is refused."""
+    for size in (0, -1, 101):
+        reply = await ctx.call("ListTasks", {"pageSize": size})
+        steps.expect_error(ctx, reply, "InvalidParamsError", f"pageSize {size}")
+
+
+@check("LIST-010")
+async def context_filters(ctx: Context) -> None:
+    """A contextId selects that context's tasks, and all of them."""
+    context_id, ids = await own(ctx)
+    await ctx.completed_task()
+    reply = await listed(ctx, contextId=context_id)
+    if sorted(ids_of(reply)) != sorted(ids):
+        found = f"{len(ids_of(reply))} tasks for a context that has {len(ids)}"
+        ctx.fail(found, pointer="/tasks", expected="exactly the tasks of the context", replies=(reply,))
+
+
+@check("LIST-011")
+async def status_filters(ctx: Context) -> None:
+    """Status selects the tasks in that state."""
+    context_id, ids = await own(ctx)
+    whole = await listed(ctx, contextId=context_id)
+    states = {str(task.get("id")): state_of(task) for task in tasks_of(whole)}
+    for name in ("TASK_STATE_COMPLETED", "TASK_STATE_WORKING"):
+        reply = await listed(ctx, contextId=context_id, status=name)
+        neutral = name.removeprefix("TASK_STATE_").lower()
+        wanted = sorted(key for key, state in states.items() if state == neutral)
+        if sorted(ids_of(reply)) != wanted:
+            found = f"{len(ids_of(reply))} tasks for {name} in a context where {len(wanted)} of {len(ids)} are"
+            ctx.fail(found, pointer="/tasks", expected="exactly the tasks in that state", replies=(whole, reply))
+
+
+@check("LIST-012")
+async def time_filters(ctx: Context) -> None:
+    """A statusTimestampAfter selects newer tasks, and those of that very time."""
+    context_id, _ = await own(ctx)
+    whole = await listed(ctx, contextId=context_id)
+    stamps = [task.get("status", {}).get("timestamp") for task in tasks_of(whole)]
+    if not stamps or any(parse_instant(stamp) is None for stamp in stamps):
+        ctx.skip("the tasks have no timestamps, so the filter cannot be judged")
+    future = await listed(ctx, contextId=context_id, statusTimestampAfter="2999-01-01T00:00:00Z")
+    if tasks_of(future):
+        ctx.fail("tasks come from the year 2999", pointer="/tasks", expected="no tasks", replies=(future,))
+    newest = max(stamps, key=lambda stamp: parse_instant(stamp) or 0)
+    reply = await listed(ctx, contextId=context_id, statusTimestampAfter=newest)
+    if newest not in [task.get("status", {}).get("timestamp") for task in tasks_of(reply)]:
+        found = f"the task of {newest} is not among those from {newest} on"
+        ctx.fail(found, pointer="/tasks", expected="times greater than or equal", replies=(whole, reply))
+
+
+@check("LIST-013")
+async def unknown_status_is_refused(ctx: Context) -> None:
+    """A state that does not exist is refused."""
+    # protobuf has numbers for states, of which this is none.
+    status = 99 if ctx.binding == "GRPC" else "TASK_STATE_RUNNING"
+    reply = await ctx.call("ListTasks", {"status": status})
+    steps.expect_error(ctx, reply, "InvalidParamsError", f"status {status}, which does not exist")
+
+
+@check("LIST-014")
+async def bad_page_token_is_refused(ctx: Context) -> None:
+    """A token that the server never gave is refused."""
+    reply = await ctx.call("ListTasks", {"pageToken": "no such token %%%"})
+    steps.expect_error(ctx, reply, "InvalidParamsError", "a pageToken that was never given out")
+
+
+@check("LIST-015")
+async def history_is_limited(ctx: Context) -> None:
+    """A historyLength limits each task's history."""
+    context_id, _ = await own(ctx)
+    for length in (0, 1):
+        reply = await listed(ctx, contextId=context_id, historyLength=length)
+        most = max((len(history_of(task)) for task in tasks_of(reply)), default=0)
+        if most > length:
+            found = f"historyLength {length} gives tasks with {most} messages"
+            ctx.fail(found, pointer="/tasks", expected=f"at most {length}", replies=(reply,))
+
+
+@check("LIST-016")
+async def total_counts_before_paging(ctx: Context) -> None:
+    """The totalSize counts all matches, not the page."""
+    context_id, ids = await own(ctx)
+    for size in (1, 100):
+        reply = await listed(ctx, contextId=context_id, pageSize=size)
+        total = member(reply, "totalSize")
+        if total != len(ids):
+            found = f"totalSize is {total!r} with pageSize {size}; the context has {len(ids)} tasks"
+            ctx.fail(found, pointer="/totalSize", expected=str(len(ids)), replies=(reply,))

@@ -1,0 +1,146 @@
+"""Contexts, follow-up messages, and tasks that wait for the user."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_a2a_bench.conformance import steps
+from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.events import state_of
+
+
+async def waiting_task(ctx: Context, key: str = "input", state: str = "input-required") -> Mapping[str, Any]:
+    """Return a new task that waits for the user; skip where the scenario does not lead there."""
+    reply = await steps.send(ctx, ctx.prompt(key))
+    task = steps.task_of(ctx, reply, f"the scenario {key}")
+    if state_of(task) != state:
+        task = (await steps.settled(ctx, str(task["id"]))).result or {}
+    if state_of(task) != state:
+        ctx.skip(f"the scenario {key} led to {state_of(task) or 'no state'}, not to {state}")
+    return task
+
+
+@check("MT-001")
+async def generated_context_is_returned(ctx: Context) -> None:
+    """The response has a contextId."""
+    reply = steps.usable(ctx, await steps.send(ctx, ctx.prompt("default")), "sending a message")
+    event = steps.sent(reply)
+    if not event.context_id:
+        expected = "the contextId that the agent made"
+        ctx.fail(
+            "the response has no contextId", pointer=f"/{event.kind}/contextId", expected=expected, replies=(reply,)
+        )
+
+
+@check("MT-002")
+async def given_context_is_kept(ctx: Context) -> None:
+    """A client's contextId is kept, or refused, never replaced."""
+    wanted = str(uuid.uuid4())
+    reply = await steps.send(ctx, ctx.prompt("default"), contextId=wanted)
+    if reply.error is not None and not steps.is_internal(reply):
+        return
+    event = steps.sent(steps.usable(ctx, reply, "sending a message with a contextId"))
+    if event.context_id != wanted:
+        found = f"contextId {wanted!r} became {event.context_id!r}"
+        expected = "the client's contextId, or an error"
+        ctx.fail(found, pointer=f"/{event.kind}/contextId", expected=expected, replies=(reply,))
+
+
+@check("MT-003")
+async def task_ids_are_unique(ctx: Context) -> None:
+    """Each new task has an id of its own."""
+    _, tasks = await ctx.context_with_tasks(3)
+    ids = [str(task["id"]) for task in tasks]
+    if len(set(ids)) != len(ids):
+        ctx.fail(f"{len(ids)} messages gave tasks {ids}", pointer="/task/id", expected="a new id for each task")
+
+
+@check("MT-004")
+async def context_is_inferred(ctx: Context) -> None:
+    """The contextId is inferred from the taskId."""
+    task = await waiting_task(ctx)
+    reply = await steps.send(ctx, ctx.prompt("input_answer"), taskId=task["id"])
+    event = steps.sent(reply)
+    if not reply.ok:
+        found = f"a follow-up with taskId only: {reply.describe()}"
+        ctx.fail(found, expected="the context of the task", replies=(reply,))
+    elif event.context_id != task.get("contextId"):
+        found = f"the follow-up is in context {event.context_id!r}, its task in {task.get('contextId')!r}"
+        ctx.fail(found, pointer=f"/{event.kind}/contextId", expected="the task's contextId", replies=(reply,))
+
+
+@check("MT-005")
+async def mismatching_context_is_refused(ctx: Context) -> None:
+    """A contextId that is not the task's is refused."""
+    task = await (waiting_task(ctx) if steps.has_prompt(ctx, "input") else ctx.completed_task())
+    other = str(uuid.uuid4())
+    reply = await steps.send(ctx, ctx.prompt("default"), taskId=task["id"], contextId=other)
+    steps.expect_refused(ctx, reply, "a message with the taskId of another context")
+
+
+@check("MT-006")
+async def waiting_task_goes_on(ctx: Context) -> None:
+    """A follow-up continues the waiting task, with the same ids."""
+    task = await waiting_task(ctx)
+    ids = {"taskId": task["id"], "contextId": task.get("contextId")}
+    reply = await steps.send(ctx, ctx.prompt("input_answer"), **ids)
+    if not reply.ok:
+        ctx.fail(f"the follow-up: {reply.describe()}", expected="the task, continued", replies=(reply,))
+        return
+    event = steps.sent(reply)
+    if (event.task_id, event.context_id) != (ids["taskId"], ids["contextId"]):
+        found = f"the follow-up is task {event.task_id!r} in context {event.context_id!r}"
+        expected = f"task {ids['taskId']!r} in context {ids['contextId']!r}"
+        ctx.fail(found, pointer=f"/{event.kind}", expected=expected, replies=(reply,))
+
+
+@check("MT-007")
+async def context_alone_starts_a_task(ctx: Context) -> None:
+    """A contextId without a taskId starts a new task in that context."""
+    task = await ctx.completed_task()
+    reply = await steps.send(ctx, ctx.prompt("task"), contextId=task.get("contextId"))
+    if not reply.ok:
+        ctx.fail(f"a message in a known context: {reply.describe()}", expected="a new task", replies=(reply,))
+        return
+    event = steps.sent(reply)
+    if event.context_id != task.get("contextId"):
+        found = f"the new task is in context {event.context_id!r}"
+        expected = f"context {task.get('contextId')!r}"
+        ctx.fail(found, pointer=f"/{event.kind}/contextId", expected=expected, replies=(reply,))
+    if event.kind == "task" and event.task_id == task["id"]:
+        ctx.fail("the finished task was used again", pointer="/task/id", expected="a new task", replies=(reply,))
+
+
+@check("MT-008")
+async def references_are_accepted(ctx: Context) -> None:
+    """Given referenceTaskIds are accepted."""
+    task = await ctx.completed_task()
+    ids: dict[str, Any] = {"contextId": task.get("contextId"), "referenceTaskIds": [task["id"]]}
+    reply = await steps.send(ctx, ctx.prompt("default"), **ids)
+    if not reply.ok:
+        ctx.fail(f"a message with referenceTaskIds: {reply.describe()}", expected="an answer", replies=(reply,))
+
+
+@check("MT-009")
+async def authorization_is_explained(ctx: Context) -> None:
+    """AUTH_REQUIRED comes on a Task, with a message that explains it."""
+    task = await waiting_task(ctx, "auth", "auth-required")
+    reply = await steps.get(ctx, str(task["id"]))
+    status = task.get("status")
+    message = status.get("message") if isinstance(status, Mapping) else None
+    if not isinstance(message, Mapping) or not message.get("parts"):
+        expected = "a message in the status that says which authorization is needed"
+        ctx.fail("status has no message", pointer="/status/message", expected=expected, replies=(reply,))
+
+
+@check("MT-010")
+async def messages_are_accepted_meanwhile(ctx: Context) -> None:
+    """A task that waits for authorization accepts messages."""
+    task = await waiting_task(ctx, "auth", "auth-required")
+    ids = {"taskId": task["id"], "contextId": task.get("contextId")}
+    reply = await steps.send(ctx, ctx.prompt("default"), **ids)
+    if not reply.ok:
+        found = f"a message to a task that waits for authorization: {reply.describe()}"
+        ctx.fail(found, expected="that it is accepted", replies=(reply,))

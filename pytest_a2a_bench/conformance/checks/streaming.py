@@ -1,0 +1,273 @@
+"""SendStreamingMessage: the shape, order and end of streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_a2a_bench.conformance import steps
+from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.events import (
+    TERMINAL,
+    Event,
+    differences,
+    first_event,
+    ids_agree,
+    nothing_after_terminal,
+    one_member,
+    order_of_kinds,
+    read_events,
+    rebuild,
+)
+from pytest_a2a_bench.conformance.reply import Reply
+
+END_SECONDS = 1.0
+"""How long a stream may stay open after its terminal event."""
+
+
+async def ordinary(ctx: Context) -> Reply:
+    """Return the stream of an ordinary message, one for all checks."""
+    ctx.require_capability("streaming")
+    return await ctx.shared("stream", lambda: steps.stream(ctx, ctx.prompt("task")))
+
+
+async def readable(ctx: Context) -> tuple[Reply, list[Event]]:
+    """Return the ordinary stream and its events; skip where there is none."""
+    reply = await ordinary(ctx)
+    return reply, steps.followed(ctx, reply, "the stream")
+
+
+async def chunked(ctx: Context) -> tuple[Reply, list[Event]]:
+    """Return the stream of the scenario ``chunks``."""
+    ctx.require_capability("streaming")
+    text = ctx.prompt("chunks")
+    reply = await ctx.shared("stream-chunks", lambda: steps.stream(ctx, text))
+    return reply, steps.followed(ctx, reply, "the stream of the scenario chunks")
+
+
+@check("STREAM-001")
+async def answers_with_a_stream(ctx: Context) -> None:
+    """A stream is text/event-stream, or a gRPC stream."""
+    reply = await ordinary(ctx)
+    if not reply.events:
+        ctx.fail(f"no stream: {reply.describe()}", expected="a stream of events", replies=(reply,))
+    elif ctx.target.binding != "GRPC" and reply.content_type != "text/event-stream":
+        ctx.fail(
+            f"Content-Type is {reply.content_type or 'missing'!r}",
+            expected="text/event-stream",
+            replies=(reply,),
+        )
+
+
+@check("STREAM-002")
+async def starts_with_task_or_message(ctx: Context) -> None:
+    """The first event is a Task or a Message."""
+    reply, events = await readable(ctx)
+    steps.judge(ctx, first_event(events), reply, fix="send the Task before its updates")
+
+
+@check("STREAM-003")
+async def message_stream_is_one_event(ctx: Context) -> None:
+    """A Message stands alone in its stream."""
+    ctx.require_capability("streaming")
+    text = ctx.prompt("message")
+    reply = await ctx.shared("stream-message", lambda: steps.stream(ctx, text))
+    events = steps.followed(ctx, reply, "the stream of the scenario message")
+    if events[0].kind != "message":
+        ctx.skip(f"the scenario message gives a {events[0].kind or 'stream of no known kind'}, not a Message")
+    steps.judge(ctx, order_of_kinds(events), reply)
+    if not reply.ended:
+        ctx.fail("the stream stays open after the Message", expected="the end of the stream", replies=(reply,))
+
+
+@check("STREAM-004")
+async def updates_follow_the_task(ctx: Context) -> None:
+    """After the Task come updates only."""
+    reply, events = await readable(ctx)
+    steps.judge(ctx, order_of_kinds(events), reply)
+
+
+@check("STREAM-005")
+async def ends_with_the_task(ctx: Context) -> None:
+    """The stream ends at the terminal state, not before and not long after."""
+    reply, events = await readable(ctx)
+    if events[0].kind == "message":
+        return
+    last = next((event.state for event in reversed(events) if event.state), "")
+    if last in TERMINAL:
+        _ends_in_time(ctx, reply, last)
+    elif not reply.ended:
+        ctx.skip(f"the task was still {last or 'without state'} when the time was up")
+    elif last not in ("input-required", "auth-required"):
+        ctx.fail(
+            f"the stream ended while the task was {last or 'without any state'}",
+            expected="a statusUpdate with the terminal state as the end of the stream",
+            replies=(reply,),
+        )
+
+
+def _ends_in_time(ctx: Context, reply: Reply, state: str) -> None:
+    waited = reply.exchange.seconds - (reply.times[-1] if reply.times else reply.exchange.seconds)
+    if not reply.ended or waited > END_SECONDS:
+        found = f"the stream stayed open for {waited:.1f} s after the state {state}"
+        ctx.fail(found, expected="the end of the stream at the terminal state", replies=(reply,))
+
+
+@check("STREAM-006")
+async def ends_when_input_is_required(ctx: Context) -> None:
+    """The stream ends when the task waits for the user."""
+    ctx.require_capability("streaming")
+    text = ctx.prompt("input")
+    reply = await ctx.shared("stream-input", lambda: steps.stream(ctx, text, timeout=3 * END_SECONDS))
+    events = read_events(reply.events)
+    if not any(event.state == "input-required" for event in events):
+        ctx.skip("the scenario input did not bring the task to TASK_STATE_INPUT_REQUIRED in a stream")
+    if not reply.ended:
+        ctx.fail(
+            f"the stream was still open {2 * END_SECONDS:.0f} s after TASK_STATE_INPUT_REQUIRED",
+            expected="the end of the stream at an interrupted state",
+            replies=(reply,),
+        )
+
+
+@check("STREAM-007")
+async def events_have_one_member(ctx: Context) -> None:
+    """Each event holds exactly one member."""
+    reply, _ = await readable(ctx)
+    steps.judge(ctx, one_member(reply.events), reply)
+
+
+@check("STREAM-008")
+async def updates_name_their_task(ctx: Context) -> None:
+    """Updates carry the ids of the first Task."""
+    reply, events = await readable(ctx)
+    steps.judge(ctx, ids_agree(events), reply)
+
+
+@check("STREAM-009")
+async def events_are_rpc_responses(ctx: Context) -> None:
+    """Each event is a JSON-RPC response to the request."""
+    reply, _ = await readable(ctx)
+    sent_id = _request_id(reply)
+    for number, document in enumerate(reply.documents):
+        envelope = document if isinstance(document, Mapping) else {}
+        wrong = [
+            f"{name} is {json.dumps(envelope.get(name))}"
+            for name, wanted in (("jsonrpc", "2.0"), ("id", sent_id))
+            if envelope.get(name) != wanted or type(envelope.get(name)) is not type(wanted)
+        ]
+        if wrong:
+            expected = f'jsonrpc "2.0" and id {json.dumps(sent_id)} in each event'
+            ctx.fail(f"event {number}: {', '.join(wrong)}", pointer=f"/{number}", expected=expected, replies=(reply,))
+
+
+def _request_id(reply: Reply) -> Any:
+    try:
+        return json.loads(reply.exchange.request)["id"]
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+@check("STREAM-010")
+async def events_are_bare(ctx: Context) -> None:
+    """HTTP+JSON events have no envelope."""
+    reply, _ = await readable(ctx)
+    for number, document in enumerate(reply.documents):
+        if isinstance(document, Mapping) and ("jsonrpc" in document or "result" in document):
+            found = f"event {number} is wrapped in {sorted(document)}"
+            ctx.fail(found, pointer=f"/{number}", expected="a bare StreamResponse", replies=(reply,))
+
+
+@check("STREAM-011")
+async def chunks_keep_their_order(ctx: Context) -> None:
+    """Chunks that are put together are the stored artifact."""
+    reply, events = await chunked(ctx)
+    stored = steps.usable(ctx, await steps.get(ctx, _task_id(ctx, events)), "GetTask")
+    problems = [p for p in differences(rebuild(events), stored.result) if p.pointer.startswith("/artifacts")]
+    steps.judge(ctx, problems, reply, stored)
+
+
+def _task_id(ctx: Context, events: Sequence[Event]) -> str:
+    if not events or not events[0].task_id or events[0].kind != "task":
+        ctx.skip("the stream does not start with a Task")
+    return events[0].task_id
+
+
+@check("STREAM-012")
+async def refused_without_the_capability(ctx: Context) -> None:
+    """Without the capability streaming is refused."""
+    if ctx.target.declares("streaming"):
+        ctx.skip("the card declares capabilities.streaming")
+    reply = await steps.stream(ctx, ctx.prompt("default"))
+    steps.expect_error(ctx, reply, "UnsupportedOperationError", "SendStreamingMessage without the capability")
+
+
+@check("STREAM-013")
+async def feedback_is_immediate(ctx: Context) -> None:
+    """The first event comes before the work is done."""
+    ctx.require_capability("streaming")
+    reply = await steps.stream(ctx, ctx.prompt("slow"))
+    steps.followed(ctx, reply, "the stream of the scenario slow")
+    total = reply.times[-1] if reply.times else 0.0
+    if total < 0.2:
+        ctx.skip(f"the scenario slow took {total:.2f} s: too short to tell")
+    if reply.times[0] > total / 2:
+        found = f"the first event came after {reply.times[0]:.2f} s of {total:.2f} s"
+        ctx.fail(found, expected="the Task at once, and updates while it works", replies=(reply,))
+
+
+@check("STREAM-014")
+async def errors_are_errors(ctx: Context) -> None:
+    """A message to an unknown task gives an error, not a stream."""
+    ctx.require_capability("streaming")
+    reply = await steps.stream(ctx, ctx.prompt("default"), taskId=ctx.unknown_id())
+    steps.expect_error(ctx, reply, "TaskNotFoundError", "streaming to an unknown task")
+
+
+@check("STREAM-015")
+async def terminal_is_final(ctx: Context) -> None:
+    """Nothing follows a terminal state."""
+    reply, events = await readable(ctx)
+    steps.judge(ctx, nothing_after_terminal(events), reply)
+
+
+@check("STREAM-016")
+async def streamed_equals_stored(ctx: Context) -> None:
+    """What was streamed is what GetTask returns."""
+    reply, events = await readable(ctx)
+    stored = steps.usable(ctx, await steps.get(ctx, _task_id(ctx, events)), "GetTask")
+    steps.judge(ctx, differences(rebuild(events), stored.result), reply, stored)
+
+
+@check("STREAM-019")
+async def task_outlives_its_stream(ctx: Context) -> None:
+    """Closing the stream does not stop the task."""
+    ctx.require_capability("streaming")
+    # The timeout closes the connection while the task works.
+    reply = await steps.stream(ctx, ctx.prompt("slow"), timeout=0.3)
+    events = read_events(reply.events)
+    if not events:
+        ctx.skip("no event came within 0.3 s, so the task could not be left alone")
+    if any(event.state in TERMINAL for event in events):
+        ctx.skip("the task of the scenario slow was over within 0.3 s")
+    task_id = _task_id(ctx, events)
+    stored = await steps.settled(ctx, task_id)
+    ended = rebuild(read_events([{"task": stored.result}])).state if stored.ok else ""
+    if ended != "completed":
+        found = f"after its stream was closed the task is {ended or stored.describe()}"
+        ctx.fail(found, expected="a task that goes on to its end", replies=(reply, stored))
+
+
+@check("STREAM-020")
+async def chunk_marks_agree(ctx: Context) -> None:
+    """The marks append and lastChunk make sense."""
+    reply, events = await chunked(ctx)
+    built = rebuild(events)
+    steps.judge(ctx, built.problems, reply)
+    for name in built.never_closed:
+        ctx.warn(
+            f"artifact {name!r} came in chunks, none of which has lastChunk",
+            expected="lastChunk true in the last chunk, so that a client knows that the artifact is whole",
+            replies=(reply,),
+        )

@@ -1,0 +1,153 @@
+"""SubscribeToTask, and several streams of one task."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from pytest_a2a_bench.conformance import steps
+from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.events import TERMINAL, differences, is_suffix, read_events, rebuild, updates
+from pytest_a2a_bench.conformance.reply import Reply
+
+LEAVE_SECONDS = 0.15
+"""How long the stream that is closed early stays open."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One slow task, watched by two streams to its end and by a third that was closed early."""
+
+    task_id: str
+    one: Reply
+    other: Reply
+    stored: Reply
+
+
+async def watched(ctx: Context) -> Watched:
+    """Watch a slow task, once for all checks."""
+    ctx.require_capability("streaming")
+    text = ctx.prompt("slow")
+    seen: Watched = await ctx.shared("watched", lambda: _watch(ctx, text))
+    return seen
+
+
+async def _watch(ctx: Context, text: str) -> Watched:
+    task = await steps.start(ctx, text)
+    task_id = str(task["id"])
+    params = {"id": task_id}
+    one, other, _ = await asyncio.gather(
+        ctx.call("SubscribeToTask", params),
+        ctx.call("SubscribeToTask", params),
+        ctx.call("SubscribeToTask", params, timeout=LEAVE_SECONDS),
+    )
+    return Watched(task_id, one, other, await steps.settled(ctx, task_id))
+
+
+async def readable(ctx: Context) -> Watched:
+    """Watch a slow task; skip where subscribing does not work at all."""
+    seen = await watched(ctx)
+    steps.followed(ctx, seen.one, "SubscribeToTask")
+    return seen
+
+
+@check("SUB-001")
+async def starts_with_the_task(ctx: Context) -> None:
+    """The first event is the Task as it is."""
+    seen = await watched(ctx)
+    if not seen.one.events:
+        ctx.fail(f"subscribing to a running task: {seen.one.describe()}", expected="a stream", replies=(seen.one,))
+        return
+    first = read_events(seen.one.events)[0]
+    if first.kind != "task":
+        found = f"the first event is {first.kind or 'of no known kind'}"
+        ctx.fail(found, pointer="/0", expected="the current Task", replies=(seen.one,))
+    elif first.task_id != seen.task_id:
+        ctx.fail(
+            f"the first event is task {first.task_id!r}",
+            pointer="/0/task/id",
+            expected=f"task {seen.task_id!r}",
+            replies=(seen.one,),
+        )
+
+
+@check("SUB-002")
+async def ends_with_the_task(ctx: Context) -> None:
+    """The stream ends at the terminal state."""
+    seen = await readable(ctx)
+    state = rebuild(read_events(seen.one.events)).state
+    if state not in TERMINAL or not seen.one.ended:
+        found = f"the last state in the stream is {state or 'none'}; the stream {_end(seen.one)}"
+        ctx.fail(found, expected="the terminal state, then the end of the stream", replies=(seen.one, seen.stored))
+
+
+def _end(reply: Reply) -> str:
+    return "ended" if reply.ended else f"did not end ({reply.problem or 'the time was up'})"
+
+
+@check("SUB-003")
+async def terminal_task_is_refused(ctx: Context) -> None:
+    """A terminal task cannot be subscribed to."""
+    ctx.require_capability("streaming")
+    task = await ctx.completed_task()
+    reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
+    steps.expect_error(ctx, reply, "UnsupportedOperationError", "subscribing to a completed task")
+
+
+@check("SUB-004")
+async def unknown_task_is_not_found(ctx: Context) -> None:
+    """An unknown task is not found."""
+    ctx.require_capability("streaming")
+    reply = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()})
+    steps.expect_error(ctx, reply, "TaskNotFoundError", "subscribing to an unknown task")
+
+
+@check("SUB-005")
+async def refused_without_the_capability(ctx: Context) -> None:
+    """Without the capability subscribing is refused."""
+    if ctx.target.declares("streaming"):
+        ctx.skip("the card declares capabilities.streaming")
+    task = await ctx.completed_task()
+    reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
+    steps.expect_error(ctx, reply, "UnsupportedOperationError", "SubscribeToTask without the capability")
+
+
+@check("SUB-006")
+async def no_gap(ctx: Context) -> None:
+    """The first Task and the later events make the final task."""
+    seen = await readable(ctx)
+    stored = steps.usable(ctx, seen.stored, "GetTask")
+    steps.judge(ctx, differences(rebuild(read_events(seen.one.events)), stored.result), seen.one, stored)
+
+
+@check("SUB-007")
+async def rest_subscribe_is_reachable(ctx: Context) -> None:
+    """POST and GET are both written in the specification: one of them has to work."""
+    ctx.require_capability("streaming")
+    post = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()}, http_method="POST")
+    get = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()}, http_method="GET")
+    if not any(reply.error is not None and reply.error.may_be("TaskNotFoundError") for reply in (post, get)):
+        found = f"POST: {post.describe()}; GET: {get.describe()}"
+        ctx.fail(found, expected="TaskNotFoundError from POST or GET /tasks/{id}:subscribe", replies=(post, get))
+
+
+@check("STREAM-017")
+async def streams_see_the_same(ctx: Context) -> None:
+    """All streams of a task get the same events in the same order."""
+    seen = await readable(ctx)
+    one, other = (updates(read_events(reply.events)) for reply in (seen.one, seen.other))
+    short, long = sorted((one, other), key=len)
+    if not is_suffix(short, long):
+        found = f"one stream had {len(one)} updates, the other {len(other)}, and they are not the same"
+        ctx.fail(found, expected="the same events in the same order", replies=(seen.one, seen.other))
+
+
+@check("STREAM-018")
+async def streams_are_independent(ctx: Context) -> None:
+    """Closing one stream leaves the others alive."""
+    seen = await readable(ctx)
+    for reply in (seen.one, seen.other):
+        state = rebuild(read_events(reply.events)).state
+        if state not in TERMINAL:
+            found = f"after another stream was closed, this one stopped at {state or 'no state'}"
+            ctx.fail(found, expected="every event up to the terminal state", replies=(reply,))
