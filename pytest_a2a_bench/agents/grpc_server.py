@@ -49,9 +49,9 @@ class GrpcServer:
         self._server.add_generic_rpc_handlers((handler,))
         await self._server.start()
 
-    async def stop(self) -> None:
+    async def stop(self, grace: float = 1) -> None:
         """Stop, giving open calls a moment."""
-        await self._server.stop(grace=1)
+        await self._server.stop(grace=grace)
 
 
 class _RequireToken(grpc.aio.ServerInterceptor):  # type: ignore[misc]
