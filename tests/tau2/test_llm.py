@@ -71,15 +71,14 @@ def test_the_llm_user_plays_telecoms_tools(run_trials: RunTrials, telecom_with_u
     assert first["messages"][-1] == {"role": "user", "content": "Hi! How can I help you today?"}
 
 
-def test_an_llm_agent_and_an_llm_user_solve_a_task(run_trials: RunTrials) -> None:
+def test_an_llm_agent_and_an_llm_user_solve_a_task(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
     key = index.load_tasks("airline")[0].key()
     info = index.load_task_json("airline", key.task_id)["evaluation_criteria"].get("communicate_info") or []
     user = playing([], ["I need help."], ["###STOP###"])
     agent = playing(gold(key, "assistant"), [], [" ".join(["Done.", *info])])
     with FakeLLM(user) as user_llm, FakeLLM(agent) as agent_llm:
-        query = urlencode(
-            {"model": "openai/fake-agent", "api_base": agent_llm.api_base, "llm_args": json.dumps({"api_key": "test"})}
-        )
+        query = urlencode({"model": "openai/fake-agent", "api_base": agent_llm.api_base})
         [result] = run_trials(f"llm?{query}", llm_settings(user_llm), [key])
     assert result.error is None
     assert result.success, result.reward_info
