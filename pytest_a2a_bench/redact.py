@@ -14,6 +14,8 @@ _ESCAPES = re.compile(
 def sanitise(text: str) -> str:
     """Remove escape sequences and control, bidirectional and invisible characters; line breaks and tabs stay."""
     plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    if plain.isprintable():  # nearly always, and a hundred times faster than looking at each character
+        return plain
     return "".join(c for c in plain if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
 
 

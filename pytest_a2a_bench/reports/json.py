@@ -10,7 +10,7 @@ from pytest_a2a_bench.redact import sanitise
 
 _TEXT = 8_000
 _ITEMS = 100
-_KEPT_WHOLE = "results"
+_MOST = {"results": None, "findings": 20, "exchanges": 5}
 
 
 def render(report: Report) -> str:
@@ -18,15 +18,15 @@ def render(report: Report) -> str:
     return json.dumps(_bounded(report.to_json()), ensure_ascii=False, indent=2) + "\n"
 
 
-def _bounded(value: Any) -> Any:
+def _bounded(value: Any, whole: bool = False) -> Any:
     if isinstance(value, str):
-        plain = sanitise(value[: _TEXT * 2])
+        plain = sanitise(value[: _TEXT + 1])
         return plain if len(plain) <= _TEXT else f"{plain[:_TEXT]}... ({len(value)} characters in all)"
     if isinstance(value, dict):
         return {
-            sanitise(str(k)): [_bounded(v) for v in inner] if k == _KEPT_WHOLE else _bounded(inner)
+            sanitise(str(k)): _bounded(inner[: _MOST[k]] if k in _MOST else inner, k == "results")
             for k, inner in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_bounded(v) for v in value[:_ITEMS]]
+        return [_bounded(v) for v in (value if whole else value[:_ITEMS])]
     return value

@@ -1,0 +1,88 @@
+"""Checks of one agent from synchronous code: started together, waited for one by one, cleared away at the end."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Iterable, Mapping
+
+from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
+from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.errors import HarnessError
+
+_CLEANUP_SECONDS = 8.0
+
+
+class Judge:
+    """Runs checks on the shared loop.
+
+    :param targets: the agent's interfaces.
+    :param concurrency: how many checks run at once.
+    """
+
+    def __init__(self, targets: Iterable[Target], concurrency: int = CONCURRENCY) -> None:
+        self._targets = tuple(targets)
+        self._concurrency = concurrency
+        self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
+        self._runs: list[tuple[concurrent.futures.Future[None], threading.Event]] = []
+
+    def start(self, planned: Iterable[Planned]) -> None:
+        """Begin checks, together; those that have begun already go on."""
+        fresh = [p for p in planned if p.name not in self._results]
+        if not fresh:
+            return
+        for p in fresh:
+            self._results[p.name] = concurrent.futures.Future()
+        over = threading.Event()
+        self._runs.append((loop.submit(self._run(fresh, over)), over))
+
+    def result(self, planned: Planned) -> CheckResult:
+        """Wait for one check's result; it is begun if it has not been.
+
+        :raises HarnessError: if the run broke.
+        """
+        self.start([planned])
+        try:
+            return self._results[planned.name].result()
+        except concurrent.futures.CancelledError as error:
+            raise HarnessError(f"{planned.name} was stopped before it ended") from error
+
+    def close(self) -> None:
+        """Stop what still runs, and wait until what was made on the agent is cleared away."""
+        for future, over in self._runs:
+            if not over.is_set():
+                future.cancel()
+        for _, over in self._runs:
+            over.wait(_CLEANUP_SECONDS)
+
+    async def _run(self, planned: list[Planned], over: threading.Event) -> None:
+        try:
+            running = run_checks(self._targets, planned=planned, concurrency=self._concurrency)
+            async with contextlib.aclosing(running) as results:
+                async for result in results:
+                    self._results[result.name].set_result(result)
+        except Exception as error:
+            self._give_up(planned, HarnessError(f"the run of the checks broke: {type(error).__name__}: {error}"))
+        finally:
+            self._give_up(planned, None)
+            over.set()
+
+    def _give_up(self, planned: list[Planned], error: HarnessError | None) -> None:
+        for p in planned:
+            future = self._results[p.name]
+            if not future.done():
+                future.set_exception(error) if error is not None else future.cancel()
+
+
+def check_all(targets: Iterable[Target], planned: Iterable[Planned]) -> Mapping[str, CheckResult]:
+    """Run checks and return their results by name, in the order of the plan."""
+    every = list(planned)
+    judge = Judge(targets)
+    try:
+        judge.start(every)
+        return {p.name: judge.result(p) for p in every}
+    finally:
+        judge.close()

@@ -1,0 +1,141 @@
+"""The agent that is judged: its card as it is served, and what is wrong with that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.report import CARD, card_results
+from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
+from pytest_a2a_bench.errors import A2ABenchError, CardError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.config import ClientConfig
+    from pytest_a2a_bench.conformance.engine import Planned
+    from pytest_a2a_bench.conformance.scenarios import Scenarios
+    from pytest_a2a_bench.conformance.target import Target
+
+OFFLINE_CARD: Mapping[str, Any] = {
+    "supportedInterfaces": [
+        {"url": "http://127.0.0.1/", "protocolBinding": binding, "protocolVersion": "1.0"}
+        for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
+    ]
+}
+"""Stands for a card that is not known yet: every binding of the newest version."""
+
+_UNREADABLE = Requirement(
+    "DECLARED", "binding", "1.0.1 §4.4.6", "MUST", "The agent card declares an interface that can be spoken to"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An agent and its card.
+
+    :param card: as JSON; None where there is none that can be read.
+    :param findings: what is wrong with the card and with how it is served.
+    """
+
+    endpoint: str
+    card: Any = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def agent(self) -> str:
+        """Name and version from the card, as it says."""
+        if not isinstance(self.card, Mapping):
+            return ""
+        words = (self.card.get("name"), self.card.get("version"))
+        return " ".join(w for w in words if isinstance(w, str) and w)
+
+    @property
+    def problem(self) -> str:
+        """Why the protocol cannot be judged; empty where it can."""
+        from pytest_a2a_bench.conformance.target import declared
+
+        if not isinstance(self.card, Mapping):
+            return "there is no agent card that can be read"
+        try:
+            known = declared(self.card, self.endpoint)
+        except A2ABenchError as error:
+            return str(error)
+        return "" if known else "the card names no interface of a version and binding that can be judged"
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """What the card declares: ``1.0 JSONRPC``."""
+        from pytest_a2a_bench.conformance.target import declared
+
+        return () if self.problem else tuple(f"{v} {b}" for b, v in declared(self.card, self.endpoint))
+
+    def plan(self) -> list[Planned]:
+        """Return the checks of the protocol that there are for this agent."""
+        from pytest_a2a_bench.conformance.engine import Planned, plan
+
+        if self.problem:
+            return [Planned(_UNREADABLE, CARD)]
+        return plan(self.card, self.endpoint)
+
+    def targets(self, config: ClientConfig, scenarios: Scenarios, timeout: float) -> tuple[Target, ...]:
+        """Return the interfaces to speak to."""
+        from pytest_a2a_bench.conformance.target import targets_of
+
+        if self.problem:
+            return ()
+        return targets_of(self.card, self.endpoint, config=config, scenarios=scenarios, timeout=timeout)
+
+    def card_plan(self) -> list[Requirement]:
+        """Return the requirements of the card that there are for this agent, and those that it breaks beyond."""
+        from pytest_a2a_bench.conformance.card import card_versions
+
+        entries = [r for version in card_versions(self.card) for r in load_requirements(version) if CARD in r.bindings]
+        known = {entry.id for entry in entries}
+        others = dict.fromkeys(f.rule for f in self.findings if f.rule not in known)
+        return [*entries, *(requirement(rule) for rule in others)]
+
+    def card_results(self) -> Iterator[CheckResult]:
+        """Yield one result for each requirement of :meth:`card_plan`."""
+        entries = self.card_plan()
+        signed = isinstance(self.card, Mapping) and bool(self.card.get("signatures"))
+        skipped = {} if signed else {e.id: "the card has no signatures" for e in entries if e.group == "signatures"}
+        if not isinstance(self.card, Mapping):
+            skipped = {e.id: self.problem for e in entries}
+        return card_results(self.findings, entries, skipped)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {"endpoint": self.endpoint, "card": self.card, "findings": [f.to_json() for f in self.findings]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Subject:
+        """Read what :meth:`to_json` wrote."""
+        return cls(data["endpoint"], data["card"], tuple(map(_finding, data["findings"])))
+
+
+def look_at(config: ClientConfig, *, timeout: float = 10.0) -> Subject:
+    """Fetch an agent's card and judge it.
+
+    :raises EndpointUnreachableError: if nothing answers there.
+    """
+    from pytest_a2a_bench.conformance.card import check_card, fetch_card
+
+    raw, http, findings = fetch_card(config.endpoint, timeout=timeout, verify=config.verify_ssl)
+    if raw is not None:
+        findings = check_card(raw, url=http.url, http=http)
+    return Subject(config.endpoint, raw, tuple(findings))
+
+
+def refuse_unjudgeable(subject: Subject) -> None:
+    """Stop where nothing can be said about the protocol.
+
+    :raises CardError: saying why.
+    """
+    if subject.problem:
+        raise CardError(f"the protocol of {subject.endpoint} cannot be judged: {subject.problem}")
+
+
+def _finding(data: Mapping[str, Any]) -> Finding:
+    exchanges: Sequence[Mapping[str, Any]] = data["exchanges"]
+    return Finding(**{**data, "exchanges": tuple(Exchange(**{**e, "events": tuple(e["events"])}) for e in exchanges)})

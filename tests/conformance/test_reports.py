@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Level, Outcome, Requirement, Severity
+from pytest_a2a_bench.conformance.report import Report, card_results, compliance, judge
+from pytest_a2a_bench.conformance.waivers import Waiver
+from pytest_a2a_bench.reports import FORMATS, evidence, matrix, render
+
+EVIL = "\x1b[31mred\x1b]0;title\x07 <script>alert(1)</script> ]]> | `x` ``` \u202e \x00 \ufffe"
+TODAY = datetime.date(2026, 11, 21)
+
+
+def requirement(id: str, group: str = "send", level: Level = "MUST", version: str = "1.0") -> Requirement:
+    return Requirement(id, group, f"{version}.1 §3.1", level, f"what {id} wants", version)
+
+
+def exchange(text: str = '{"jsonrpc": "2.0"}') -> Exchange:
+    return Exchange(
+        "JSONRPC",
+        "SendMessage",
+        "http://127.0.0.1:9/rpc",
+        "POST",
+        {"content-type": "application/json", "A2A-Version": "1.0"},
+        '{"method": "SendMessage"}',
+        200,
+        {"content-type": "application/json"},
+        text,
+        seconds=0.012,
+    )
+
+
+def result(
+    outcome: Outcome, id: str = "SEND-003", binding: str = "JSONRPC", found: str = "no contextId", **more: str
+) -> CheckResult:
+    entry = requirement(id, **more)  # type: ignore[arg-type]
+    severity: Severity = "warning" if outcome == "warned" else "error"
+    findings = (
+        (Finding(id, severity, found, "one", entry.spec, "/result/task", "set it", (exchange(found),)),)
+        if outcome in ("failed", "warned")
+        else ()
+    )
+    return CheckResult(entry, binding, outcome, findings, "no prompt" if outcome == "skipped" else "", 0.25)
+
+
+def report(*results: CheckResult, waivers: tuple[Waiver, ...] = (), agent: str = "Echo 1") -> Report:
+    judgements = tuple(judge(results, waivers=waivers, today=TODAY))
+    return Report("http://127.0.0.1:9", judgements, agent, ("1.0 JSONRPC",), waivers)
+
+
+MIXED = report(
+    result("passed", "SEND-001"),
+    result("failed"),
+    result("warned", "SEND-004", level="SHOULD"),
+    result("skipped", "STREAM-001", group="streaming"),
+    result("failed", "GET-001", group="get-task"),
+    result("passed", "GET-002", group="get-task", binding="GRPC"),
+    CheckResult(requirement("CARD-001", "card"), "card", "error", (), "connection refused"),
+    waivers=(Waiver("GET-001", "until 2.4"), Waiver("GET-002", "long gone")),
+)
+
+
+def test_text_shows_the_requirement_the_wire_and_the_command() -> None:
+    text = render(MIXED, "text")
+    for part in (
+        "conformance of http://127.0.0.1:9 (Echo 1), 1.0 JSONRPC",
+        "FAILED SEND-003 [JSONRPC] MUST (1.0.1 §3.1): what SEND-003 wants",
+        "  error: no contextId",
+        "  expected: one",
+        "  at: /result/task",
+        "  fix: set it",
+        "  > POST http://127.0.0.1:9/rpc",
+        "  > A2A-Version: 1.0",
+        '  > {"method": "SendMessage"}',
+        "  < HTTP 200 (12 ms)",
+        "repeat: curl",
+        "WARNED SEND-004",
+        "ERROR CARD-001",
+        "waived: GET-001 [JSONRPC]: until 2.4",
+        "removable waiver: GET-002",
+        "  1 x no prompt (STREAM-001)",
+        "1 failed, 1 error, 1 warned, 1 waived, 2 passed, 1 skipped",
+    ):
+        assert part in text
+    assert "FAILED GET-001" not in text
+
+
+def test_the_matrix_has_groups_and_bindings() -> None:
+    assert matrix.cells(MIXED.rows) == [
+        ["group", "card", "JSONRPC", "GRPC"],
+        ["send", "", "1/3 1 failed 1 warned", ""],
+        ["streaming", "", "skipped", ""],
+        ["get-task", "", "0/1 1 waived", "1/1"],
+        ["card", "0/1 1 error", "", ""],
+    ]
+
+
+def test_the_matrix_keeps_versions_apart() -> None:
+    rows = report(result("passed"), result("failed", version="0.3")).rows
+    assert [row[0] for row in matrix.cells(rows)] == ["group", "send (1.0)", "send (0.3)"]
+    assert [(c.version, c.verdict) for c in compliance(rows)] == [
+        ("1.0", "fully conformant"),
+        ("0.3", "not conformant"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [
+        ([result("passed")], "fully conformant: MUST 1/1"),
+        ([result("passed"), result("warned", level="SHOULD")], "conformant: MUST 1/1, SHOULD 0/1"),
+        ([result("warned")], "conformant: MUST 0/1"),
+        ([result("passed"), result("skipped")], "fully conformant: MUST 1/1; 1 skipped"),
+        ([result("failed")], "not conformant: MUST 0/1"),
+        ([result("skipped")], "not judged: nothing was checked; 1 skipped"),
+        ([result("error")], "not judged: MUST 0/1"),
+    ],
+)
+def test_compliance_levels(results: list[CheckResult], verdict: str) -> None:
+    (level,) = compliance(report(*results).rows)
+    assert level.text == verdict
+
+
+def test_a_waiver_hides_a_failure_but_does_not_make_an_agent_conformant() -> None:
+    (level,) = compliance(report(result("failed"), waivers=(Waiver("SEND-003", "x"),)).rows)
+    assert level.text == "not conformant: MUST 0/1; 1 waived"
+
+
+def test_json_can_be_read_again() -> None:
+    data = json.loads(render(MIXED, "json"))
+    assert data["counts"] == {"failed": 1, "error": 1, "warned": 1, "waived": 1, "passed": 2, "skipped": 1}
+    assert data["removable_waivers"] == ["GET-002"]
+    failed = next(r for r in data["results"] if r["status"] == "failed")
+    assert failed["id"] == "SEND-003"
+    assert failed["findings"][0]["exchanges"][0]["status"] == 200
+    assert len(data["results"]) == 7
+
+
+def test_junit_counts_what_it_lists() -> None:
+    (suite,) = ElementTree.fromstring(render(MIXED, "junit"))
+    cases = {case.attrib["name"]: case for case in suite.iter("testcase")}
+    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("7", "1", "1")
+    assert suite.attrib["skipped"] == str(len(list(suite.iter("skipped")))) == "2"
+    failure = cases["SEND-003[JSONRPC]"].find("failure")
+    assert failure is not None
+    assert failure.attrib["message"] == "SEND-003 [JSONRPC] no contextId (MUST, 1.0.1 §3.1)"
+    assert "repeat: curl" in (failure.text or "")
+    waived = cases["GET-001[JSONRPC]"].find("skipped")
+    assert waived is not None
+    assert waived.attrib["message"] == "waived: until 2.4"
+    assert cases["SEND-004[JSONRPC]"].find("failure") is None
+
+
+def test_sarif_has_rules_results_and_suppressions() -> None:
+    data = json.loads(render(MIXED, "sarif"))
+    (run,) = data["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    results = {r["ruleId"]: r for r in run["results"]}
+    assert data["version"] == "2.1.0"
+    assert sorted(rules) == ["CARD-001", "GET-001", "SEND-003", "SEND-004"]
+    assert all(rules[r["ruleIndex"]] == r["ruleId"] for r in run["results"])
+    assert {id: r["level"] for id, r in results.items()} == {
+        "SEND-003": "error",
+        "SEND-004": "warning",
+        "GET-001": "error",
+        "CARD-001": "error",
+    }
+    assert results["GET-001"]["suppressions"][0]["justification"] == "until 2.4"
+    assert "suppressions" not in results["SEND-003"]
+    assert "curl" in results["SEND-003"]["message"]["text"]
+
+
+def test_sarif_fingerprints_outlive_what_an_agent_says() -> None:
+    def fingerprint(found: str, binding: str = "JSONRPC") -> str:
+        data = json.loads(render(report(result("failed", found=found, binding=binding)), "sarif"))
+        return str(data["runs"][0]["results"][0]["partialFingerprints"])
+
+    assert fingerprint("id 1") == fingerprint("id 2")
+    assert fingerprint("id 1") != fingerprint("id 1", "GRPC")
+
+
+def test_markdown_folds_findings_and_fences_what_agents_say() -> None:
+    text = render(report(result("failed", found="a ```` b\n# not a title")), "markdown")
+    assert "- **A2A 1.0**: not conformant: MUST 0/1" in text
+    assert "| send | 0/1 1 failed |" in text
+    assert "`````text" in text
+    assert "\n# not a title" not in text
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_nothing_that_an_agent_says_reaches_a_terminal_raw(format: str) -> None:
+    text = render(report(result("failed", found=EVIL), agent=EVIL), format)
+    assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(text)
+    if format == "junit":
+        ElementTree.fromstring(text)
+        assert "\ufffe" not in text
+    if format == "markdown":
+        assert "<script>" not in text.split("```")[0]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_reports_are_bounded(format: str) -> None:
+    big = "x" * 300_000
+    finding = Finding("SEND-003", "error", big, exchanges=(exchange(big),) * 50)
+    one = CheckResult(requirement("SEND-003"), "JSONRPC", "failed", (finding,) * 50)
+    assert len(render(report(one), format)) < (2_000_000 if format == "json" else 300_000)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_empty_report_is_a_report(format: str) -> None:
+    assert render(report(), format).endswith("\n")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(), st.sampled_from(FORMATS))
+def test_any_text_can_be_reported(text: str, format: str) -> None:
+    found = render(report(result("failed", found=text), agent=text), format)
+    found.encode()
+    if format == "junit":
+        ElementTree.fromstring(found)
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="'pdf' is not one of text, json"):
+        render(MIXED, "pdf")
+
+
+def test_a_card_gives_a_result_for_each_of_its_requirements() -> None:
+    catalogue = [requirement(f"CARD-00{n}", "card") for n in range(1, 5)]
+    findings = [
+        Finding("CARD-002", "error", "x"),
+        Finding("CARD-003", "note", "y"),
+        Finding("CARD-003", "warning", "z"),
+    ]
+    results = list(card_results(findings, catalogue, {"CARD-004": "offline"}))
+    assert [(r.requirement.id, r.binding, r.outcome) for r in results] == [
+        ("CARD-001", "card", "passed"),
+        ("CARD-002", "card", "failed"),
+        ("CARD-003", "card", "warned"),
+        ("CARD-004", "card", "skipped"),
+    ]
+
+
+def test_an_exchange_is_shown_once() -> None:
+    shared = exchange()
+    findings = tuple(Finding("SEND-003", "error", f"problem {n}", exchanges=(shared,)) for n in range(3))
+    (judgement,) = judge([CheckResult(requirement("SEND-003"), "JSONRPC", "failed", findings)])
+    assert "\n".join(evidence.explain(judgement)).count("repeat:") == 1
+
+
+def test_no_answer_is_said_in_words() -> None:
+    silent = dataclasses.replace(exchange(), status=None, response="", problem="connection reset")
+    assert "< no answer: connection reset" in list(evidence.wire_lines(silent))

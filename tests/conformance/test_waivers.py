@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.conformance.finding import CheckResult, Finding, Outcome, Requirement
+from pytest_a2a_bench.conformance.report import Status, judge, removable
+from pytest_a2a_bench.conformance.waivers import Waiver, parse_waivers, read_waivers, waiver_of
+from pytest_a2a_bench.errors import ConfigurationError
+
+TODAY = datetime.date(2026, 11, 21)
+SEND = Requirement("SEND-003", "send", "1.0.1 §3.1.1", "MUST", "contextId comes back")
+
+
+def result(outcome: Outcome, binding: str = "JSONRPC", requirement: Requirement = SEND) -> CheckResult:
+    found = (Finding(requirement.id, "error", "no contextId"),) if outcome in ("failed", "warned") else ()
+    return CheckResult(requirement, binding, outcome, found)
+
+
+def status(outcome: Outcome, *waivers: Waiver, strict: bool = False) -> Status:
+    (judgement,) = judge([result(outcome)], waivers=waivers, strict=strict, today=TODAY)
+    return judgement.status
+
+
+def test_a_file_with_every_key(tmp_path: Path) -> None:
+    path = tmp_path / "waivers.toml"
+    path.write_text(
+        '[[waiver]]\nid = "SEND-003"\nreason = "the gateway"\nexpires = 2027-01-31\nbinding = "GRPC"\nversion = "1.0"\n'
+        '[[waiver]]\nid = "CARD-004"\nreason = " later "\nexpires = "2027-02-01"\n'
+    )
+    first, second = read_waivers(path)
+    assert first == Waiver("SEND-003", "the gateway", datetime.date(2027, 1, 31), "GRPC", "1.0")
+    assert second == Waiver("CARD-004", "later", datetime.date(2027, 2, 1))
+
+
+def test_a_bad_file_names_everything_that_is_wrong() -> None:
+    text = """
+    title = "ours"
+    [[waiver]]
+    id = "SEND-999"
+    reason = ""
+    [[waiver]]
+    reason = "x"
+    expires = "soon"
+    binding = "SOAP"
+    version = 1.0
+    until = 3
+    """
+    with pytest.raises(ConfigurationError) as caught:
+        parse_waivers(text, "w.toml")
+    message = str(caught.value)
+    for part in (
+        "waivers w.toml: unknown key 'title'",
+        "waiver 1: reason is missing or empty",
+        "waiver 1: id 'SEND-999' is no requirement",
+        "waiver 2: id is missing",
+        "waiver 2: expires = 'soon' is not a date",
+        "waiver 2: binding = 'SOAP'",
+        "waiver 2: version = 1.0",
+        "waiver 2: unknown key 'until'",
+    ):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("waiver = 3", "write [[waiver]]"),
+        ("waiver = [3]", "is not a table"),
+        ("[[waiver]", "not TOML"),
+        ('[[waiver]]\nid="SEND-003"\nreason="a"\n[[waiver]]\nid="SEND-003"\nreason="b"', "SEND-003 is waived twice"),
+    ],
+)
+def test_bad_shapes(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint.replace("[", r"\[")):
+        parse_waivers(text, "w.toml")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_waivers(tmp_path / "none.toml")
+
+
+@given(st.text())
+def test_no_text_breaks_the_reader(text: str) -> None:
+    try:
+        parse_waivers(text, "w.toml", known=("A-1",))
+    except ConfigurationError as error:
+        message = str(error)
+    else:
+        message = "w.toml"
+    assert "w.toml" in message
+
+
+def test_a_waived_failure_does_not_fail_and_an_expired_one_does() -> None:
+    last_day = Waiver("SEND-003", "known", TODAY)
+    over = Waiver("SEND-003", "known", TODAY - datetime.timedelta(days=1))
+    assert status("failed") == "failed"
+    assert status("failed", last_day) == "waived"
+    assert status("failed", over) == "failed"
+    assert status("warned", over) == "failed"
+    assert status("failed", Waiver("SEND-004", "other")) == "failed"
+
+
+def test_strict_makes_failures_of_warnings_unless_they_are_waived() -> None:
+    assert status("warned") == "warned"
+    assert status("warned", strict=True) == "failed"
+    assert status("warned", Waiver("SEND-003", "known"), strict=True) == "waived"
+
+
+def test_an_agent_that_cannot_be_asked_is_not_excused() -> None:
+    assert status("error", Waiver("SEND-003", "known")) == "error"
+    assert status("skipped", Waiver("SEND-003", "known")) == "skipped"
+
+
+def test_the_most_exact_waiver_counts() -> None:
+    wide, narrow = Waiver("SEND-003", "wide"), Waiver("SEND-003", "narrow", binding="JSONRPC")
+    assert waiver_of(result("failed"), (wide, narrow)) == narrow
+    assert waiver_of(result("failed", "GRPC"), (wide, narrow)) == wide
+    assert waiver_of(result("failed", "GRPC"), (narrow, Waiver("SEND-003", "old", version="0.3"))) is None
+
+
+def test_a_waiver_is_removable_once_all_that_it_covers_passes() -> None:
+    wide, narrow, idle = Waiver("SEND-003", "w"), Waiver("SEND-003", "n", binding="GRPC"), Waiver("CARD-004", "i")
+    waivers = (wide, narrow, idle)
+    judged = judge([result("failed"), result("passed", "GRPC"), result("skipped", "HTTP+JSON")], waivers=waivers)
+    assert removable(waivers, [j.row for j in judged]) == [narrow]
