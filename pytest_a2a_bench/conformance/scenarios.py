@@ -29,6 +29,7 @@ SCENARIOS: Mapping[str, str] = MappingProxyType(
         "url": "the agent returns a part with a URL",
         "data": "the agent returns structured data",
         "chunks": "the agent streams one artifact in several chunks",
+        "other_token_env": "no prompt, but the environment variable with the token of a user who may not see the tasks",
     }
 )
 """Every key of a scenario file, and what the agent must do when it is told so."""

@@ -9,8 +9,10 @@ from typing import Any
 
 from pytest_a2a_bench.conformance.check import Context
 from pytest_a2a_bench.conformance.events import INTERRUPTED, TERMINAL, Event, Problem, read_event, read_events, state_of
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.reply import ERRORS, Reply
 
+AUTH_STATUSES = (401, 403)
+AUTH_GRPC_STATUSES = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 POLL_SECONDS = 0.05
 WAIT_SECONDS = 15.0
 
@@ -21,8 +23,26 @@ def judge(ctx: Context, problems: Sequence[Problem], *replies: Reply, fix: str =
         ctx.fail(problem.found, pointer=problem.pointer, expected=problem.expected, fix=fix, replies=replies)
 
 
+def refused(reply: Reply) -> bool:
+    """Tell whether a request was refused for its credentials: an A2A error shows that it was not."""
+    error = reply.error
+    if error is None:
+        return False
+    if error.http_status in AUTH_STATUSES or reply.status in AUTH_STATUSES or error.grpc_status in AUTH_GRPC_STATUSES:
+        return True
+    return reply.exchange.binding == "JSONRPC" and error.code is not None and error.name not in ERRORS
+
+
+def skip_if_refused(ctx: Context, reply: Reply) -> None:
+    """Skip where the agent wants credentials that this interface does not get: nothing was judged then."""
+    auth = ctx.target.auth
+    if not (auth.headers or auth.query or auth.cookies) and refused(reply):
+        ctx.skip(f"the agent wants credentials, and none are sent to {ctx.target.url}")
+
+
 def expect_error(ctx: Context, reply: Reply, name: str, what: str) -> None:
     """Record a failure unless a call was refused with a certain error of the specification."""
+    skip_if_refused(ctx, reply)
     if reply.error is None:
         ctx.fail(f"{what}: {reply.describe()}", expected=name, replies=(reply,))
     elif not reply.error.may_be(name):

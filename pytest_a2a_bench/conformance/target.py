@@ -51,6 +51,13 @@ class Target:
         return self.capabilities.get(capability) is True
 
     @property
+    def required_extensions(self) -> tuple[str, ...]:
+        """URIs of the extensions without which the agent serves nobody; they are asked for in every request."""
+        found = self.capabilities.get("extensions")
+        items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+        return tuple(str(item["uri"]) for item in items if item.get("required") is True and item.get("uri"))
+
+    @property
     def interfaces(self) -> tuple[tuple[str, str], ...]:
         """(binding, version) of all interfaces that the card declares."""
         return declared(self.card, self.endpoint)

@@ -17,9 +17,22 @@ MOST_PAGES = 10
 
 
 async def own(ctx: Context) -> tuple[str, list[str]]:
-    """Return a context and the ids of the tasks in it, oldest first."""
-    context_id, tasks = await ctx.context_with_tasks(OWN_TASKS)
-    return context_id, [str(task["id"]) for task in tasks]
+    """Return a context that no other check uses, and the ids of the tasks in it, oldest first."""
+    made: tuple[str, list[str]] = await ctx.shared("list-context", lambda: _make(ctx))
+    return made
+
+
+async def _make(ctx: Context) -> tuple[str, list[str]]:
+    context_id, ids = "", list[str]()
+    for _ in range(OWN_TASKS):
+        reply = await ctx.send(ctx.prompt("task"), context_id=context_id)
+        task = steps.task_of(ctx, reply, "the scenario task")
+        context_id = context_id or str(task.get("contextId") or "")
+        if task.get("contextId") != context_id:
+            ctx.skip("the agent does not keep a contextId, so that no list can be judged")
+        await steps.settled(ctx, str(task["id"]))
+        ids.append(str(task["id"]))
+    return context_id, ids
 
 
 async def listed(ctx: Context, **params: Any) -> Reply:
@@ -217,10 +230,8 @@ async def time_filters(ctx: Context) -> None:
 @check("LIST-013")
 async def unknown_status_is_refused(ctx: Context) -> None:
     """A state that does not exist is refused."""
-    # protobuf has numbers for states, of which this is none.
-    status = 99 if ctx.binding == "GRPC" else "TASK_STATE_RUNNING"
-    reply = await ctx.call("ListTasks", {"status": status})
-    steps.expect_error(ctx, reply, "InvalidParamsError", f"status {status}, which does not exist")
+    reply = await ctx.call("ListTasks", {"status": "TASK_STATE_RUNNING"})
+    steps.expect_error(ctx, reply, "InvalidParamsError", "status TASK_STATE_RUNNING, which does not exist")
 
 
 @check("LIST-014")

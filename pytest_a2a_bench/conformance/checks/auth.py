@@ -1,0 +1,248 @@
+"""Credentials: who is refused, how, and what another user sees."""
+
+from __future__ import annotations
+
+import os
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.conformance import steps
+from pytest_a2a_bench.conformance.card.urls import judge_url
+from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.steps import AUTH_GRPC_STATUSES, AUTH_STATUSES, refused
+
+GARBAGE = "not-a-credential-of-anybody"
+
+
+def demands_credentials(ctx: Context) -> None:
+    """Skip unless the card says that requests must be authenticated."""
+    wanted = ctx.target.card.get("securityRequirements") or ctx.target.card.get("security")
+    optional = any(not _schemes(item) for item in wanted) if isinstance(wanted, list) else False
+    if not wanted or optional:
+        ctx.skip("the card demands no credentials")
+
+
+def _schemes(item: Any) -> Any:
+    return item.get("schemes", item) if isinstance(item, Mapping) else item
+
+
+def operations(ctx: Context) -> dict[str, dict[str, Any]]:
+    """Return every operation that the card offers, with parameters that change nothing."""
+    one = {"id": ctx.unknown_id()}
+    calls: dict[str, dict[str, Any]] = {"GetTask": one, "CancelTask": one}
+    if ctx.version != "0.3":
+        calls["ListTasks"] = {"pageSize": 1}
+    if ctx.target.declares("streaming"):
+        calls["SubscribeToTask"] = one
+        calls["SendStreamingMessage"] = ctx.send_params()
+    if ctx.target.declares("pushNotifications"):
+        task = {"taskId": ctx.unknown_id()}
+        calls["CreateTaskPushNotificationConfig"] = {**task, "url": "https://webhook.example.org/never-called"}
+        calls["GetTaskPushNotificationConfig"] = {**task, "id": "any"}
+        calls["ListTaskPushNotificationConfigs"] = task
+        calls["DeleteTaskPushNotificationConfig"] = {**task, "id": "any"}
+    return calls
+
+
+async def refusal(ctx: Context) -> Reply:
+    """Return the answer to a message without credentials; skip where it is accepted."""
+    demands_credentials(ctx)
+    reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
+    if not refused(reply):
+        ctx.skip("a request without credentials is not refused")
+    return reply
+
+
+@check("AUTH-001")
+async def missing_credentials_are_refused(ctx: Context) -> None:
+    """A message without credentials is refused."""
+    demands_credentials(ctx)
+    reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
+    if not refused(reply):
+        ctx.fail(f"SendMessage without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
+
+
+@check("AUTH-002")
+async def wrong_credentials_are_refused(ctx: Context) -> None:
+    """A message with invalid credentials is refused."""
+    demands_credentials(ctx)
+    other = credentials(ctx, GARBAGE)
+    reply = await ctx.call("SendMessage", ctx.send_params(), auth=False, headers=other.headers, query=other.query)
+    if not refused(reply):
+        found = f"SendMessage with credentials that nobody has: {reply.describe()}"
+        ctx.fail(found, expected="a refusal", replies=(reply,))
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What to send with a request, in place of the user's own."""
+
+    headers: Mapping[str, str]
+    query: Mapping[str, str]
+
+
+def credentials(ctx: Context, token: str) -> Credentials:
+    """Return the user's credentials with another token in them; a bearer token where there are none."""
+    own, secrets = ctx.target.auth, [secret for secret in ctx.target.secrets if secret]
+
+    def other(values: Mapping[str, str]) -> dict[str, str]:
+        found = dict(values)
+        for secret in secrets:
+            found = {name: value.replace(secret, token) for name, value in found.items()}
+        return {name: value if token in value else token for name, value in found.items()}
+
+    headers = other(own.headers)
+    cookies = other(own.cookies)
+    if cookies:
+        headers["cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    query = other(own.query)
+    if ctx.binding == "GRPC":
+        headers, query = {**headers, **query}, {}
+    return Credentials(headers if headers or query else {"authorization": f"Bearer {token}"}, query)
+
+
+@check("AUTH-003")
+async def refusal_has_a_challenge(ctx: Context) -> None:
+    """A 401 says which authentication it wants."""
+    reply = await refusal(ctx)
+    if reply.status == 403:
+        ctx.skip("the refusal is a 403, which needs no challenge")
+    if not reply.headers.get("www-authenticate"):
+        found = f"status {reply.status} without WWW-Authenticate"
+        ctx.fail(found, expected="WWW-Authenticate with the scheme that is wanted", replies=(reply,))
+
+
+@check("AUTH-004")
+async def refusal_has_its_status(ctx: Context) -> None:
+    """The refusal uses the binding's own status."""
+    reply = await refusal(ctx)
+    error = reply.error
+    if reply.status not in AUTH_STATUSES and (error is None or error.grpc_status not in AUTH_GRPC_STATUSES):
+        expected = "UNAUTHENTICATED or PERMISSION_DENIED" if ctx.binding == "GRPC" else "401 or 403"
+        ctx.fail(f"the refusal is {reply.describe()}", expected=expected, replies=(reply,))
+
+
+@check("AUTH-005")
+async def every_operation_is_guarded(ctx: Context) -> None:
+    """Every operation refuses requests without credentials."""
+    demands_credentials(ctx)
+    for name, params in operations(ctx).items():
+        reply = await ctx.call(name, params, auth=False)
+        if not refused(reply):
+            ctx.fail(f"{name} without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
+
+
+def another_user(ctx: Context) -> Credentials:
+    """Return the credentials of somebody who may not see the tasks of the first; skip where there are none."""
+    name = ctx.prompt("other_token_env")
+    token = os.environ.get(name, "")
+    if not token:
+        ctx.skip(f"the environment variable {name}, which other_token_env names, is not set")
+    return credentials(ctx, token)
+
+
+async def as_other(ctx: Context, operation: str, params: Mapping[str, Any]) -> Reply:
+    """Call as another user."""
+    other = another_user(ctx)
+    return await ctx.call(operation, params, auth=False, headers=other.headers, query=other.query)
+
+
+def _hidden(ctx: Context, reply: Reply, what: str) -> None:
+    """Record a failure unless another's task looks as if it did not exist."""
+    if reply.error is None:
+        ctx.fail(f"{what}: {reply.describe()}", expected="TaskNotFoundError", replies=(reply,))
+    elif not reply.error.may_be("TaskNotFoundError") and not refused(reply):
+        found = f"{what} is refused in a way that shows that the task exists: {reply.error}"
+        ctx.fail(found, expected="TaskNotFoundError", replies=(reply,))
+
+
+@check("AUTH-006")
+async def tasks_are_private(ctx: Context) -> None:
+    """Another user cannot read a task."""
+    another_user(ctx)
+    task = await ctx.completed_task()
+    _hidden(ctx, await as_other(ctx, "GetTask", {"id": task["id"]}), "another user's GetTask")
+
+
+@check("AUTH-007")
+async def operations_are_private(ctx: Context) -> None:
+    """Another user cannot cancel, watch or configure a task."""
+    another_user(ctx)
+    task = await ctx.completed_task()
+    calls: dict[str, dict[str, Any]] = {"CancelTask": {"id": task["id"]}}
+    if ctx.target.declares("streaming"):
+        calls["SubscribeToTask"] = {"id": task["id"]}
+    if ctx.target.declares("pushNotifications"):
+        calls["ListTaskPushNotificationConfigs"] = {"taskId": task["id"]}
+    for name, params in calls.items():
+        _hidden(ctx, await as_other(ctx, name, params), f"another user's {name}")
+
+
+@check("AUTH-008")
+async def foreign_looks_unknown(ctx: Context) -> None:
+    """Another's task gives the same error as an unknown one."""
+    another_user(ctx)
+    task = await ctx.completed_task()
+    foreign = await as_other(ctx, "GetTask", {"id": task["id"]})
+    unknown = await as_other(ctx, "GetTask", {"id": ctx.unknown_id()})
+    if _shape(foreign) != _shape(unknown):
+        found = f"another's task: {foreign.describe()}; an unknown one: {unknown.describe()}"
+        ctx.fail(found, expected="the same error for both", replies=(foreign, unknown))
+
+
+def _shape(reply: Reply) -> tuple[Any, ...]:
+    error = reply.error
+    return (reply.status, error and (error.name, error.code, error.grpc_status, error.reason))
+
+
+@check("LIST-017")
+async def lists_are_private(ctx: Context) -> None:
+    """Another user's list does not have the task."""
+    another_user(ctx)
+    task = await ctx.completed_task()
+    reply = await as_other(ctx, "ListTasks", {"contextId": task.get("contextId")})
+    result = reply.result if isinstance(reply.result, Mapping) else {}
+    tasks = result.get("tasks")
+    if isinstance(tasks, list) and any(isinstance(t, Mapping) and t.get("id") == task["id"] for t in tasks):
+        found = "another user's list has a task that the first one made"
+        ctx.fail(found, pointer="/tasks", expected="the caller's own tasks only", replies=(reply,))
+
+
+@check("AUTH-009")
+async def bindings_demand_the_same(ctx: Context) -> None:
+    """What one binding refuses, the others refuse too."""
+    demands_credentials(ctx)
+    here = await ctx.call("SendMessage", ctx.send_params(), auth=False)
+    for other in ctx.siblings():
+        there = await other.call("SendMessage", other.send_params(), auth=False)
+        if refused(there) and not refused(here):
+            found = f"without credentials {other.binding} refuses, {ctx.binding} does not: {here.describe()}"
+            ctx.fail(found, expected="the same credentials on every binding", replies=(here, there))
+            return
+
+
+@check("AUTH-010")
+async def traffic_is_encrypted(ctx: Context) -> None:
+    """Addresses that are not this machine's use TLS."""
+    facts = judge_url(ctx.target.url, (), authority=True)
+    if facts.reach == "loopback":
+        return
+    if facts.is_plain:
+        expected = "https, or TLS for gRPC"
+        ctx.fail(f"{ctx.target.url} is not encrypted", pointer="/supportedInterfaces", expected=expected, replies=())
+
+
+@check("AUTH-011")
+async def encryption_is_up_to_date(ctx: Context) -> None:
+    """A request over TLS 1.2 or later, with a certificate that is verified, works."""
+    if urllib.parse.urlsplit(ctx.target.url).scheme not in ("https", "grpcs"):
+        ctx.skip("the interface does not use TLS")
+    if not ctx.target.verify_ssl:
+        ctx.skip("the verification of certificates is switched off")
+    # The TLS library refuses older versions and certificates that it cannot verify.
+    reply = await steps.get(ctx, ctx.unknown_id())
+    if reply.status is None:
+        ctx.fail(f"no request got through: {reply.describe()}", expected="TLS 1.2 or later", replies=(reply,))
