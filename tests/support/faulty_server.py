@@ -28,7 +28,7 @@ class Running(NamedTuple):
     server: FaultyServer
 
 
-class _Quiet(uvicorn.Server):
+class _Quiet(uvicorn.Server):  # type: ignore[misc]
     """Leaves the signals of the test run alone."""
 
     def capture_signals(self) -> contextlib.AbstractContextManager[None]:

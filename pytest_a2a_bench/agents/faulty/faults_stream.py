@@ -92,11 +92,16 @@ def _lost_artifacts(call: Call, index: int, event: Json) -> Iterable[Json]:
     return () if "artifactUpdate" in event else (event,)
 
 
-def _stale_snapshot(call: Call, index: int, event: Json) -> Iterable[Json]:
-    if index == 0 and call.operation == _SUBSCRIBE and "task" in event:
-        event["task"].pop("artifacts", None)
-        event["task"]["status"] = {**event["task"]["status"], "state": "TASK_STATE_SUBMITTED"}
-    return (event,)
+def _gap() -> Any:
+    lost: set[int] = set()
+
+    def hook(call: Call, index: int, event: Json) -> Iterable[Json]:
+        if call.operation == _SUBSCRIBE and "artifactUpdate" in event and id(call) not in lost:
+            lost.add(id(call))
+            return ()
+        return (event,)
+
+    return hook
 
 
 def _reordered() -> Any:
@@ -229,7 +234,7 @@ STREAM_FAULTS = (
     ),
     Fault("stream-append-first", "append is the wrong way round.", ("STREAM-020",), event=each_event(_append_first)),
     Fault("stream-no-last-chunk", "No chunk is the last one.", ("STREAM-020",), event=each_event(_no_last_chunk)),
-    Fault("stream-reordered", "An artifact comes later than it should.", ("STREAM-017",), event=_reordered()),
+    Fault("stream-reordered", "An artifact comes later than it should.", ("STREAM-011",), event=_reordered()),
     Fault("subscribe-no-task", "A subscription does not begin with the task.", ("SUB-001",), event=_no_first_task),
     Fault(
         "subscribe-terminal",
@@ -243,7 +248,7 @@ STREAM_FAULTS = (
         ("SUB-004",),
         error=answering("TaskNotFound", _SUBSCRIBE, _late_subscription),
     ),
-    Fault("subscribe-stale", "A subscription begins with an old task.", ("SUB-006",), event=_stale_snapshot),
+    Fault("subscribe-gap", "A subscription misses an event.", ("SUB-006",), event=_gap()),
     Fault(
         "stream-undeclared",
         "Streaming works although the card says that it does not.",

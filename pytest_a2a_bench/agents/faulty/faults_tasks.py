@@ -122,8 +122,8 @@ def _no_id_cancelled(call: Call, problem: Problem) -> Problem:
     return Problem("Internal", -32603, 500, "INTERNAL", "Internal error") if missing else problem
 
 
-def _as_completed(result: Json) -> None:
-    result["status"] = {**result["status"], "state": "TASK_STATE_COMPLETED"}
+def _as_before(result: Json) -> None:
+    result["status"] = {**result["status"], "state": "TASK_STATE_WORKING"}
 
 
 TASK_FAULTS = (
@@ -203,10 +203,10 @@ TASK_FAULTS = (
         switches=frozenset({"cancel-nothing", "zombie"}),
     ),
     Fault(
-        "cancel-completes",
-        "CancelTask returns the task as completed.",
+        "cancel-stale",
+        "CancelTask returns the task as it was before.",
         ("CAN-001",),
-        reply=only("CancelTask", _as_completed),
+        reply=only("CancelTask", _as_before),
     ),
     Fault(
         "cancel-terminal",

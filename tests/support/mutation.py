@@ -1,0 +1,89 @@
+"""Judging the faulty agent: which checks notice which fault."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from faulty_server import TOKENS, Running, serve_faulty
+
+from pytest_a2a_bench.a2a import ClientConfig, Credentials
+from pytest_a2a_bench.agents.faulty.fault import Fault
+from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
+from pytest_a2a_bench.conformance.engine import collect
+from pytest_a2a_bench.conformance.finding import CheckResult, Finding
+from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
+from pytest_a2a_bench.conformance.target import Target, targets_of
+from pytest_a2a_bench.errors import A2ABenchError
+
+PROMPTS = Scenarios({key: f"{key} please" for key in SCENARIOS if key not in ("default", "task")})
+FOUND = ("failed", "warned", "error")
+
+
+@dataclass
+class Verdict:
+    """What was noticed.
+
+    :param rules: ids of the requirements that the findings are about.
+    :param lines: the findings for people.
+    """
+
+    rules: set[str] = field(default_factory=set)
+    lines: list[str] = field(default_factory=list)
+    checked: set[str] = field(default_factory=set)
+
+    def add_card(self, findings: list[Finding]) -> None:
+        """Take in what was found in the card."""
+        for finding in findings:
+            self.rules.add(finding.rule)
+            self.lines.append(f"{finding.rule}: {finding.found}")
+
+    def add(self, results: tuple[CheckResult, ...]) -> None:
+        """Take in what came of the checks."""
+        for result in results:
+            if result.outcome != "skipped":
+                self.checked.add(result.requirement.id)
+            if result.outcome in FOUND:
+                self.rules.add(result.requirement.id)
+                told = "; ".join(f.found for f in result.findings) or result.reason
+                self.lines.append(f"{result.name} {result.outcome}: {told}")
+
+
+def targets(running: Running, card: dict[str, Any], timeout: float = 5.0) -> tuple[Target, ...]:
+    """Return what is to be judged, with credentials where the card wants them."""
+    grpc = [i["url"] for i in running.server.agent.card["supportedInterfaces"] if i["protocolBinding"] == "GRPC"]
+    auth = Credentials(TOKENS[0]) if running.server.tokens else None
+    config = ClientConfig(endpoint=running.url, auth=auth, allowed_origins=tuple(grpc))
+    return targets_of(card, running.url, config=config, scenarios=PROMPTS, timeout=timeout)
+
+
+async def judge(
+    fault: Fault | None, variant: str = "auto", *, ids: Container[str] | None = None, step: float = 0.15
+) -> Verdict:
+    """Serve the agent and run the checks with these ids; all by default."""
+    verdict = Verdict()
+    async with serve_faulty(fault.name if fault else None, variant, step=step) as running:
+        try:
+            card, served, findings = await fetch_card_async(running.url)
+        except A2ABenchError as error:
+            verdict.rules.add("CARD-001")
+            verdict.lines.append(str(error))
+            return verdict
+        verdict.add_card(findings)
+        if card is None:
+            return verdict
+        verdict.add_card(check_card(card, url=running.url, http=served))
+        with contextlib.suppress(A2ABenchError):
+            found = targets(running, card)
+            verdict.add(await collect(found, select=lambda p: ids is None or p.requirement.id in ids))
+    return verdict
+
+
+async def read_card(running: Running) -> dict[str, Any]:
+    """Fetch the card by hand."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        card: dict[str, Any] = (await client.get(running.url + ".well-known/agent-card.json")).json()
+    return card
