@@ -160,7 +160,7 @@ class Runner:
             duration=duration,
             transcript=outcome.transcript,
             metrics=tuple(session.metrics) if session is not None else (),
-            findings=outcome.findings,
+            findings=outcome.findings + (tuple(session.findings) if session is not None else ()),
             agent_usage=outcome.agent_usage,
             user_usage=outcome.user_usage,
             context_id=session.context_id if session is not None else None,

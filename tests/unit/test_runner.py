@@ -22,7 +22,7 @@ from pytest_a2a_bench.errors import (
     TrialTimeoutError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.model import Reward, TrialKey
+from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.runner import Runner, classify, trial_seed
 from pytest_a2a_bench.settings import Settings
@@ -37,6 +37,7 @@ class Session:
     def __init__(self, metadata: Any) -> None:
         self.metadata = metadata
         self.finished = 0
+        self.findings = [DialectFinding("wire", "odd", turn=1)]
 
     def finish(self) -> None:
         self.finished += 1
@@ -105,6 +106,8 @@ def test_a_trial_of_this_run_is_never_run_twice(monkeypatch: pytest.MonkeyPatch,
     assert (len(fake.contexts), connection.opened[0].finished) == (1, 1)
     assert first.success
     assert first.seed == trial_seed(300, 2)
+    # What was odd on the wire is kept beside what the dialect did not allow.
+    assert [f.rule for f in first.findings] == ["wire"]
 
 
 def test_results_of_another_run_and_damaged_files_are_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
