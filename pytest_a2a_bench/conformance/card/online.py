@@ -213,7 +213,7 @@ async def _ask_everything(probe: Probe) -> None:
 async def _check_speaks(probe: Probe) -> bool:
     """Ask for a task that does not exist: only an interface of this binding and version knows how to say so."""
     reply = await probe.ask("GetTask", probe.promise.name_task("id", _nobody()))
-    if reply.error is not None and reply.error.may_be("TaskNotFoundError"):
+    if _refuses(reply, "TaskNotFoundError") and not _is_plain_404(reply):
         return True
     if _is_refusal(reply):
         if probe.promise.is_secured and not probe.auth:
@@ -306,6 +306,13 @@ def _nobody() -> str:
 
 def _refuses(reply: Reply, name: str) -> bool:
     return reply.error is not None and reply.error.may_be(name)
+
+
+def _is_plain_404(reply: Reply) -> bool:
+    """Tell whether a 404 is any web server's for a path that it does not have, rather than an A2A error."""
+    if reply.exchange.binding != "HTTP+JSON":
+        return False
+    return not {"error", "code", "status", "type", "title"} & set(as_object(reply.document))
 
 
 def _is_refusal(reply: Reply) -> bool:

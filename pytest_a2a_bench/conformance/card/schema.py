@@ -88,7 +88,7 @@ def _tell(path: Path, error: Any, version: str, ledger: Ledger) -> None:
         ledger.add(
             rule, path, f"{name} is {show(error.instance)}", expected=f"one of {values}", fix=f"use one of {values}"
         )
-    elif error.validator == "oneOf":
+    elif error.validator == "oneOf" and isinstance(error.instance, Mapping):
         _tell_choice(rule, path, error, ledger)
 
 

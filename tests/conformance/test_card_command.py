@@ -1,0 +1,163 @@
+"""``a2a-bench card`` and its formats."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cards import minimal_0_3, minimal_1_0
+
+from pytest_a2a_bench import cli
+from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.card.render import FORMATS, render, to_text
+from pytest_a2a_bench.errors import ConfigurationError
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def write(card: Any) -> str:
+        path = tmp_path / "card.json"
+        path.write_text(card if isinstance(card, str) else json.dumps(card), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def bad() -> dict[str, Any]:
+    card = minimal_1_0()
+    card["supportedInterfaces"][0]["url"] = "/rpc"
+    card["skills"][0]["tags"] = []
+    card["iconUrl"] = None
+    return card
+
+
+def test_a_good_card_is_one_line(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(minimal_1_0())
+    assert cli.main(["card", path]) == 0
+    assert capsys.readouterr().out == f"{path}: A2A 1.0 card, no findings\n"
+    assert cli.main(["card", write(minimal_0_3())]) == 0
+    assert "A2A 0.3 card" in capsys.readouterr().out
+
+
+def test_findings_say_where_what_and_how(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["card", write(bad())]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0:4] == [
+        "error   CARD-004     /skills/0/tags",
+        "        found     tags is empty",
+        "        expected  Required arrays have at least one element  [1.0.1 §5.7]",
+        "        fix       fill it in",
+    ]
+    assert lines[5] == "error   CARD-009     /supportedInterfaces/0/url"
+    assert lines[-1].endswith("card.json: A2A 1.0 card, 2 errors, 1 warning")
+
+
+def test_warnings_fail_only_when_strict(write: Any) -> None:
+    path = write({**minimal_1_0(), "iconUrl": None})
+    assert cli.main(["card", path]) == 0
+    assert cli.main(["card", path, "--strict"]) == 1
+
+
+def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["card", write(minimal_0_3()), "--version", "1.0"]) == 1
+    assert "supportedInterfaces is missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["no-such-card.json"], "no-such-card.json: No such file or directory; give a file or a URL"),
+        (["http://127.0.0.1:9/"], "nothing answers at http://127.0.0.1:9/"),
+        (["FILE", "--online"], "--online needs the agent's URL"),
+        (["FILE", "--timeout", "0"], "--timeout is 0.0"),
+        (["FILE", "--algorithms", "HS256"], "--algorithms names HS256"),
+        (["FILE", "--jwks", "no-such-keys.json"], "no-such-keys.json"),
+        (["FILE", "--format", "xml"], "invalid choice: 'xml'"),
+    ],
+)
+def test_what_cannot_run_exits_with_2(
+    arguments: list[str], complaint: str, write: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(minimal_1_0())
+    try:
+        code = cli.main(["card", *(path if a == "FILE" else a for a in arguments)])
+    except SystemExit as stop:
+        code = int(str(stop.code))
+    assert code == 2
+    printed = capsys.readouterr().err
+    assert complaint in printed
+    assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("{", "malformed JSON"), ("", "malformed JSON"), ("[]", "the card is []"), ('{"a": NaN}', "NaN")],
+)
+def test_what_is_no_card_is_a_finding(text: str, found: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["card", write(text)]) == 1
+    printed = capsys.readouterr().out
+    assert "CARD-002" in printed
+    assert found in printed
+
+
+def test_duplicates_in_a_file_are_told(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    text = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
+    assert cli.main(["card", write(text), "--strict"]) == 1
+    assert "CARD-030" in capsys.readouterr().out
+
+
+def test_a_card_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(minimal_1_0()).encode())))
+    assert cli.main(["card", "-"]) == 0
+
+
+def test_a_served_card_is_fetched_and_asked_about(noop_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["card", noop_url, "--online"]) == 0
+    printed = capsys.readouterr().out
+    assert "A2A 1.0 and 0.3 card, 1 warning" in printed
+    assert "CARD-013" in printed
+
+
+def test_json_can_be_read_back(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["card", write(bad()), "--format", "json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["versions"] == ["1.0"]
+    assert document["counts"] == {"error": 2, "warning": 1, "note": 0}
+    assert [f["rule"] for f in document["findings"]] == ["CARD-004", "CARD-009", "CARD-028"]
+
+
+def test_sarif_names_rules_and_places(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(bad())
+    assert cli.main(["card", path, "--format", "sarif"]) == 1
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert {r["ruleId"] for r in run["results"]} == {r["id"] for r in run["tool"]["driver"]["rules"]}
+    first = run["results"][0]
+    assert first["level"] == "error"
+    assert first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == path
+    assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "/skills/0/tags"
+
+
+def test_foreign_text_is_harmless_in_every_format() -> None:
+    card = minimal_1_0()
+    card["skills"][0]["id\x1b[2J|<script>"] = 1
+    card["defaultInputModes"] = ["\x1b[31m|<b>`x`"]
+    card["documentationUrl"] = "|\x1b]0;owned\x07"
+    findings = check_card(card)
+    assert {f.rule for f in findings} == {"CARD-021", "CARD-031"}
+    for name in FORMATS:
+        printed = render(name, "a\x1b[2Jb", ["1.0"], findings)
+        assert "\x1b" not in printed
+    assert "<b>" not in render("markdown", "x", ["1.0"], findings)
+    rows = [r for r in render("markdown", "x", ["1.0"], findings).splitlines() if r.startswith("| error")]
+    assert all(r.replace("\\|", "").count("|") == 7 for r in rows)
+
+
+def test_colour_is_only_painted_when_asked_for() -> None:
+    findings = check_card(bad())
+    assert "\x1b[31merror" in to_text("x", ["1.0"], findings, colour=True)
+    assert "\x1b" not in to_text("x", ["1.0"], findings)
+    with pytest.raises(ConfigurationError, match="no format 'xml'; use one of text, json, sarif, markdown"):
+        render("xml", "x", ["1.0"], findings)

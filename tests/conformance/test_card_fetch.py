@@ -1,0 +1,256 @@
+"""Cards over HTTP: from good servers, careless ones and hostile ones."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from cards import minimal_0_3, minimal_1_0
+
+from pytest_a2a_bench.conformance.card import check_card, fetch_card
+from pytest_a2a_bench.conformance.card.sources import load_jwks
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
+
+PATH = "/.well-known/agent-card.json"
+LEGACY = "/.well-known/agent.json"
+GOOD = {"Content-Type": "application/json", "Cache-Control": "max-age=60", "ETag": '"a"'}
+
+Answer = tuple[int, dict[str, str], bytes]
+Site = Callable[[str, Any], "Answer | None"]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Any
+
+    def do_GET(self) -> None:
+        answer = self.server.site(self.path, self)
+        if answer is None:
+            return
+        status, headers, body = answer
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if "Content-Length" not in headers:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serve(site: Site) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    server.site = site  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def good(path: str, handler: Any) -> Answer:
+    if path != PATH:
+        return 404, {}, b""
+    if handler.headers.get("If-None-Match") == '"a"':
+        return 304, {"ETag": '"a"'}, b""
+    return 200, GOOD, json.dumps(minimal_1_0()).encode()
+
+
+def always(status: int, headers: dict[str, str], body: bytes) -> Site:
+    return lambda path, handler: (status, headers, body)
+
+
+def card_with(headers: dict[str, str], card: Any = None) -> Site:
+    body = json.dumps(minimal_1_0() if card is None else card).encode()
+    return lambda path, handler: (200, headers, body) if path == PATH else (404, {}, b"")
+
+
+def without(*names: str, **more: str) -> dict[str, str]:
+    return {k: v for k, v in {**GOOD, **more}.items() if k not in names}
+
+
+def found(site: Site, **options: Any) -> list[str]:
+    with serve(site) as url:
+        _, _, findings = fetch_card(url, **options)
+    return [f.rule for f in findings]
+
+
+def test_a_good_server_is_silent() -> None:
+    with serve(good) as url:
+        raw, http, findings = fetch_card(url)
+        assert findings == []
+        assert raw == minimal_1_0()
+        assert (http.status, http.conditional_status, http.url) == (200, 304, url + PATH)
+        assert check_card(raw, http=http) == []
+        assert fetch_card(url + PATH)[0] == raw
+        assert fetch_card(url + "/some/rpc")[0] == raw
+
+
+def test_a_server_on_a2a_sdk_only_lacks_cache_control(noop_url: str) -> None:
+    raw, http, findings = fetch_card(noop_url)
+    assert [f.rule for f in findings] == ["CARD-013"]
+    assert [f.rule for f in check_card(raw, http=http)] == ["CARD-013"]
+
+
+@pytest.mark.parametrize(
+    ("site", "rules"),
+    [
+        (card_with(without("Cache-Control")), ["CARD-013", "CARD-015"]),
+        (card_with(without("ETag")), ["CARD-014"]),
+        (card_with({**GOOD, "ETag": "unquoted"}), ["CARD-014"]),
+        (card_with(GOOD), ["CARD-015"]),
+        (card_with({**without("ETag"), "Last-Modified": "yesterday"}), ["CARD-014", "CARD-016"]),
+        (card_with(without("ETag", **{"Content-Type": "text/plain"})), ["CARD-002", "CARD-014"]),
+        (card_with(without("ETag", "Content-Type")), ["CARD-002", "CARD-014"]),
+        (card_with({**without("ETag"), "Content-Type": "application/vnd.a2a+json"}), ["CARD-014"]),
+        (always(404, {}, b""), ["CARD-001"]),
+        (always(500, {}, b"boom"), ["CARD-001"]),
+        (always(401, {}, b""), ["CARD-001"]),
+        (always(200, {"Content-Type": "text/html"}, b"<html>"), ["CARD-002"]),
+        (always(200, GOOD, b'{"name": "\xff"}'), ["CARD-002"]),
+        (always(200, GOOD, b"[" * 100_000), ["CARD-002"]),
+        (always(200, GOOD, b'{"a": NaN}'), ["CARD-002"]),
+        (always(200, GOOD, b""), ["CARD-002"]),
+        (always(302, {"Location": "http://203.0.113.9/card"}, b""), ["CARD-001"]),
+        (always(302, {"Location": PATH}, b""), ["CARD-001"]),
+        (always(200, GOOD, b" " * 3_000_000), ["CARD-002"]),
+        (always(200, {**GOOD, "Content-Length": "999"}, b"{}"), ["CARD-001"]),
+    ],
+    ids=lambda v: None,
+)  # fmt: skip
+def test_careless_servers(site: Site, rules: list[str]) -> None:
+    assert found(site, timeout=1.0) == rules
+
+
+def test_0_3_asks_for_no_caching() -> None:
+    assert found(card_with({"Content-Type": "application/json"}, minimal_0_3())) == []
+    assert found(card_with({"Content-Type": "text/html"}, minimal_0_3())) == ["V03-CARD-021"]
+
+
+@pytest.mark.parametrize(("card", "rule"), [(minimal_1_0(), "CARD-001"), (minimal_0_3(), "V03-CARD-001")])
+def test_the_legacy_path_alone_is_not_enough(card: Any, rule: str) -> None:
+    body = json.dumps(card).encode()
+
+    def site(path: str, handler: Any) -> Answer:
+        return (200, without("ETag"), body) if path == LEGACY else (404, {}, b"")
+
+    with serve(site) as url:
+        raw, http, findings = fetch_card(url)
+        assert raw == card
+        assert http.is_legacy
+        assert rule in [f.rule for f in findings]
+        assert [f.rule for f in check_card(raw, http=http)][0] == rule
+
+
+def test_duplicate_members_over_http_are_told() -> None:
+    body = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "Other", "name"', 1).encode()
+    with serve(always(200, without("ETag"), body)) as url:
+        raw, http, _ = fetch_card(url)
+    assert [f.rule for f in check_card(raw, http=http)] == ["CARD-014", "CARD-030"]
+
+
+def test_redirects_within_the_origin_are_followed() -> None:
+    def site(path: str, handler: Any) -> Answer:
+        if path == PATH:
+            return 307, {"Location": "/elsewhere.json"}, b""
+        return 200, without("ETag"), json.dumps(minimal_1_0()).encode()
+
+    assert found(site) == ["CARD-014"]
+
+
+def test_slow_bytes_end_in_time() -> None:
+    def site(path: str, handler: Any) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            for _ in range(100):
+                handler.wfile.write(b" ")
+                handler.wfile.flush()
+                time.sleep(0.05)
+        except OSError:
+            pass
+        handler.close_connection = True
+
+    begin = time.monotonic()
+    assert found(site, timeout=0.4) == ["CARD-001"]
+    assert time.monotonic() - begin < 4
+
+
+def test_an_endless_body_is_cut() -> None:
+    def site(path: str, handler: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.end_headers()
+        try:
+            for _ in range(10_000):
+                handler.wfile.write(b"x" * 65_536)
+        except OSError:
+            pass
+        handler.close_connection = True
+
+    assert found(site, timeout=8.0) == ["CARD-002"]
+
+
+def test_nothing_there_is_no_finding() -> None:
+    with serve(good) as url:
+        pass
+    with pytest.raises(EndpointUnreachableError, match="nothing answers at"):
+        fetch_card(url)
+    for wrong in ("ftp://a.example", "http://", "http://a:b/", "127.0.0.1"):
+        with pytest.raises(ConfigurationError, match="not the URL of a card"):
+            fetch_card(wrong)
+
+
+def test_evidence_is_kept_and_bounded() -> None:
+    with serve(always(200, {"Content-Type": "text/html", "Set-Cookie": "a=secret"}, b"<html>" + b"x" * 9000)) as url:
+        _, _, (finding,) = fetch_card(url)
+    (exchange,) = finding.exchanges
+    assert exchange.status == 200
+    assert exchange.response.startswith("<html>")
+    assert len(exchange.response) <= 4096
+    assert "secret" not in repr(exchange)
+
+
+def test_headers_go_along() -> None:
+    def site(path: str, handler: Any) -> Answer:
+        if handler.headers.get("Authorization") != "Bearer x":
+            return 401, {}, b""
+        return good(path, handler)
+
+    assert found(site) == ["CARD-001"]
+    assert found(site, headers={"Authorization": "Bearer x"}) == []
+
+
+def test_keys_come_from_a_file_or_a_url(tmp_path: Any) -> None:
+    keys = {"keys": [{"kty": "EC", "kid": "a"}]}
+    path = tmp_path / "jwks.json"
+    path.write_text(json.dumps(keys))
+    assert load_jwks(str(path)) == keys
+    with serve(always(200, {}, json.dumps(keys).encode())) as url:
+        assert load_jwks(url + "/jwks.json") == keys
+    with pytest.raises(ConfigurationError, match="give a file or a URL"):
+        load_jwks(str(tmp_path / "none.json"))
+    for text, complaint in (("[]", "found no keys"), ("{", "malformed JSON")):
+        path.write_text(text)
+        with pytest.raises(ConfigurationError, match=complaint):
+            load_jwks(str(path))
+    with serve(always(404, {}, b"")) as url, pytest.raises(ConfigurationError, match="status 404"):
+        load_jwks(url)
+    with pytest.raises(ConfigurationError, match="nothing answers"):
+        load_jwks(url)

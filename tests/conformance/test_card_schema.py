@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from cards import full_0_3, full_1_0, hybrid, minimal_0_3, minimal_1_0
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.card.document import MAX_DEPTH, is_too_deep, read_document
+from pytest_a2a_bench.conformance.card.generate import render, schema_v0_3, schema_v1_0
+from pytest_a2a_bench.conformance.card.ledger import show, to_pointer
+from pytest_a2a_bench.conformance.card.schema import FILES, load_schema, normalise
+from pytest_a2a_bench.conformance.finding import Finding
+from pytest_a2a_bench.errors import ProtocolError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def members(version: str) -> list[str]:
+    return sorted({n for d in load_schema(version)["$defs"].values() for n in d.get("properties", {})})
+
+
+NAMES = st.sampled_from(sorted({*members("1.0"), *members("0.3"), "supported_interfaces", "type", "x-unknown"}))
+NAMED = st.recursive(
+    JSON,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5),
+    max_leaves=25,
+)
+
+
+@pytest.mark.parametrize(("version", "make"), [("1.0", schema_v1_0), ("0.3", schema_v0_3)])
+def test_the_shipped_schema_is_what_the_generator_writes(version: str, make: Any) -> None:
+    shipped = files("pytest_a2a_bench.conformance") / "data" / FILES[version]
+    assert render(make()) == shipped.read_text(encoding="utf-8"), (
+        "run python -m pytest_a2a_bench.conformance.card.generate"
+    )
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_the_schemas_are_schemas_and_refuse_no_unknown_member(version: str) -> None:
+    from jsonschema import Draft202012Validator
+
+    schema = load_schema(version)
+    Draft202012Validator.check_schema(schema)
+    assert all(d.get("additionalProperties") is not False for d in schema["$defs"].values())
+
+
+def test_the_schema_of_1_0_knows_what_the_protobuf_says() -> None:
+    definitions = load_schema("1.0")["$defs"]
+    assert definitions["AgentCard"]["required"] == [
+        *("capabilities", "defaultInputModes", "defaultOutputModes", "description"),
+        *("name", "skills", "supportedInterfaces", "version"),
+    ]
+    assert len(definitions["SecurityScheme"]["oneOf"]) == 5
+    presence = {n for d in definitions.values() for n, p in d.get("properties", {}).items() if p.get("x-presence")}
+    assert presence == {"documentationUrl", "iconUrl", "streaming", "pushNotifications", "extendedAgentCard"}
+
+
+@given(JSON)
+@settings(max_examples=80, deadline=None)
+def test_any_json_ends_in_findings(raw: Any) -> None:
+    assert all(isinstance(f, Finding) for f in check_card(raw))
+
+
+@given(st.dictionaries(NAMES, NAMED, max_size=8), st.sampled_from(["auto", "1.0", "0.3"]))
+@settings(max_examples=120, deadline=None)
+def test_any_object_with_a_cards_members_ends_in_findings(raw: Any, version: Any) -> None:
+    assert all(isinstance(f, Finding) for f in check_card(raw, version=version, duplicates=("x",)))
+
+
+@given(st.sampled_from([minimal_1_0, full_1_0, minimal_0_3, full_0_3, hybrid]), NAMES, JSON)
+@settings(max_examples=80, deadline=None)
+def test_one_member_replaced_by_anything_ends_in_findings(make: Any, name: str, value: Any) -> None:
+    for finding in check_card({**make(), name: value}):
+        assert finding.rule
+        assert len(finding.found) < 1000
+        assert finding.found.isprintable()
+
+
+@given(st.text(alphabet="xyz-", min_size=1).map("x".__add__), JSON)
+@settings(max_examples=60, deadline=None)
+def test_unknown_members_are_allowed(name: str, value: Any) -> None:
+    for make in (minimal_1_0, minimal_0_3):
+        card = make()
+        card[name] = card["capabilities"][name] = value
+        assert [f for f in check_card(card) if f.rule not in ("CARD-017", "V03-CARD-017")] == []
+
+
+def test_depth_is_bounded() -> None:
+    deep: Any = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    assert is_too_deep(deep)
+    assert not is_too_deep({"a": [1]}, MAX_DEPTH)
+    assert [f.rule for f in check_card({**minimal_1_0(), "x": deep})] == ["CARD-029"]
+
+
+def test_duplicate_members_are_noticed() -> None:
+    document = read_document(b'{"name": "a", "skills": [{"id": 1, "id": 2}], "name": "b"}')
+    assert document.raw["name"] == "b"
+    assert sorted(document.duplicates) == ["id", "name"]
+    assert read_document("{}").duplicates == ()
+    with pytest.raises(ProtocolError, match="too deeply"):
+        read_document("[" * 200_000)
+
+
+def test_names_and_nulls_are_put_right_where_the_protocol_knows_them_only() -> None:
+    raw = {
+        "default_input_modes": ["a"],
+        "icon_url": "x",
+        "iconUrl": "y",
+        "provider": None,
+        "capabilities": {"extensions": [{"uri": "u", "params": {"snake_case": None}}]},
+        "some_thing": None,
+    }
+    found = normalise(raw, "1.0")
+    assert found.card == {
+        "defaultInputModes": ["a"],
+        "icon_url": "x",
+        "iconUrl": "y",
+        "capabilities": {"extensions": [{"uri": "u", "params": {"snake_case": None}}]},
+        "some_thing": None,
+    }
+    assert found.snake == (("default_input_modes",),)
+    assert found.nulls == (("provider",),)
+
+
+def test_pointers_and_values_are_escaped_and_bounded() -> None:
+    assert to_pointer(("a/b", 0, "c~d", "\x1b[31m")) == "/a~1b/0/c~0d/\\u001b[31m"
+    assert show("https://user:secret@host/") == '"https://***@host/"'
+    assert show("\x1b[2J") == '"\\u001b[2J"'
+    assert len(show("x" * 10_000)) < 100
+    assert show(list(range(30))) == "an array of 30 members"

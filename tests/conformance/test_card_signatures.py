@@ -1,0 +1,219 @@
+"""Signatures made here and by a2a-sdk, verified; and every way in which they must not verify."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import json
+from collections.abc import Callable
+from typing import Any
+
+import jwt
+import pytest
+import rfc8785
+from cards import GOOD_HEADER, Card, encode, full_1_0, hybrid, minimal_0_3, minimal_1_0
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.card.canonical import payloads
+from pytest_a2a_bench.errors import MissingExtraError
+
+KEYS: dict[str, Any] = {
+    "ES256": ec.generate_private_key(ec.SECP256R1()),
+    "ES384": ec.generate_private_key(ec.SECP384R1()),
+    "RS256": rsa.generate_private_key(65537, 2048),
+    "PS256": rsa.generate_private_key(65537, 2048),
+    "EdDSA": ed25519.Ed25519PrivateKey.generate(),
+}
+
+
+def public(alg: str, kid: str = "key-1", **changes: Any) -> dict[str, Any]:
+    algorithm = jwt.get_algorithm_by_name(alg)
+    jwk = json.loads(algorithm.to_jwk(KEYS[alg].public_key()))
+    return {**jwk, "kid": kid, **changes}
+
+
+def sign(payload: bytes, header: dict[str, Any], key: Any, alg: str) -> dict[str, str]:
+    protected = encode(header)
+    signed = f"{protected}.{_base64url(payload)}".encode()
+    return {"protected": protected, "signature": _base64url(jwt.get_algorithm_by_name(alg).sign(signed, key))}
+
+
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def canonical(card: Card) -> bytes:
+    return next(iter(payloads(card))).data
+
+
+def signed(make: Callable[[], Card] = minimal_1_0, alg: str = "ES256", **header: Any) -> Card:
+    card = make()
+    card.pop("signatures", None)
+    return {**card, "signatures": [sign(canonical(card), {**GOOD_HEADER, "alg": alg, **header}, KEYS[alg], alg)]}
+
+
+def rules(card: Card, *keys: dict[str, Any], **options: Any) -> list[str]:
+    return [f.rule for f in check_card(card, jwks={"keys": list(keys)}, **options)]
+
+
+@pytest.mark.parametrize("alg", sorted(KEYS))
+def test_a_good_signature_is_silent(alg: str) -> None:
+    assert rules(signed(alg=alg), public(alg)) == []
+
+
+@pytest.mark.parametrize("make", [full_1_0, hybrid])
+def test_larger_cards_verify(make: Callable[[], Card]) -> None:
+    assert rules(signed(make), public("ES256")) == []
+
+
+def test_the_canonical_form_is_that_of_the_specification() -> None:
+    card = {
+        "skills": [],
+        "name": "Example Agent",
+        "description": "",
+        "capabilities": {"streaming": False, "pushNotifications": False, "extensions": []},
+        "signatures": [{"protected": "x", "signature": "y"}],
+    }
+    wanted = '{"capabilities":{"pushNotifications":false,"streaming":false},"description":"","name":"Example Agent","skills":[]}'
+    assert canonical(card) == wanted.encode()
+
+
+def test_what_a2a_sdk_signs_verifies() -> None:
+    from a2a.server.request_handlers.response_helpers import agent_card_to_dict
+    from a2a.types import AgentCard
+    from a2a.utils.signing import create_agent_card_signer
+    from google.protobuf.json_format import MessageToDict, ParseDict
+
+    header: Any = {**GOOD_HEADER, "jku": None}
+    key: Any = KEYS["ES256"]
+    for capabilities, told in (({"streaming": False}, []), ({}, ["SIGN-006"])):  # it drops empty REQUIRED members
+        card = ParseDict({**minimal_1_0(), "name": "Zoë 📡", "capabilities": capabilities}, AgentCard())
+        create_agent_card_signer(key, header)(card)
+        for served in (MessageToDict(card), agent_card_to_dict(card)):
+            assert rules({"capabilities": {}, **served}, public("ES256")) == told
+
+
+def test_a_changed_card_does_not_verify() -> None:
+    card = signed()
+    card["description"] += " And more."
+    (finding,) = check_card(card, jwks={"keys": [public("ES256")]})
+    assert (finding.rule, finding.severity, finding.pointer) == ("SIGN-004", "error", "/signatures")
+    assert "0: it does not match the card" in finding.found
+
+
+def test_another_key_of_the_same_name_does_not_verify() -> None:
+    other = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()).public_key()))
+    assert rules(signed(), {**other, "kid": "key-1"}) == ["SIGN-004"]
+
+
+def test_a_key_that_is_not_in_the_set_is_named() -> None:
+    (finding,) = check_card(signed(), jwks={"keys": [public("ES256", "other")]})
+    assert 'no key for kid "key-1" and alg "ES256"; the key set has "other"' in finding.found
+
+
+def test_a_key_for_another_algorithm_or_use_is_not_taken() -> None:
+    assert rules(signed(), public("RS256")) == ["SIGN-004"]
+    assert rules(signed(), public("ES256", use="enc")) == ["SIGN-004"]
+    assert rules(signed(), {**public("ES256"), "alg": "ES384"}) == ["SIGN-004"]
+
+
+def test_one_good_signature_among_others_is_enough() -> None:
+    card = signed(alg="ES384", kid="old")
+    card["signatures"] += signed()["signatures"]
+    assert rules(card, public("ES256")) == []
+
+
+def test_a_key_set_may_be_one_key() -> None:
+    assert check_card(signed(), jwks=public("ES256")) == []
+
+
+def test_no_secret_of_ours_signs_for_them() -> None:
+    """The public key, used as an HMAC secret: the classic confusion of algorithms."""
+    card = minimal_1_0()
+    secret = json.dumps(public("ES256")).encode()
+    card["signatures"] = [sign(canonical(card), {**GOOD_HEADER, "alg": "HS256"}, secret, "HS256")]
+    symmetric = {"kty": "oct", "k": _base64url(secret), "kid": "key-1"}
+    assert rules(card, public("ES256"), symmetric) == ["SIGN-008", "SIGN-004"]
+
+
+def test_alg_none_never_verifies() -> None:
+    card = minimal_1_0()
+    card["signatures"] = [{"protected": encode({**GOOD_HEADER, "alg": "none"}), "signature": "YQ"}]
+    assert rules(card, public("ES256")) == ["SIGN-008", "SIGN-004"]
+
+
+def test_the_list_of_algorithms_can_be_narrowed() -> None:
+    assert rules(signed(), public("ES256"), algorithms=("RS256",)) == ["SIGN-008", "SIGN-004"]
+
+
+def test_a_critical_header_that_we_do_not_know_is_refused() -> None:
+    assert rules(signed(crit=["b64"], b64=False), public("ES256")) == ["SIGN-004"]
+
+
+def test_a_signature_without_required_empty_members_is_told_apart() -> None:
+    card = minimal_1_0()
+    card["securitySchemes"] = {"m": {"mtlsSecurityScheme": {}}}
+    card["securityRequirements"] = [{"schemes": {"m": {}}}]
+    payload = canonical(
+        {k: v for k, v in card.items() if k not in ("securitySchemes", "securityRequirements", "capabilities")}
+    )
+    card["signatures"] = [sign(payload, GOOD_HEADER, KEYS["ES256"], "ES256")]
+    (finding,) = check_card(card, jwks={"keys": [public("ES256")]})
+    assert finding.rule == "SIGN-006"
+    assert "without any empty member" in finding.found
+
+
+def test_a_signature_over_default_values_is_told_apart() -> None:
+    card = minimal_1_0()
+    card["skills"][0]["examples"] = []
+    card["signatures"] = [sign(rfc8785.dumps(card), GOOD_HEADER, KEYS["ES256"], "ES256")]
+    assert rules(card, public("ES256")) == ["SIGN-006"]
+
+
+def test_a_signature_over_the_signatures_member_is_told_apart() -> None:
+    card = minimal_1_0()
+    payload = rfc8785.dumps({**card, "signatures": []})
+    card["signatures"] = [sign(payload, GOOD_HEADER, KEYS["ES256"], "ES256")]
+    assert rules(card, public("ES256")) == ["SIGN-005"]
+
+
+def test_0_3_names_no_canonical_form_so_that_any_will_do() -> None:
+    card = minimal_0_3()
+    payload = rfc8785.dumps(card)
+    card["signatures"] = [sign(payload, {"alg": "ES256"}, KEYS["ES256"], "ES256")]
+    assert rules(card, public("ES256")) == []
+    card["name"] += "!"
+    (finding,) = check_card(card, jwks={"keys": [public("ES256")]})
+    assert (finding.rule, finding.severity) == ("V03-SIGN-003", "warning")
+
+
+@pytest.mark.parametrize(
+    "jwks",
+    [{}, [], 7, {"keys": 3}, {"keys": [None, {}, {"kty": "EC"}]}, {"keys": [{"kty": "EC", "kid": "key-1", "x": "?"}]}],
+)
+def test_a_broken_key_set_verifies_nothing(jwks: Any) -> None:
+    assert [f.rule for f in check_card(signed(), jwks=jwks)] == ["SIGN-004"]
+
+
+def test_what_has_no_canonical_form_does_not_verify() -> None:
+    card = {**signed(), "x": 2**60}
+    assert rules(card, public("ES256")) == []  # the form without unknown members has one
+    card = signed(full_1_0)
+    card["capabilities"]["extensions"][0]["params"] = {"n": 2**60}
+    assert rules(card, public("ES256")) == ["SIGN-004"]
+
+
+def test_the_extra_is_asked_for_only_with_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name in ("rfc8785", "jwt"):
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    card = signed()
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert check_card(card) == []
+    with pytest.raises(MissingExtraError, match=r"pytest-a2a-bench\[signatures\]"):
+        check_card(card, jwks={"keys": []})
