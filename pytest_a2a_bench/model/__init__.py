@@ -1,0 +1,59 @@
+"""The vocabulary of the house: plain data, no third-party imports.
+
+Everything that crosses a floor (a key, a message part, a metric, a result) is one of these frozen dataclasses.
+Those that are written to disk have ``to_json`` / ``from_json``; the JSON is made of dict, list, str, int, float,
+bool and None only.
+"""
+
+from __future__ import annotations
+
+from pytest_a2a_bench.model.keys import BenchTask, TrialKey, slugify
+from pytest_a2a_bench.model.messages import (
+    AgentSaid,
+    Briefing,
+    DialectFinding,
+    Event,
+    Part,
+    ToolCall,
+    ToolReturned,
+    ToolSpec,
+    UserSaid,
+)
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile
+from pytest_a2a_bench.model.results import (
+    REWARD_TOLERANCE,
+    SCHEMA_VERSION,
+    Reward,
+    RewardCheck,
+    Role,
+    TrialResult,
+    TrialStatus,
+    Turn,
+)
+
+__all__ = [
+    "REWARD_TOLERANCE",
+    "SCHEMA_VERSION",
+    "AgentSaid",
+    "BenchTask",
+    "Briefing",
+    "DialectFinding",
+    "Event",
+    "MetricsAggregate",
+    "Part",
+    "ProtocolMetrics",
+    "Reward",
+    "RewardCheck",
+    "Role",
+    "ToolCall",
+    "ToolReturned",
+    "ToolSpec",
+    "TrialKey",
+    "TrialResult",
+    "TrialStatus",
+    "Turn",
+    "Usage",
+    "UserSaid",
+    "percentile",
+    "slugify",
+]

@@ -1,0 +1,90 @@
+"""What a task and a trial are called."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+_SLUG_LENGTH = 40
+
+
+def slugify(task_id: str) -> str:
+    """Return a short, unique, ``-k``-safe form of a task id.
+
+    Ids of at most 40 characters made of letters, digits, ``_``, ``-`` and ``.`` are returned as they are; any other
+    becomes a slug of at most 40 characters plus ``-`` and the first 6 hex digits of the SHA-256 of the full id.
+    """
+    if 0 < len(task_id) <= _SLUG_LENGTH and re.fullmatch(r"[\w.-]+", task_id, re.ASCII):
+        return task_id
+    slug = re.sub(r"[^A-Za-z0-9_]+", "-", task_id).strip("-")[:_SLUG_LENGTH].strip("-")
+    digest = hashlib.sha256(task_id.encode()).hexdigest()[:6]
+    return f"{slug}-{digest}" if slug else digest
+
+
+_KEY = re.compile(r"(?P<suite>[^/]+)/(?P<domain>[^/]+)/(?P<task>.+)#(?P<trial>\d+)(?:@(?P<label>[\w.-]+))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TrialKey:
+    """The stable name of one trial: ``tau2/airline/12#0``, or ``tau2/airline/12#0@label``.
+
+    Baselines, resume, file names and durations use it; pytest's node id is never used for that.
+    """
+
+    suite: str
+    domain: str
+    task_id: str
+    trial: int = 0
+    label: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.task_key}#{self.trial}" + (f"@{self.label}" if self.label else "")
+
+    @property
+    def task_key(self) -> str:
+        """The task without the trial: ``tau2/airline/12``."""
+        return f"{self.suite}/{self.domain}/{self.task_id}"
+
+    @property
+    def short_id(self) -> str:
+        """The id inside the brackets of a node id: ``12-t0``."""
+        return f"{slugify(self.task_id)}-t{self.trial}"
+
+    @property
+    def file_stem(self) -> str:
+        """A file name without suffix: readable, unique, and safe whatever the task id contains."""
+        readable = slugify(f"{self.suite}-{self.domain}-{slugify(self.task_id)}")
+        label = f"-{slugify(self.label)}" if self.label else ""
+        digest = hashlib.sha256(str(self).encode()).hexdigest()[:8]
+        return f"{readable}{label}-t{self.trial}-{digest}"
+
+    @classmethod
+    def parse(cls, text: str) -> TrialKey:
+        """Read a key back from its text.
+
+        :raises ValueError: if the text is not ``suite/domain/task#trial[@label]``.
+        """
+        match = _KEY.fullmatch(text)
+        if match is None:
+            raise ValueError(f"not a trial key: {text!r}; expected suite/domain/task#trial, such as tau2/airline/12#0")
+        return cls(match["suite"], match["domain"], match["task"], int(match["trial"]), match["label"])
+
+
+@dataclass(frozen=True, slots=True)
+class BenchTask:
+    """One task of a benchmark, as far as it is known without importing the benchmark.
+
+    :param splits: every split that lists the task, e.g. ``("base", "test")``.
+    :param keywords: extra words for pytest's ``-k``.
+    """
+
+    suite: str
+    domain: str
+    task_id: str
+    splits: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+    def key(self, trial: int = 0, label: str | None = None) -> TrialKey:
+        """Return the key of one of this task's trials."""
+        return TrialKey(self.suite, self.domain, self.task_id, trial, label)

@@ -1,0 +1,222 @@
+"""What came of a trial."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_a2a_bench.model.keys import TrialKey
+from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, add_known
+from pytest_a2a_bench.model.reading import known_fields, to_plain
+
+SCHEMA_VERSION = 1
+"""Version of the trial result file; raised when a reader of the old form would misread the new one."""
+
+REWARD_TOLERANCE = 1e-6
+"""tau2's ``is_successful``: a reward within this distance of 1 is a success."""
+
+Role = Literal["agent", "user", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a transcript.
+
+    :param role: who spoke; ``tool`` is the environment answering a call.
+    :param requestor: for ``tool``, whose call it answers: ``agent`` or ``user``.
+    """
+
+    role: Role
+    text: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str | None = None
+    tool: str | None = None
+    error: bool = False
+    requestor: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object without empty fields."""
+        data = dataclasses.asdict(self)
+        data["calls"] = [dataclasses.asdict(c) for c in self.calls]
+        return {k: v for k, v in data.items() if v not in (None, [], False)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Turn:
+        """Read what :meth:`to_json` wrote; unknown keys are ignored."""
+        known = known_fields(cls, data)
+        known["calls"] = tuple(ToolCall(**known_fields(ToolCall, c)) for c in data.get("calls", ()))
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class RewardCheck:
+    """One thing that the evaluator looked at.
+
+    :param kind: ``db``, ``env_assertion``, ``action``, ``communicate`` or ``nl_assertion``.
+    :param counted: whether it is part of the task's reward basis.
+    """
+
+    kind: str
+    description: str
+    met: bool
+    counted: bool = True
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """What upstream's evaluator said about one trial.
+
+    :param value: tau2's reward, 0 to 1.
+    :param basis: tau2's ``reward_basis``.
+    :param breakdown: reward per basis.
+    :param info: upstream's whole ``RewardInfo`` as JSON.
+    """
+
+    value: float
+    basis: tuple[str, ...] = ()
+    breakdown: Mapping[str, float] = field(default_factory=dict)
+    checks: tuple[RewardCheck, ...] = ()
+    note: str = ""
+    db_diff: tuple[str, ...] = ()
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def success(self) -> bool:
+        """tau2's ``is_successful``."""
+        return abs(self.value - 1.0) <= REWARD_TOLERANCE
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Reward:
+        """Read what ``dataclasses.asdict`` wrote; unknown keys are ignored."""
+        known = known_fields(cls, data)
+        known["basis"] = tuple(data.get("basis", ()))
+        known["db_diff"] = tuple(data.get("db_diff", ()))
+        known["checks"] = tuple(RewardCheck(**known_fields(RewardCheck, c)) for c in data.get("checks", ()))
+        return cls(**known)
+
+
+TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "harness_error"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """Everything known about one finished trial; what a test's ``trial`` fixture is and what one file holds.
+
+    :param status: ``evaluated`` has a reward; every other status has ``error`` instead.
+    :param termination_reason: tau2's ``TerminationReason`` value.
+    :param duration: seconds that the conversation took, without loading the benchmark and evaluating.
+    :param agent_usage: what the agent reported about itself over A2A, if it did.
+    :param user_usage: what the user simulator (and judge) cost.
+    :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
+    :param run_id: the pytest run (or command) that produced it.
+    """
+
+    key: TrialKey
+    status: TrialStatus
+    run_id: str = ""
+    reward_info: Reward | None = None
+    termination_reason: str | None = None
+    error: str | None = None
+    error_type: str | None = None
+    started_at: str = ""
+    duration: float = 0.0
+    transcript: tuple[Turn, ...] = ()
+    metrics: tuple[ProtocolMetrics, ...] = ()
+    findings: tuple[DialectFinding, ...] = ()
+    agent_usage: Usage = field(default_factory=Usage)
+    user_usage: Usage = field(default_factory=Usage)
+    context_id: str | None = None
+    dialect: str | None = None
+    seed: int | None = None
+    splits: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    simulation: Mapping[str, Any] | None = None
+    path: str | None = None
+
+    # -- what tests assert on --
+
+    @property
+    def reward(self) -> float:
+        """tau2's reward, 0 to 1. 0 where the trial was not evaluated."""
+        return self.reward_info.value if self.reward_info else 0.0
+
+    @property
+    def success(self) -> bool:
+        """Whether the reward is 1, within 1e-6."""
+        return self.status == "evaluated" and self.reward_info is not None and self.reward_info.success
+
+    @property
+    def turns(self) -> int:
+        """How many messages the agent sent (each is one A2A turn)."""
+        return sum(t.role == "agent" for t in self.transcript)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The agent's tool calls, in order."""
+        return tuple(c for t in self.transcript if t.role == "agent" for c in t.calls)
+
+    @property
+    def wire(self) -> MetricsAggregate:
+        """The requests of this trial, aggregated."""
+        return MetricsAggregate.of(self.metrics)
+
+    @property
+    def latency(self) -> float:
+        """The median latency of the agent's answers in seconds."""
+        return (self.wire.latency_ms_p50 or 0.0) / 1000
+
+    @property
+    def tokens(self) -> int | None:
+        """Input plus output tokens that the agent reported, or None."""
+        return add_known(self.agent_usage.input_tokens, self.agent_usage.output_tokens)  # type: ignore[no-any-return]
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars of agent and user simulator together, or None where neither reported any."""
+        return (self.agent_usage + self.user_usage).cost_usd
+
+    def __repr__(self) -> str:
+        what = f"reward={self.reward:g}" if self.status == "evaluated" else self.status
+        return f"<trial {self.key} {what} turns={self.turns}>"
+
+    # -- storage --
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trial file's content."""
+        data: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "key": str(self.key)}
+        data["task"] = {"suite": self.key.suite, "domain": self.key.domain, "id": self.key.task_id}
+        data["trial"] = self.key.trial
+        for f in dataclasses.fields(self):
+            if f.name in ("key", "path"):
+                continue
+            data[f.name] = to_plain(getattr(self, f.name))
+        data["transcript"] = [t.to_json() for t in self.transcript]
+        if self.status == "evaluated":
+            data["reward"] = self.reward
+            data["success"] = self.success
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], path: str | None = None) -> TrialResult:
+        """Read a trial file's content.
+
+        :raises ValueError: if it is not a trial file, or one of a newer schema.
+        """
+        version = data.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise ValueError(f"schema_version is {version!r}; this version reads {SCHEMA_VERSION}")
+        known = known_fields(cls, data)
+        known["key"] = TrialKey.parse(data["key"])
+        known["reward_info"] = Reward.from_json(data["reward_info"]) if data.get("reward_info") else None
+        known["transcript"] = tuple(Turn.from_json(t) for t in data.get("transcript", ()))
+        known["metrics"] = tuple(ProtocolMetrics.from_json(m) for m in data.get("metrics", ()))
+        known["findings"] = tuple(DialectFinding(**known_fields(DialectFinding, f)) for f in data.get("findings", ()))
+        known["agent_usage"] = Usage(**known_fields(Usage, data.get("agent_usage") or {}))
+        known["user_usage"] = Usage(**known_fields(Usage, data.get("user_usage") or {}))
+        known["splits"] = tuple(data.get("splits", ()))
+        known["path"] = path
+        return cls(**known)
