@@ -28,6 +28,7 @@ SCENARIOS: Mapping[str, str] = MappingProxyType(
         "file": "the agent returns a file (raw bytes)",
         "url": "the agent returns a part with a URL",
         "data": "the agent returns structured data",
+        "large": "anything; a request of 10 MB is sent with it",
         "chunks": "the agent streams one artifact in several chunks",
         "other_token_env": "no prompt, but the environment variable with the token of a user who may not see the tasks",
     }

@@ -2,37 +2,221 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 from collections.abc import Mapping
+from typing import Any
 
 from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.spelling import INTERRUPTED, TERMINAL, state_of, task_in
+from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.spelling import INTERRUPTED, TERMINAL, message_in, state_of, task_in
+from pytest_a2a_bench.conformance.walk import nodes
+
+_FOLLOW_SECONDS = 15.0
+_ODD_MEDIA_TYPE = "application/x-a2a-bench-unknown"
+
+
+async def ordinary(ctx: Context) -> Reply:
+    """Return the answer to an ordinary message, one for all checks."""
+    return await ctx.shared("send", ctx.send)
+
+
+async def ordinary_task(ctx: Context) -> tuple[Reply, Mapping[str, Any]]:
+    """Return the ordinary answer and its task; skip where the agent answers with a message."""
+    reply = await ordinary(ctx)
+    if not ctx.expect_ok(reply):
+        ctx.skip(f"SendMessage does not work: {reply.describe()}")
+    return reply, task_or_skip(ctx, reply)
+
+
+def task_or_skip(ctx: Context, reply: Reply) -> Mapping[str, Any]:
+    """Return the task of an answer."""
+    task = task_in(reply.result)
+    return task if task is not None else ctx.skip("the agent answers with a message, not a task")
 
 
 @check("SEND-001")
 async def one_of_task_and_message(ctx: Context) -> None:
     """Look at the members of an ordinary result."""
-    reply = await ctx.send()
+    reply = await ordinary(ctx)
     if not ctx.expect_ok(reply):
         return
     members = sorted(reply.result) if isinstance(reply.result, Mapping) else []
     if [m for m in members if m in ("task", "message")] not in (["task"], ["message"]):
-        ctx.fail(f"the result has the members {members}", pointer="/result")
+        ctx.fail(f"the result has the members {members}", pointer="/result", replies=[reply])
 
 
 @check("SEND-002")
 async def blocking_by_default(ctx: Context) -> None:
     """Look at the state of an ordinary task."""
-    reply = await ctx.send()
+    reply, task = await ordinary_task(ctx)
+    if state_of(task) not in TERMINAL | INTERRUPTED:
+        ctx.fail(f"the task is returned in state {state_of(task)!r}", pointer="/task/status/state", replies=[reply])
+
+
+@check("SEND-003")
+async def blocking_result_is_complete(ctx: Context) -> None:
+    """Compare the task that came back with GetTask."""
+    reply, task = await ordinary_task(ctx)
+    later = await ctx.call("GetTask", {"id": task.get("id")})
+    if not ctx.expect_ok(later):
+        return
+    for name in ("status", "artifacts"):
+        if task.get(name) != later.result.get(name):
+            found = f"{name} is {task.get(name)!r:.150} in the reply and {later.result.get(name)!r:.150} in GetTask"
+            ctx.fail(found, pointer=f"/task/{name}", replies=[reply, later])
+
+
+async def started(ctx: Context) -> Reply:
+    """Return the answer to a slow message with returnImmediately, one for all checks."""
+    prompt = ctx.prompt("slow")
+    return await ctx.shared("slow now", lambda: ctx.send(prompt, configuration={"returnImmediately": True}))
+
+
+@check("SEND-004")
+async def return_immediately(ctx: Context) -> None:
+    """Start a slow task and look at its state."""
+    reply = await started(ctx)
+    if ctx.expect_ok(reply):
+        task = task_or_skip(ctx, reply)
+        if state_of(task) in TERMINAL | INTERRUPTED:
+            ctx.fail(
+                f"after {reply.exchange.seconds:.2f} s the task is returned in state {state_of(task)!r}",
+                pointer="/task/status/state",
+                replies=[reply],
+            )
+
+
+@check("SEND-005")
+async def early_task_can_be_followed(ctx: Context) -> None:
+    """Poll a slow task until it ends."""
+    reply = await started(ctx)
     if not ctx.expect_ok(reply):
         return
-    task = task_in(reply.result)
-    if task is None:
-        ctx.skip("the agent answers with a message, not a task")
-    if state_of(task) not in TERMINAL | INTERRUPTED:
-        ctx.fail(f"the task is returned in state {state_of(task)!r}", pointer="/result/task/status/state")
+    task = task_or_skip(ctx, reply)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _FOLLOW_SECONDS
+    while loop.time() < until:
+        later = await ctx.call("GetTask", {"id": task.get("id")})
+        if not ctx.expect_ok(later) or state_of(later.result) in TERMINAL | INTERRUPTED:
+            return
+        await asyncio.sleep(0.1)
+    ctx.fail(f"the task has not ended after {_FOLLOW_SECONDS:g} s", replies=[reply, later])
+
+
+@check("SEND-006")
+async def return_immediately_and_messages(ctx: Context) -> None:
+    """Ask for a direct message with returnImmediately."""
+    await ctx.message_reply()
+    reply = await ctx.send(ctx.target.scenarios.get("message"), configuration={"returnImmediately": True})
+    if ctx.expect_ok(reply) and message_in(reply.result) is None:
+        ctx.fail("with returnImmediately the answer is no longer a message", expected="the message")
+
+
+@check("SEND-007")
+async def terminal_task(ctx: Context) -> None:
+    """Continue a task that has ended."""
+    task = await ctx.completed_task()
+    reply = await ctx.send(task_id=str(task.get("id")), context_id=str(task.get("contextId") or ""))
+    ctx.expect_error(reply, "UnsupportedOperationError")
 
 
 @check("SEND-008")
 async def unknown_task(ctx: Context) -> None:
     """Continue a task that does not exist."""
     ctx.expect_error(await ctx.send(task_id=ctx.unknown_id()), "TaskNotFoundError")
+
+
+async def odd_media_type(ctx: Context) -> Reply:
+    """Send a file of a media type that no agent supports, once for all checks."""
+    modes = ctx.target.card.get("defaultInputModes")
+    if isinstance(modes, list) and any("*" in str(m) for m in modes):
+        ctx.skip(f"the card declares the input modes {modes}")
+    parts = [{"text": ctx.target.scenarios.get("task")}, {"raw": "AAEC", "mediaType": _ODD_MEDIA_TYPE}]
+    return await ctx.shared("odd media type", lambda: ctx.send(parts=parts))
+
+
+@check("SEND-009")
+async def unsupported_media_type(ctx: Context) -> None:
+    """Send a media type outside the declared modes; agents may support more than they declare, hence the warning."""
+    reply = await odd_media_type(ctx)
+    if reply.ok:
+        ctx.warn(
+            f"a part of the media type {_ODD_MEDIA_TYPE} was accepted, which the card does not declare",
+            expected="ContentTypeNotSupportedError (-32005)",
+            fix="refuse media types that the agent ignores",
+            replies=[reply],
+        )
+        return
+    ctx.expect_error(reply, "ContentTypeNotSupportedError")
+
+
+@check("SEND-010", "SEND-011")
+async def history_length(ctx: Context) -> None:
+    """Ask for no history, or for one message."""
+    most = 0 if ctx.requirement.id == "SEND-010" else 1
+    reply = await ctx.send(configuration={"historyLength": most})
+    if ctx.expect_ok(reply):
+        history = task_or_skip(ctx, reply).get("history") or []
+        if len(history) > most:
+            found = f"historyLength {most} gave {len(history)} messages"
+            ctx.fail(found, pointer="/task/history", expected=f"at most {most}")
+
+
+@check("SEND-012")
+async def accepted_output_modes(ctx: Context) -> None:
+    """Ask for one declared output mode and look at the media types that come."""
+    modes = ctx.target.card.get("defaultOutputModes")
+    if not isinstance(modes, list) or not modes or "*" in str(modes[0]):
+        ctx.skip("the card declares no output mode to ask for")
+    wanted = str(modes[0])
+    reply = await ctx.send(configuration={"acceptedOutputModes": [wanted]})
+    if not ctx.expect_ok(reply):
+        return
+    for node in nodes(reply.result):
+        kind = node.value.get("mediaType")
+        if node.kind == "part" and node.owner == "artifact" and kind and str(kind).split(";")[0] != wanted:
+            found = f"asked for {wanted!r}, got a part of {kind!r}"
+            ctx.fail(found, pointer=f"{node.pointer}/mediaType")
+
+
+@check("SEND-013")
+async def message_has_context(ctx: Context) -> None:
+    """Look at a direct message."""
+    message = await ctx.message_reply()
+    if not message.get("contextId"):
+        ctx.fail("the message has no contextId", pointer="/message/contextId")
+
+
+@check("SEND-014")
+async def agent_role(ctx: Context) -> None:
+    """Look at the roles of direct and status messages."""
+    for reply in await ctx.samples():
+        for value in (reply.result, *reply.events):
+            for node in nodes(value):
+                spoken = node.kind == "message" and node.owner in ("response", "status")
+                if spoken and node.value.get("role") != "ROLE_AGENT":
+                    ctx.fail(f"role {node.value.get('role')!r}", pointer=f"{node.pointer}/role", replies=[reply])
+                    return
+
+
+@check("SEND-015")
+async def unknown_fields(ctx: Context) -> None:
+    """Send members that the protocol does not know."""
+    params: dict[str, Any] = copy.deepcopy(ctx.send_params(configuration={"futureOption": True}))
+    params["futureMember"] = {"a": 1}
+    params["message"]["futureMember"] = "x"
+    params["message"]["parts"][0]["futureMember"] = ["x"]
+    ctx.expect_ok(await ctx.call("SendMessage", params), "unknown members are ignored")
+
+
+@check("SEND-016")
+async def repeated_message_id(ctx: Context) -> None:
+    """Send the same message twice."""
+    params = ctx.send_params()
+    first, second = await ctx.call("SendMessage", params), await ctx.call("SendMessage", params)
+    for reply in (first, second):
+        broken = reply.problem or (reply.error is not None and reply.error.may_be("InternalError"))
+        if broken or (reply.ok and task_in(reply.result) is None and message_in(reply.result) is None):
+            ctx.fail(f"a repeated messageId: {reply.describe()}", replies=[first, second])
+            return

@@ -1,0 +1,167 @@
+"""The data model on the wire: what every task, message and artifact has, and how names and values are spelled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pytest_a2a_bench.conformance.check import Context, NoAnswer, check
+from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.walk import Node, members, nodes
+
+STATES = frozenset(
+    f"TASK_STATE_{s}"
+    for s in (
+        *("SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED", "INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED"),
+    )
+)
+ROLES = frozenset({"ROLE_USER", "ROLE_AGENT"})
+_CAMEL = re.compile(r"[a-z][A-Za-z0-9]*")
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "task": ("id", "status"),
+    "status": ("state",),
+    "message": ("messageId", "role", "parts"),
+    "artifact": ("artifactId", "parts"),
+    "statusUpdate": ("taskId", "contextId", "status"),
+    "artifactUpdate": ("taskId", "contextId", "artifact"),
+}
+_LIST = ("nextPageToken", "pageSize", "totalSize")
+
+
+class Problem(NamedTuple):
+    """What is wrong, and where."""
+
+    found: str
+    pointer: str
+
+
+Rule = Callable[[Any], Iterator[Problem]]
+
+
+def _missing(kind: str, *names: str) -> Rule:
+    def rule(value: Any) -> Iterator[Problem]:
+        for node in nodes(value):
+            if node.kind == kind:
+                yield from _absent(node, names)
+
+    return rule
+
+
+def _absent(node: Node, names: tuple[str, ...]) -> Iterator[Problem]:
+    for name in names:
+        if node.value.get(name) in (None, "", [], {}):
+            what = "is missing" if name not in node.value else f"is {node.value[name]!r}"
+            yield Problem(f"{name} of a {node.kind} {what}", f"{node.pointer}/{name}")
+
+
+def _one_of(kind: str, name: str, allowed: frozenset[str]) -> Rule:
+    def rule(value: Any) -> Iterator[Problem]:
+        for node in nodes(value):
+            if node.kind == kind and name in node.value and node.value[name] not in allowed:
+                yield Problem(f"{name} is {node.value[name]!r}", f"{node.pointer}/{name}")
+
+    return rule
+
+
+def _enums(value: Any) -> Iterator[Problem]:
+    yield from _one_of("status", "state", STATES)(value)
+    yield from _one_of("message", "role", ROLES)(value)
+
+
+def _unique_artifacts(value: Any) -> Iterator[Problem]:
+    for node in nodes(value):
+        artifacts = node.value.get("artifacts") if node.kind == "task" else None
+        ids = [a.get("artifactId") for a in artifacts if isinstance(a, Mapping)] if isinstance(artifacts, list) else []
+        if len(set(map(str, ids))) != len(ids):
+            yield Problem(f"artifactIds {ids}", f"{node.pointer}/artifacts")
+
+
+def _camel(value: Any) -> Iterator[Problem]:
+    for member in members(value):
+        if not _CAMEL.fullmatch(member.name):
+            yield Problem(f"a member is called {member.name!r}", member.pointer)
+
+
+def _kind(value: Any) -> Iterator[Problem]:
+    for member in members(value):
+        if member.name == "kind":
+            yield Problem(f"kind {member.value!r}", member.pointer)
+
+
+def _nulls(value: Any) -> Iterator[Problem]:
+    for member in members(value):
+        if member.value is None and member.name != "data":
+            yield Problem(f"{member.name} is null", member.pointer)
+
+
+def _timestamps(value: Any) -> Iterator[Problem]:
+    for node in nodes(value):
+        if node.kind == "status" and "timestamp" in node.value:
+            found = node.value["timestamp"]
+            if not (isinstance(found, str) and _TIMESTAMP.fullmatch(found)):
+                yield Problem(f"timestamp {found!r}", f"{node.pointer}/timestamp")
+
+
+def _required(value: Any) -> Iterator[Problem]:
+    for node in nodes(value):
+        yield from _absent(node, _REQUIRED.get(node.kind, ()))
+        if node.kind == "response" and "tasks" in node.value:
+            yield from (Problem(f"{n} is missing", f"{node.pointer}/{n}") for n in _LIST if n not in node.value)
+
+
+_RULES: Mapping[str, Rule] = {
+    "DM-001": _missing("task", "id", "status"),
+    "DM-002": _one_of("status", "state", STATES),
+    "DM-003": _missing("message", "messageId", "role", "parts"),
+    "DM-004": _one_of("message", "role", ROLES),
+    "DM-005": _missing("artifact", "artifactId", "parts"),
+    "DM-006": _unique_artifacts,
+    "DM-007": _missing("status", "state"),
+    "DM-008": _camel,
+    "DM-009": _enums,
+    "DM-010": _timestamps,
+    "DM-012": _kind,
+    "DM-013": _nulls,
+    "DM-014": _required,
+}
+
+
+async def answers(ctx: Context) -> list[tuple[Reply, Any]]:
+    """Return the results of ordinary answers, each with its reply.
+
+    :raises NoAnswer: if the agent gives no result at all.
+    """
+    replies = await ctx.samples()
+    found = [(r, value) for r in replies for value in (r.result, *r.events) if value is not None]
+    if not found:
+        raise NoAnswer(f"no ordinary answer: {replies[0].describe()}", replies[0])
+    return found
+
+
+@check(*_RULES)
+async def data_model(ctx: Context) -> None:
+    """Look at ordinary answers of every operation that gives tasks and messages; the first problem of each counts."""
+    for reply, value in await answers(ctx):
+        for problem in _RULES[ctx.requirement.id](value):
+            # protobuf leaves empty strings and zeros out of a message, so their absence there says nothing.
+            if ctx.binding == "GRPC" and problem.pointer.strip("/") in _LIST:
+                continue
+            ctx.fail(problem.found, pointer=problem.pointer, replies=[reply])
+            return
+
+
+@check("DM-011")
+async def milliseconds(ctx: Context) -> None:
+    """Look for at least three digits; whole seconds occur by chance, so all timestamps count together."""
+    stamps = [
+        str(node.value["timestamp"])
+        for _, value in await answers(ctx)
+        for node in nodes(value)
+        if node.kind == "status" and "timestamp" in node.value
+    ]
+    if not stamps:
+        ctx.skip("no status has a timestamp")
+    if not any(re.search(r"\.\d{3,}", s) for s in stamps):
+        ctx.fail(f"timestamps such as {stamps[0]!r}", pointer="/task/status/timestamp")

@@ -1,0 +1,112 @@
+"""A2A-Version: what is refused, what is tolerated, and what its absence means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.spelling import message_in, task_in
+
+
+async def _ask(ctx: Context, version: str | None, **options: Any) -> Reply:
+    """Ask for an unknown task: it changes nothing, and whether the version or the task is refused shows."""
+    return await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header=version, **options)
+
+
+def _refused(ctx: Context, reply: Reply, version: str | None) -> None:
+    said = "no A2A-Version" if version is None else f"A2A-Version {version!r}"
+    if reply.error is None or reply.error.may_be("TaskNotFoundError"):
+        wanted = "VersionNotSupportedError (-32009)"
+        ctx.fail(f"{said} was accepted: {reply.describe()}", expected=wanted, replies=[reply])
+    else:
+        ctx.expect_error(reply, "VersionNotSupportedError")
+
+
+def _accepted(ctx: Context, reply: Reply, what: str) -> None:
+    if reply.error is None or not reply.error.may_be("TaskNotFoundError"):
+        ctx.fail(f"{what}: {reply.describe()}", expected="the request is answered as one of 1.0", replies=[reply])
+
+
+@check("VER-001")
+async def unsupported_version(ctx: Context) -> None:
+    """Ask in versions that do not exist."""
+    for version in ("99.0", "0.5"):
+        _refused(ctx, await _ask(ctx, version), version)
+
+
+@check("VER-002")
+async def no_version(ctx: Context) -> None:
+    """Ask without a version where 0.3 is not served."""
+    if (ctx.binding, "0.3") in ctx.target.interfaces:
+        ctx.skip("the card declares a 0.3 interface of this binding, so that no version is right there")
+    _refused(ctx, await _ask(ctx, None), None)
+    if ctx.binding != "GRPC":
+        _refused(ctx, await _ask(ctx, ""), "")
+
+
+@check("VER-003")
+async def patch_version(ctx: Context) -> None:
+    """Ask in 1.0.1."""
+    _accepted(ctx, await _ask(ctx, "1.0.1"), "A2A-Version '1.0.1'")
+
+
+@check("VER-004")
+async def minor_version(ctx: Context) -> None:
+    """Ask in 1.5."""
+    _refused(ctx, await _ask(ctx, "1.5"), "1.5")
+
+
+@check("VER-005")
+async def semantics_of_the_version(ctx: Context) -> None:
+    """Send a 0.3 message to an agent that serves both."""
+    old = ctx.sibling(ctx.binding, "0.3")
+    if old is None:
+        ctx.skip("the card declares no 0.3 interface of this binding")
+    reply = await old.send()
+    if not ctx.expect_ok(reply, "a result in the form of 0.3"):
+        return
+    value = task_in(reply.result) or message_in(reply.result)
+    if value is None or (ctx.binding == "JSONRPC" and value.get("kind") not in ("task", "message")):
+        ctx.fail(f"a 0.3 request gave {reply.result!r:.200}", expected="a result in the form of 0.3", replies=[reply])
+    elif ctx.binding == "JSONRPC" and _state(value).startswith("TASK_STATE"):
+        ctx.fail(f"a 0.3 request gave the state {_state(value)!r}", expected="a state of 0.3", replies=[reply])
+
+
+def _state(value: Mapping[str, Any]) -> str:
+    status = value.get("status")
+    return str(status.get("state")) if isinstance(status, Mapping) else ""
+
+
+@check("VER-006")
+async def version_in_query(ctx: Context) -> None:
+    """Give the version in the query only, which agents may accept."""
+    reply = await _ask(ctx, None, query={"A2A-Version": "1.0"})
+    if reply.problem or (reply.error is not None and reply.error.may_be("InternalError")):
+        ctx.fail(f"A2A-Version in the query: {reply.describe()}", expected="an answer", replies=[reply])
+    elif reply.error is None or not reply.error.may_be("TaskNotFoundError"):
+        ctx.skip("the agent does not take the version from the query, as it may")
+
+
+@check("VER-007")
+async def malformed_version(ctx: Context) -> None:
+    """Ask in a version that is none."""
+    reply = await _ask(ctx, "abc")
+    if reply.error is None or reply.error.may_be("TaskNotFoundError"):
+        ctx.fail(f"A2A-Version 'abc' was accepted: {reply.describe()}", expected="an error", replies=[reply])
+    else:
+        ctx.expect_error(reply, "VersionNotSupportedError", "InvalidParamsError", "InvalidRequestError")
+
+
+@check("VER-008")
+async def header_case(ctx: Context) -> None:
+    """Spell the header's name in small and in large letters."""
+    for name in ("a2a-version", "A2A-VERSION"):
+        _accepted(ctx, await _ask(ctx, None, headers={name: ctx.version}), f"the header {name}")
+
+
+@check("VER-009")
+async def declared_pair_works(ctx: Context) -> None:
+    """Send an ordinary message to this interface."""
+    ctx.expect_ok(await ctx.send(), f"{ctx.target} is declared, so that it answers")
