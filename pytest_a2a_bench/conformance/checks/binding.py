@@ -1,0 +1,177 @@
+"""What each binding wants of its own: media types, methods, paths, queries, services."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.checks.errors import invalid_send, unknown_task
+from pytest_a2a_bench.conformance.operations import OPERATIONS, STREAMING
+from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.spelling import message_in, state_of
+
+_JSON = "application/json"
+_A2A_JSON = "application/a2a+json"
+_FUTURE = "2999-01-01T00:00:00Z"
+
+
+def _params(ctx: Context, name: str) -> dict[str, Any]:
+    """Return parameters that change nothing: unknown ids, and for messages nothing at all."""
+    if name in ("ListTasks", "GetExtendedAgentCard") or name.startswith("Send"):
+        return {}
+    if "PushNotificationConfig" not in name:
+        return {"id": ctx.unknown_id()}
+    params = {"taskId": ctx.unknown_id(), "id": "none"}
+    if name.startswith("List"):
+        del params["id"]
+    return {**params, "url": "https://example.com/hook"} if name.startswith("Create") else params
+
+
+async def _every_operation(ctx: Context) -> list[tuple[str, Reply]]:
+    """Ask every operation once, for all checks."""
+
+    async def ask() -> list[tuple[str, Reply]]:
+        calls = [ctx.call(n, _params(ctx, n), until=lambda _: True, stream=n in STREAMING) for n in OPERATIONS]
+        return list(zip(OPERATIONS, await asyncio.gather(*calls), strict=True))
+
+    return await ctx.shared("every operation", ask)
+
+
+# -- JSON-RPC --
+
+
+@check("JR-001")
+async def rpc_media_type(ctx: Context) -> None:
+    """Look at the media type of results and errors."""
+    for reply in (*await ctx.samples(), await unknown_task(ctx)):
+        if not reply.documents and reply.status is not None and reply.content_type != _JSON:
+            ctx.fail(f"Content-Type {reply.content_type!r}", pointer="/content-type", replies=[reply])
+            return
+
+
+@check("JR-002")
+async def rpc_methods(ctx: Context) -> None:
+    """Call all eleven methods."""
+    for name, reply in await _every_operation(ctx):
+        if reply.error is not None and reply.error.code == -32601:
+            ctx.fail(f"{name} does not exist: {reply.error}", replies=[reply])
+
+
+@check("JR-003")
+async def rpc_version(ctx: Context) -> None:
+    """Look at jsonrpc in results, errors and events."""
+    for reply in (*await ctx.samples(), await unknown_task(ctx), await invalid_send(ctx)):
+        for document in reply.documents or (reply.document,):
+            if isinstance(document, Mapping) and document.get("jsonrpc") != "2.0":
+                ctx.fail(f"jsonrpc is {document.get('jsonrpc')!r}", pointer="/jsonrpc", replies=[reply])
+                return
+
+
+# -- HTTP+JSON --
+
+
+@check("HJ-001")
+async def rest_routes(ctx: Context) -> None:
+    """Ask all paths with their verbs."""
+    for name, reply in await _every_operation(ctx):
+        verb, path = OPERATIONS[name].rest
+        known = reply.error is not None and bool(reply.error.name or reply.error.grpc_status)
+        if reply.status in (405, 501) or (reply.status == 404 and not known):
+            ctx.fail(f"{verb} {path} does not exist: HTTP {reply.status}", replies=[reply])
+
+
+@check("HJ-002")
+async def rest_media_type(ctx: Context) -> None:
+    """Look at the media type of results."""
+    for reply in await ctx.samples():
+        if not reply.documents and reply.ok and reply.content_type != _A2A_JSON:
+            ctx.fail(f"Content-Type {reply.content_type!r}", pointer="/content-type", replies=[reply])
+            return
+
+
+@check("HJ-003")
+async def rest_plain_json(ctx: Context) -> None:
+    """Send a message as application/json."""
+    reply = await ctx.call("SendMessage", ctx.send_params(), headers={"content-type": _JSON})
+    ctx.expect_ok(reply, "application/json is accepted")
+
+
+@check("HJ-004")
+async def rest_query_names(ctx: Context) -> None:
+    """Ask for one of two tasks."""
+    context_id, _ = await ctx.context_with_tasks(2)
+    reply = await ctx.call("ListTasks", {"contextId": context_id, "pageSize": 1})
+    if ctx.expect_ok(reply) and len(_tasks(reply)) != 1:
+        found = f"contextId and pageSize=1 gave {len(_tasks(reply))} tasks of at least 2"
+        ctx.fail(found, pointer="/tasks", expected="1 task")
+
+
+def _tasks(reply: Reply) -> list[Any]:
+    found = reply.result.get("tasks") if isinstance(reply.result, Mapping) else None
+    return found if isinstance(found, list) else []
+
+
+@check("HJ-005")
+async def rest_query_values(ctx: Context) -> None:
+    """Filter by an enum, a timestamp and a boolean."""
+    task = await ctx.completed_task()
+    base = {"contextId": task.get("contextId") or "", "pageSize": 50}
+    state = state_of(task)
+    same = await ctx.call("ListTasks", {**base, "status": state})
+    if ctx.expect_ok(same, f"status={state} is read") and not any(t.get("id") == task.get("id") for t in _tasks(same)):
+        ctx.fail(f"status={state} does not find a task in that state", pointer="/tasks")
+    future = await ctx.call("ListTasks", {**base, "statusTimestampAfter": _FUTURE})
+    if ctx.expect_ok(future, "statusTimestampAfter is read") and _tasks(future):
+        ctx.fail(f"statusTimestampAfter={_FUTURE} finds {len(_tasks(future))} tasks", pointer="/tasks")
+    full = await ctx.call("ListTasks", {**base, "includeArtifacts": True})
+    if ctx.expect_ok(full, "includeArtifacts=true is read") and task.get("artifacts"):
+        mine = [t for t in _tasks(full) if t.get("id") == task.get("id")]
+        if mine and not mine[0].get("artifacts"):
+            ctx.fail("includeArtifacts=true gives no artifacts", pointer="/tasks/0/artifacts")
+
+
+@check("HJ-006")
+async def rest_percent_encoding(ctx: Context) -> None:
+    """Use a contextId with a space and a slash; agents may refuse ids that clients choose."""
+    context_id = f"a b/{ctx.unknown_id()}"
+    sent = await ctx.send(context_id=context_id)
+    reply = await ctx.call("ListTasks", {"contextId": context_id})
+    if not ctx.expect_ok(reply, "an encoded contextId is read") or not sent.ok or message_in(sent.result) is not None:
+        return
+    if not _tasks(reply):
+        ctx.fail(f"no task of the contextId {context_id!r} is found", pointer="/tasks", replies=[sent, reply])
+    missing = await ctx.call("GetTask", {"id": "no such task"})
+    ctx.expect_error(missing, "TaskNotFoundError")
+
+
+# -- gRPC --
+
+
+@check("GR-001")
+async def grpc_service(ctx: Context) -> None:
+    """Ask all methods of the service."""
+    for name, reply in await _every_operation(ctx):
+        message = reply.error.message.lower() if reply.error is not None else ""
+        missing = reply.error is not None and reply.error.grpc_status == "UNIMPLEMENTED" and not reply.error.name
+        if reply.problem or (missing and "method" in message):
+            ctx.fail(f"{name}: {reply.describe()}", expected="the method answers", replies=[reply])
+
+
+@check("GR-002")
+async def grpc_metadata(ctx: Context) -> None:
+    """Give a version that does not exist in the metadata."""
+    reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header="99.0")
+    if reply.error is None or reply.error.may_be("TaskNotFoundError"):
+        found = f"a2a-version 99.0 in the metadata has no effect: {reply.describe()}"
+        ctx.fail(found, expected="VersionNotSupportedError (-32009)", replies=[reply])
+
+
+@check("GR-003")
+async def grpc_streaming(ctx: Context) -> None:
+    """Read a stream."""
+    ctx.require_capability("streaming")
+    reply = await ctx.call("SendStreamingMessage", ctx.send_params())
+    if reply.problem or reply.error is not None or not reply.events or not reply.ended:
+        ctx.fail(reply.describe(), expected="a stream of events that the server ends", replies=[reply])

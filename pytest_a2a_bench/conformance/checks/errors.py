@@ -1,0 +1,301 @@
+"""Errors: the table of names and numbers on each binding, and the shape of what carries them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.checks.send import odd_media_type
+from pytest_a2a_bench.conformance.reply import BAD_REQUEST, DOMAIN, ERROR_INFO, ERRORS, ErrorRow, Reply, ReplyError
+from pytest_a2a_bench.conformance.spelling import state_of, task_in
+
+_TRACE = re.compile(r"Traceback \(most recent call last\)|\bFile \"[^\"]+\", line \d+|^\s+at [\w.$]+\(", re.MULTILINE)
+_LARGE = 10_000_000
+_CRASH_STATES = ("TASK_STATE_FAILED", "TASK_STATE_REJECTED")
+
+
+# -- provoking each error --
+
+
+async def unknown_task(ctx: Context) -> Reply:
+    """Ask for a task that does not exist, once for all checks."""
+    return await ctx.shared("unknown task", lambda: ctx.call("GetTask", {"id": ctx.unknown_id()}))
+
+
+async def invalid_send(ctx: Context) -> Reply:
+    """Send nothing, once for all checks."""
+    return await ctx.shared("invalid send", lambda: ctx.call("SendMessage", {}))
+
+
+async def _not_cancelable(ctx: Context) -> Reply:
+    task = await ctx.completed_task()
+    reply = await ctx.call("CancelTask", {"id": task.get("id")})
+    if reply.ok:
+        ctx.skip("cancelling a finished task is answered with the task; CAN checks judge that")
+    return reply
+
+
+async def _no_push(ctx: Context) -> Reply:
+    ctx.forbid_capability("pushNotifications")
+    params = {"taskId": ctx.unknown_id(), "url": "https://example.com/hook"}
+    return await ctx.call("CreateTaskPushNotificationConfig", params)
+
+
+async def _unsupported(ctx: Context) -> Reply:
+    task = await ctx.completed_task()
+    return await ctx.send(task_id=str(task.get("id")), context_id=str(task.get("contextId") or ""))
+
+
+async def _no_extended_card(ctx: Context) -> Reply:
+    ctx.require_capability("extendedAgentCard")
+    reply = await ctx.call("GetExtendedAgentCard")
+    if reply.ok:
+        ctx.skip("the agent has an extended card")
+    error = reply.error
+    if error is not None and (error.http_status in (401, 403) or error.grpc_status.startswith(("UNAUTH", "PERM"))):
+        ctx.skip("the extended card needs credentials")
+    return reply
+
+
+async def _no_extension(ctx: Context) -> Reply:
+    extensions = ctx.target.capabilities.get("extensions")
+    required = [e for e in extensions if e.get("required") is True] if isinstance(extensions, list) else []
+    if not required:
+        ctx.skip("the card declares no extension that is required")
+    return await ctx.send()
+
+
+async def _no_version(ctx: Context) -> Reply:
+    return await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header="99.0")
+
+
+_PROVOKE: Mapping[str, Callable[[Context], Awaitable[Reply]]] = {
+    "TaskNotFound": unknown_task,
+    "TaskNotCancelable": _not_cancelable,
+    "PushNotificationNotSupported": _no_push,
+    "UnsupportedOperation": _unsupported,
+    "ContentTypeNotSupported": odd_media_type,
+    "ExtendedAgentCardNotConfigured": _no_extended_card,
+    "ExtensionSupportRequired": _no_extension,
+    "VersionNotSupported": _no_version,
+}
+
+
+@check(*(f"ERR-{place}-{name}" for place in ("JSON", "HTTP", "GRPC") for name in _PROVOKE))
+async def error_table(ctx: Context) -> None:
+    """Provoke an error and compare its number with the table; values of 1.0.0 are a warning."""
+    _, place, name = ctx.requirement.id.split("-")
+    row = ERRORS[f"{name}Error"]
+    reply = await _PROVOKE[name](ctx)
+    error = reply.error
+    if reply.problem:
+        ctx.fail(reply.problem, replies=[reply])
+        return
+    if error is None or (error.may_be("TaskNotFoundError") and name == "VersionNotSupported"):
+        ctx.skip("the error was not provoked; another check judges that")
+    found, wanted, old = _numbers(place, row, error)
+    if found == wanted:
+        return
+    if old and found == old:
+        text = f"{found}, which was right in 1.0.0; 1.0.1 changed it"
+        ctx.warn(text, expected=str(wanted), fix=f"answer with {wanted}", replies=[reply])
+        return
+    ctx.fail(f"{row.name} is answered with {error}", expected=str(wanted), fix=f"answer with {wanted}", replies=[reply])
+
+
+def _numbers(place: str, row: ErrorRow, error: ReplyError) -> tuple[Any, Any, Any]:
+    if place == "JSON":
+        return error.code, row.code, None
+    if place == "HTTP":
+        return error.http_status, row.http, row.http_old
+    return error.grpc_status, row.grpc, row.grpc_old
+
+
+# -- the shape of errors --
+
+
+async def _rpc_errors(ctx: Context) -> list[Reply]:
+    return [await unknown_task(ctx), await invalid_send(ctx)]
+
+
+@check("ERR-001")
+async def rpc_error_shape(ctx: Context) -> None:
+    """Look at code and message."""
+    for reply in await _rpc_errors(ctx):
+        raw = reply.error.raw if reply.error is not None else None
+        if raw is None:
+            continue
+        code, message = (raw.get("code"), raw.get("message")) if isinstance(raw, Mapping) else (None, None)
+        if not isinstance(code, int) or isinstance(code, bool):
+            ctx.fail(f"code is {code!r}", pointer="/error/code", replies=[reply])
+        if not isinstance(message, str) or not message.strip():
+            ctx.fail(f"message is {message!r}", pointer="/error/message", replies=[reply])
+
+
+@check("ERR-002")
+async def rpc_error_data(ctx: Context) -> None:
+    """Look at data."""
+    for reply in await _rpc_errors(ctx):
+        raw = reply.error.raw if reply.error is not None else None
+        data = raw.get("data") if isinstance(raw, Mapping) else None
+        good = isinstance(data, list) and all(isinstance(d, Mapping) and isinstance(d.get("@type"), str) for d in data)
+        if data is not None and not good:
+            ctx.fail(f"data is {data!r:.200}", pointer="/error/data", replies=[reply])
+
+
+@check("ERR-003", "ERR-005", "ERR-006")
+async def error_info(ctx: Context) -> None:
+    """Look at ErrorInfo of TaskNotFoundError."""
+    reply = await unknown_task(ctx)
+    if reply.error is None:
+        ctx.fail(reply.describe(), expected="TaskNotFoundError", replies=[reply])
+        return
+    info = reply.error.detail(ERROR_INFO)
+    if info is None:
+        ctx.fail("the error has no google.rpc.ErrorInfo", pointer="/error/details", replies=[reply])
+    elif info.get("reason") != "TASK_NOT_FOUND" or info.get("domain") != DOMAIN:
+        found = f"reason {info.get('reason')!r}, domain {info.get('domain')!r}"
+        ctx.fail(found, expected=f"reason 'TASK_NOT_FOUND', domain {DOMAIN!r}", replies=[reply])
+
+
+@check("ERR-004")
+async def rest_error_shape(ctx: Context) -> None:
+    """Look at the members of an error; problem+json is in examples of the specification, hence only a warning."""
+    for reply in (await unknown_task(ctx), await invalid_send(ctx)):
+        if reply.error is None:
+            ctx.fail(reply.describe(), expected="an error", replies=[reply])
+            continue
+        document = reply.document
+        raw = document.get("error") if isinstance(document, Mapping) else None
+        if isinstance(raw, Mapping):
+            _rest_members(ctx, reply, raw)
+        elif reply.content_type == "application/problem+json":
+            ctx.warn("the error is problem+json, as in §3.3 and against §11.6", pointer="/error", replies=[reply])
+        else:
+            ctx.fail(f"the body is {reply.exchange.response!r:.200}", pointer="/error", replies=[reply])
+
+
+def _rest_members(ctx: Context, reply: Reply, raw: Mapping[str, Any]) -> None:
+    details = raw.get("details", [])
+    wrong = [
+        name
+        for name, good in (
+            ("code", raw.get("code") == reply.status),
+            ("status", isinstance(raw.get("status"), str) and str(raw.get("status")).isupper()),
+            ("message", isinstance(raw.get("message"), str) and bool(raw.get("message"))),
+            ("details", isinstance(details, list) and all(isinstance(d, Mapping) and "@type" in d for d in details)),
+        )
+        if not good
+    ]
+    for name in wrong:
+        ctx.fail(f"{name} is {raw.get(name)!r:.150}", pointer=f"/error/{name}", replies=[reply])
+
+
+@check("ERR-007")
+async def field_violations(ctx: Context) -> None:
+    """Look for BadRequest in a validation error."""
+    reply = await invalid_send(ctx)
+    if reply.error is None:
+        ctx.skip("an empty request is not refused; VAL-001 judges that")
+    detail = reply.error.detail(BAD_REQUEST)
+    violations = detail.get("fieldViolations") if detail is not None else None
+    if not (isinstance(violations, list) and violations):
+        ctx.fail("a validation error without BadRequest.fieldViolations", pointer="/error/data", replies=[reply])
+
+
+# -- JSON-RPC itself --
+
+
+def _request(**changes: Any) -> dict[str, Any]:
+    request = {"jsonrpc": "2.0", "id": "a2a-bench", "method": "GetTask", "params": {"id": "none"}, **changes}
+    return {k: v for k, v in request.items() if v is not None}
+
+
+_RAW: Mapping[str, tuple[Any, str]] = {
+    "ERR-008": ('{"jsonrpc": "2.0", "id": 1, "method": "GetTask", ', "ParseError"),
+    "ERR-009": (_request(jsonrpc="1.0"), "InvalidRequestError"),
+    "ERR-010": (_request(method=None), "InvalidRequestError"),
+    "ERR-011": ('"x"', "InvalidRequestError"),
+    "ERR-012": (_request(method="NoSuchMethod"), "MethodNotFoundError"),
+    "ERR-014": (_request(params=["none"]), "InvalidParamsError"),
+}
+
+
+@check(*_RAW)
+async def broken_request(ctx: Context) -> None:
+    """Send what is no proper JSON-RPC request."""
+    body, name = _RAW[ctx.requirement.id]
+    reply = await ctx.call("GetTask", body=body)
+    code = reply.error.code if reply.error is not None else None
+    if code != ERRORS[name].code:
+        ctx.fail(reply.describe(), expected=f"{name} ({ERRORS[name].code})", replies=[reply])
+
+
+@check("ERR-013")
+async def old_method_name(ctx: Context) -> None:
+    """Call a method of 0.3 where only 1.0 is declared."""
+    if (ctx.binding, "0.3") in ctx.target.interfaces:
+        ctx.skip("the card declares a 0.3 interface of this binding")
+    message = {"kind": "message", "messageId": "a2a-bench", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
+    reply = await ctx.call("message/send", {"message": message})
+    if reply.error is None or reply.error.code != ERRORS["MethodNotFoundError"].code:
+        ctx.fail(reply.describe(), expected="MethodNotFoundError (-32601)", replies=[reply])
+
+
+@check("ERR-015")
+async def response_id(ctx: Context) -> None:
+    """Use ids of several types, and one that cannot be read."""
+    for rpc_id in ("a2a-bench", 4711, 0):
+        reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, rpc_id=rpc_id)
+        _same_id(ctx, reply, rpc_id)
+    _same_id(ctx, await ctx.call("GetTask", body="{bad"), None)
+
+
+def _same_id(ctx: Context, reply: Reply, rpc_id: Any) -> None:
+    if not isinstance(reply.document, Mapping):
+        ctx.fail(reply.describe(), expected="a JSON-RPC answer", replies=[reply])
+        return
+    found = reply.document.get("id")
+    if found != rpc_id or type(found) is not type(rpc_id):
+        ctx.fail(f"the id is {found!r}", pointer="/id", expected=f"id {rpc_id!r}", replies=[reply])
+
+
+# -- when the agent breaks --
+
+
+async def _crash(ctx: Context) -> Reply:
+    prompt = ctx.prompt("crash")
+    return await ctx.shared("crash", lambda: ctx.send(prompt))
+
+
+@check("ERR-016")
+async def agent_failure(ctx: Context) -> None:
+    """Let the agent's own code break."""
+    reply = await _crash(ctx)
+    if reply.problem:
+        ctx.fail(reply.problem, expected="a failed task or an internal error", replies=[reply])
+    elif reply.error is None and state_of(task_in(reply.result)) not in _CRASH_STATES:
+        ctx.skip("the prompt of the scenario 'crash' does not make the agent break")
+    elif ctx.binding == "HTTP+JSON" and reply.error is not None and not isinstance(reply.document, Mapping):
+        found = f"HTTP {reply.status} with {reply.exchange.response!r:.150}"
+        ctx.fail(found, expected="a failed task or an internal error in JSON", replies=[reply])
+
+
+@check("ERR-017")
+async def no_stack_trace(ctx: Context) -> None:
+    """Look for a stack trace where the agent's own code broke."""
+    reply = await _crash(ctx)
+    if _TRACE.search(reply.exchange.response.replace("\\n", "\n").replace('\\"', '"')):
+        ctx.fail("the answer has a stack trace", fix="log it, and answer with a short message", replies=[reply])
+
+
+@check("ERR-018")
+async def large_request(ctx: Context) -> None:
+    """Send 10 MB, which may be accepted or refused, but with an answer."""
+    text = ctx.prompt("large")
+    reply = await ctx.send(text + "x" * _LARGE)
+    refused = reply.status is not None and 400 <= reply.status < 500
+    if reply.problem and not refused:
+        ctx.fail(f"10 MB: {reply.problem}", expected="a result or an error", replies=[reply])
