@@ -155,7 +155,7 @@ def test_the_legacy_path_alone_is_not_enough(card: Any, rule: str) -> None:
         assert raw == card
         assert http.is_legacy
         assert rule in [f.rule for f in findings]
-        assert [f.rule for f in check_card(raw, http=http)][0] == rule
+        assert rule in [f.rule for f in check_card(raw, http=http)]
 
 
 def test_duplicate_members_over_http_are_told() -> None:

@@ -79,7 +79,10 @@ def test_there_and_not_declared(served: tuple[str, dict[str, Any]]) -> None:
 def test_streaming_that_does_not_stream() -> None:
     with start_builtin("noop?streaming=false") as agent:
         raw, _, _ = fetch_card(agent.url)
-        assert told((agent.url, raw)) == set()
+        assert isinstance(raw, dict)
+        # a2a-sdk 1.3.0 breaks an HTTP+JSON stream of 0.3 off instead of refusing it.
+        findings = check_online(raw, agent.url, timeout=5.0)
+        assert [(f.rule, "HTTP+JSON 0.3" in f.found) for f in findings] == [("V03-STREAM-004", True)]
         assert "STREAM-001" in told((agent.url, {**raw, "capabilities": {"streaming": True}}))
 
 
