@@ -1,0 +1,228 @@
+"""Version 0.3: messages, tasks, streams and credentials; JSON-RPC tags objects with ``kind``, the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_a2a_bench.conformance import steps
+from pytest_a2a_bench.conformance.check import Context, check, uncheckable
+from pytest_a2a_bench.conformance.checks.auth import GARBAGE, credentials, demands_credentials
+from pytest_a2a_bench.conformance.checks.equivalence import first, is_missing
+from pytest_a2a_bench.conformance.checks.get_task import history_of
+from pytest_a2a_bench.conformance.events import TERMINAL, read_event, read_events, rebuild, state_of
+from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.steps import refused
+
+OLD = "0.3"
+
+uncheckable(
+    {
+        "V03-TASK-003": "tasks/list is optional in 0.3, and whether an agent has it breaks nothing",
+    }
+)
+
+
+@check("V03-SEND-001", version=OLD)
+async def result_is_task_or_message(ctx: Context) -> None:
+    """The result of sending is directly a Task or a Message."""
+    reply = await ctx.shared("sent", ctx.send)
+    if not reply.ok:
+        ctx.fail(f"sending a message: {reply.describe()}", expected="a Task or a Message", replies=(reply,))
+        return
+    result = reply.result if isinstance(reply.result, Mapping) else {}
+    bare = result.get("kind") in ("task", "message")
+    wrapped = [name for name in ("task", "msg") if isinstance(result.get(name), Mapping)]
+    if not (bare if ctx.binding == "JSONRPC" else len(wrapped) == 1):
+        expected = 'kind "task" or "message"' if ctx.binding == "JSONRPC" else "one member, task or msg"
+        ctx.fail(f"the result has {sorted(result)[:8]}", expected=expected, replies=(reply,))
+
+
+@check("V03-SEND-002", version=OLD)
+async def blocking_waits(ctx: Context) -> None:
+    """With blocking the answer comes when the task is over."""
+    text = ctx.prompt("slow" if steps.has_prompt(ctx, "slow") else "task")
+    reply = await steps.send(ctx, text, configuration={"returnImmediately": False})
+    task = steps.task_of(ctx, reply, "sending a message with blocking")
+    if state_of(task) not in TERMINAL | {"input-required", "auth-required"}:
+        found = f"with blocking true the task is {state_of(task) or 'without state'}"
+        ctx.fail(found, expected="the finished task", replies=(reply,))
+
+
+@check("V03-SEND-004", version=OLD)
+async def terminal_task_takes_no_messages(ctx: Context) -> None:
+    """A terminal task accepts no more messages."""
+    task = await ctx.completed_task()
+    reply = await ctx.send(task_id=task["id"], context_id=task.get("contextId"))
+    steps.expect_refused(ctx, reply, "a message to a completed task")
+
+
+@check("V03-SEND-005", version=OLD)
+async def unknown_task_is_not_found(ctx: Context) -> None:
+    """A message to an unknown task fails."""
+    reply = await ctx.send(task_id=ctx.unknown_id())
+    steps.expect_error(ctx, reply, "TaskNotFoundError", "a message to an unknown task")
+
+
+async def streamed(ctx: Context) -> Reply:
+    """Return the stream of an ordinary message, one for all checks; skip where there is none."""
+    ctx.require_capability("streaming")
+    reply = await ctx.shared("stream", lambda: steps.stream(ctx, ctx.prompt("task")))
+    steps.skip_if_refused(ctx, reply)
+    return reply
+
+
+@check("V03-STREAM-001", version=OLD)
+async def events_have_their_kind(ctx: Context) -> None:
+    """Each event is a JSON-RPC response with a kind-tagged result; elsewhere a StreamResponse."""
+    reply = await streamed(ctx)
+    if not reply.events:
+        ctx.fail(f"no stream: {reply.describe()}", expected="a stream of events", replies=(reply,))
+        return
+    if ctx.binding != "GRPC" and reply.content_type != "text/event-stream":
+        ctx.fail(f"Content-Type is {reply.content_type!r}", expected="text/event-stream", replies=(reply,))
+    for number, (raw, document) in enumerate(zip(reply.events, reply.documents, strict=False)):
+        envelope = document if isinstance(document, Mapping) else {}
+        if ctx.binding == "JSONRPC" and (envelope.get("jsonrpc") != "2.0" or "id" not in envelope):
+            found = f"event {number} is no JSON-RPC response"
+            ctx.fail(found, pointer=f"/{number}", expected='jsonrpc "2.0" and the id', replies=(reply,))
+        tagged = isinstance(raw, Mapping) and ("kind" in raw) == (ctx.binding == "JSONRPC")
+        if not read_event(raw).kind or not tagged:
+            found = f"event {number} has {sorted(raw)[:8] if isinstance(raw, Mapping) else raw!r}"
+            expected = "kind task, message, status-update or artifact-update"
+            ctx.fail(found, pointer=f"/{number}", expected=expected, replies=(reply,))
+
+
+@check("V03-STREAM-002", version=OLD)
+async def last_update_is_final(ctx: Context) -> None:
+    """The last status update says final."""
+    reply = await streamed(ctx)
+    events = steps.followed(ctx, reply, "the stream")
+    updates = [(number, event) for number, event in enumerate(events) if event.kind == "statusUpdate"]
+    if not updates:
+        ctx.skip("the stream has no status update")
+    if rebuild(events).state not in TERMINAL | {"input-required", "auth-required"} or not reply.ended:
+        found = f"the stream ends at {rebuild(events).state or 'no state'}: {reply.describe()}"
+        ctx.fail(found, expected="a last status update with final true", replies=(reply,))
+        return
+    for number, event in updates:
+        last = number == updates[-1][0]
+        if (event.body.get("final") is True) is not last:
+            found = f"final is {event.body.get('final')!r} in {'the last' if last else 'an earlier'} status update"
+            expected = "final true in the last status update, and only there"
+            ctx.fail(found, pointer=f"/{number}/final", expected=expected, replies=(reply,))
+
+
+@check("V03-STREAM-003", version=OLD)
+async def resubscribing_goes_on(ctx: Context) -> None:
+    """tasks/resubscribe gives the rest of a running task's events."""
+    ctx.require_capability("streaming")
+    task = await steps.start(ctx, ctx.prompt("slow"))
+    reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
+    state = rebuild(read_events(reply.events)).state
+    if state not in TERMINAL:
+        found = f"the stream of a running task ended at {state or 'no state'}: {reply.describe()}"
+        ctx.fail(found, expected="its events up to the terminal state", replies=(reply,))
+
+
+@check("V03-STREAM-004", version=OLD)
+async def streaming_needs_the_capability(ctx: Context) -> None:
+    """Without the capability streaming is refused."""
+    ctx.forbid_capability("streaming")
+    reply = await steps.stream(ctx, ctx.prompt("task"))
+    steps.expect_error(ctx, reply, "UnsupportedOperationError", "streaming without the capability")
+
+
+@check("V03-TASK-001", version=OLD)
+async def get_returns_the_task(ctx: Context) -> None:
+    """tasks/get returns the task, with as much history as was asked for."""
+    task = await ctx.completed_task()
+    reply = await steps.get(ctx, task["id"])
+    got = reply.result if isinstance(reply.result, Mapping) else {}
+    if got.get("id") != task["id"]:
+        found = f"the result is no Task with id {task['id']!r}: {reply.describe()}"
+        ctx.fail(found, expected="the Task", replies=(reply,))
+        return
+    short = await steps.get(ctx, task["id"], historyLength=1)
+    if len(history_of(short.result)) > 1:
+        found = f"historyLength 1 gives {len(history_of(short.result))} messages"
+        ctx.fail(found, pointer="/history", expected="at most one message", replies=(short,))
+
+
+@check("V03-TASK-002", version=OLD)
+async def cancelling_is_possible_or_refused(ctx: Context) -> None:
+    """Unknown tasks are not found, terminal ones not cancelable, running ones are cancelled."""
+    reply = await ctx.call("CancelTask", {"id": ctx.unknown_id()})
+    steps.expect_error(ctx, reply, "TaskNotFoundError", "cancelling an unknown task")
+    task = await ctx.completed_task()
+    reply = await ctx.call("CancelTask", {"id": task["id"]})
+    steps.expect_error(ctx, reply, "TaskNotCancelableError", "cancelling a completed task")
+    if not steps.has_prompt(ctx, "slow"):
+        return
+    running = await steps.start(ctx, ctx.prompt("slow"))
+    reply = await ctx.call("CancelTask", {"id": running["id"]})
+    refusals = ("TaskNotCancelableError", "UnsupportedOperationError")
+    if reply.error is not None and any(reply.error.may_be(name) for name in refusals):
+        return
+    if state_of(reply.result) != "canceled":
+        found = f"cancelling a running task: {state_of(reply.result) or reply.describe()}"
+        ctx.fail(found, expected="the task in the state canceled, or TaskNotCancelableError", replies=(reply,))
+
+
+@check("V03-EXT-001", version=OLD)
+async def extension_header_is_accepted(ctx: Context) -> None:
+    """The header X-A2A-Extensions does no harm."""
+    uri = "https://extensions.example.org/never-heard-of/v1"
+    reply = await ctx.call("SendMessage", ctx.send_params(), headers={"X-A2A-Extensions": uri})
+    steps.skip_if_refused(ctx, reply)
+    if not reply.ok:
+        ctx.fail(f"a message with X-A2A-Extensions: {reply.describe()}", expected="an answer", replies=(reply,))
+
+
+@check("V03-XCARD-001", version=OLD)
+async def extended_card_needs_credentials(ctx: Context) -> None:
+    """The extended card is refused to strangers, and where there is none."""
+    reply = await ctx.call("GetExtendedAgentCard", {}, auth=False)
+    if not ctx.target.declares("extendedAgentCard"):
+        if reply.ok and ctx.binding == "JSONRPC":
+            found = f"the card declares no extended card, and there is one: {reply.describe()}"
+            ctx.fail(found, expected="an error", replies=(reply,))
+        return
+    if reply.ok:
+        found = f"the extended card without credentials: {reply.describe()}"
+        ctx.fail(found, expected="a refusal", replies=(reply,))
+
+
+@check("V03-VER-001", version=OLD)
+async def no_version_header_is_needed(ctx: Context) -> None:
+    """A request without A2A-Version is served."""
+    reply = await ctx.call("SendMessage", ctx.send_params(), version_header=None)
+    steps.skip_if_refused(ctx, reply)
+    if not reply.ok:
+        ctx.fail(f"a message without A2A-Version: {reply.describe()}", expected="an answer", replies=(reply,))
+
+
+@check("V03-AUTH-001", version=OLD)
+async def credentials_are_checked(ctx: Context) -> None:
+    """Requests without credentials, or with wrong ones, are refused."""
+    demands_credentials(ctx)
+    wrong = credentials(ctx, GARBAGE)
+    for what, headers, query in (("no", {}, {}), ("wrong", wrong.headers, wrong.query)):
+        reply = await ctx.call("SendMessage", ctx.send_params(), auth=False, headers=headers, query=query)
+        if not refused(reply):
+            found = f"a message with {what} credentials: {reply.describe()}"
+            ctx.fail(found, expected="401 or 403", replies=(reply,))
+
+
+@check("V03-EQ-001", version=OLD)
+async def transports_are_equivalent(ctx: Context) -> None:
+    """A task is the same, and unknown ones are unknown, on every transport."""
+    model = first(ctx)
+    task = await ctx.completed_task()
+    there = await steps.get(model, task["id"])
+    if not there.ok or state_of(there.result) != state_of(task):
+        found = f"a task made on {ctx.binding} on {model.binding}: {state_of(there.result) or there.describe()}"
+        ctx.fail(found, expected=f"the same task, {state_of(task)}", replies=(there,))
+    here = await steps.get(ctx, ctx.unknown_id())
+    if here.error is None or is_missing(here) or not here.error.may_be("TaskNotFoundError"):
+        found = f"an unknown task on {ctx.binding}: {here.describe()}"
+        ctx.fail(found, expected="TaskNotFoundError, as on every transport", replies=(here,))
