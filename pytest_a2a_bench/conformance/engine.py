@@ -8,11 +8,10 @@ import importlib
 import pkgutil
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Finding, Outcome, Requirement
+from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Outcome, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared
@@ -37,21 +36,6 @@ class Planned(NamedTuple):
 
 
 Select = Callable[[Planned], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What came of a run."""
-
-    endpoint: str
-    results: tuple[CheckResult, ...] = ()
-    card: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """All findings, in the order of the catalogue."""
-        return tuple(f for r in self.results for f in r.findings)
 
 
 def load_checks() -> None:
