@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -60,6 +61,35 @@ class SuiteModule(pytest.Module):
 def is_below(nodeid: str, ancestor: str) -> bool:
     """Tell whether a node id is another or one of its parts: a test in a module, a case of a test."""
     return nodeid == ancestor or nodeid.startswith((ancestor + "::", ancestor + "[", ancestor + "/"))
+
+
+def would_select(keyword: str, marker: str, names: Iterable[str], marks: Mapping[str, Mapping[str, str]]) -> bool:
+    """Tell whether ``-k`` and ``-m`` would select an item that does not exist yet; true where that cannot be told.
+
+    :param names: what ``-k`` would look at.
+    :param marks: the item's markers with their keyword arguments.
+    """
+    try:
+        from _pytest.mark.expression import Expression
+
+        lower = [name.lower() for name in names]
+
+        def by_name(word: str, /, **_: Any) -> bool:
+            return any(word.lower() in name for name in lower)
+
+        def by_mark(name: str, /, **wanted: Any) -> bool:
+            return name in marks and all(marks[name].get(k) == v for k, v in wanted.items())
+
+        return (not keyword or _expression(Expression, keyword).evaluate(by_name)) and (
+            not marker or bool(_expression(Expression, marker).evaluate(by_mark))
+        )
+    except Exception:  # a syntax error, which pytest itself reports, or another pytest
+        return True
+
+
+@functools.cache
+def _expression(expression: Any, text: str) -> Any:
+    return expression.compile(text)
 
 
 def fixture_definition(node: Any, name: str) -> pytest.FixtureDef[Any] | None:

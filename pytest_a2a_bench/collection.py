@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_a2a_bench import markers, run_state, suite_registry
+from pytest_a2a_bench import conformance_items, markers, run_state, suite_registry
 from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
@@ -39,13 +39,14 @@ def take_arguments(config: pytest.Config, settings: Settings) -> Selection:
     if ids or (modules and not paths):
         config.args = paths
     if ids or modules:
-        return Selection(tuple(ids), modules)
+        return Selection(tuple(ids), modules, conformance=conformance_items.is_among((*ids, *modules)))
     if explicit:
         return Selection()
     by_expression = bool(config.getoption("keyword") or config.getoption("markexpr"))
     if settings.endpoint_source == "cli" and by_expression:
-        return Selection(candidates=True)
-    return Selection(modules=_previously_failed(config) if settings.endpoint else ())
+        return Selection(candidates=True, conformance=conformance_items.may_be_chosen(config))
+    failed = _previously_failed(config) if settings.endpoint else ()
+    return Selection(modules=failed, conformance=conformance_items.is_among(failed))
 
 
 def all_modules() -> Iterator[SuiteModuleSpec]:
@@ -53,6 +54,7 @@ def all_modules() -> Iterator[SuiteModuleSpec]:
     for suite in suite_registry.load_all():
         for domain, module in suite.modules.items():
             yield SuiteModuleSpec(suite.name, domain, module)
+    yield from suite_registry.CONFORMANCE_MODULES
 
 
 def _module_id(argument: str) -> str | None:
@@ -102,7 +104,10 @@ def _graft(session: pytest.Session, run: BenchRun) -> Iterator[SuiteModule]:
         whole = any(is_below(module.nodeid, i) for i in (*selection.ids, *selection.modules))
         if not (whole or below or selection.candidates):
             continue
-        if _has_tasks(module, run, by_itself=module.domain in run.settings.suites or bool(below)):
+        if module.suite == suite_registry.CONFORMANCE:
+            if selection.conformance:
+                yield SuiteModule.graft(session, module, () if whole else below)
+        elif _has_tasks(module, run, by_itself=module.domain in run.settings.suites or bool(below)):
             yield SuiteModule.graft(session, module, () if whole else below)
 
 
@@ -137,6 +142,9 @@ def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bo
 
 def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
     """Turn a marked test function into one item per trial."""
+    if conformance_items.CHECK_FIXTURE in metafunc.fixturenames:
+        conformance_items.make_items(metafunc, run)
+        return
     wanted = KEY_FIXTURE in metafunc.fixturenames
     marker = _suite_marker(metafunc, also_entry_points=wanted)
     where = metafunc.definition.nodeid
@@ -194,6 +202,7 @@ def _shadowed(metafunc: pytest.Metafunc) -> str:
 def adopt(item: pytest.Item) -> None:
     """Note an item's trial, and give the item its keywords."""
     callspec = getattr(item, "callspec", None)
+    conformance_items.adopt(item)
     found = callspec.params.get(KEY_FIXTURE) if callspec is not None else None
     if not isinstance(found, ItemTrial):
         return
@@ -232,7 +241,7 @@ def census(items: Iterable[pytest.Item]) -> Census:
 def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
     """Return everything that forbids running the collected items."""
     found = census(session.items)
-    problems = [*run.problems, *_missing_ids(found.trials, run), *_doubled_keys(found.trials), *_scopes(found.users)]
+    problems = [*run.problems, *_missing_ids(session.items, run), *_doubled_keys(found.trials), *_scopes(found.users)]
     if found.users:
         problems += run.resolution.problems
         if not run.settings.endpoint and not session.config.option.collectonly:
@@ -248,13 +257,15 @@ def _no_endpoint(users: list[pytest.Item]) -> str:
     )
 
 
-def _missing_ids(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+def _missing_ids(items: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     for wanted in run.selection.ids:
-        if not any(is_below(item.nodeid, wanted) for item in trials) and not run.problems:
-            yield (
-                f"not found: {wanted} (no such item with --a2a-split={run.settings.split}, or it is deselected; "
-                "pytest --co lists what there is)"
-            )
+        if any(is_below(item.nodeid, wanted) for item in items) or run.problems:
+            continue
+        if conformance_items.is_among((wanted,)):
+            why = "the agent's card gives no such check, or it is deselected"
+        else:
+            why = f"no such item with --a2a-split={run.settings.split}, or it is deselected"
+        yield f"not found: {wanted} ({why}; pytest --co lists what there is)"
 
 
 def _doubled_keys(trials: list[pytest.Item]) -> Iterator[str]:

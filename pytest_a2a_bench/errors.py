@@ -19,6 +19,8 @@
     ├── EvaluatorError            the benchmark's own evaluator broke, so that there is no reward
     ├── JudgeMissingError         the task needs an LLM judge and none is configured: a skip
     └── HarnessError              a bug of ours: neither the agent's nor the infrastructure's fault
+
+    ConformanceWarning            the one warning: a recommendation of the protocol that the agent does not keep
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ __all__ = [
     "AuthenticationError",
     "CardError",
     "ConfigurationError",
+    "ConformanceWarning",
     "EndpointUnreachableError",
     "EvaluatorError",
     "HarnessError",
@@ -135,6 +138,10 @@ class EvaluatorError(A2ABenchError):
 
 class JudgeMissingError(A2ABenchError):
     """The benchmark task needs an LLM judge and none is configured."""
+
+
+class ConformanceWarning(UserWarning):
+    """The agent does not keep what the protocol recommends (SHOULD)."""
 
 
 class HarnessError(A2ABenchError):

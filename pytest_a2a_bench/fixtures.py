@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench import outcome, run_state
+from pytest_a2a_bench import conformance_items, outcome, run_state
+from pytest_a2a_bench.conformance_items import ItemCheck
 from pytest_a2a_bench.run_state import BenchRun, ItemTrial
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.card import AgentCard
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.config import ClientConfig
+    from pytest_a2a_bench.conformance.finding import Finding
+    from pytest_a2a_bench.conformance.judging import Judge
+    from pytest_a2a_bench.conformance.raw import RawWire
+    from pytest_a2a_bench.conformance.report import Judgement
+    from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.model import BenchTask, TrialResult
     from pytest_a2a_bench.schedule import Schedule
 
@@ -56,6 +62,63 @@ def a2a_client_config(_a2a_endpoint: BenchRun) -> ClientConfig:
 def a2a_message_metadata() -> Mapping[str, Any]:
     """Metadata that goes with every message to the agent. Override it (session-scoped) to send some."""
     return {}
+
+
+@pytest.fixture
+def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2a_subject: Subject) -> Judgement:
+    """The verdict on this item's requirement: passed, findings, result."""
+    run = run_state.of(request.config)
+    if _a2a_check.suite == "card":
+        result = conformance_items.judge_card(_a2a_check, _a2a_subject)
+    else:
+        judge: Judge = request.getfixturevalue("_a2a_judge")
+        result = conformance_items.judge_protocol(_a2a_check, _a2a_subject, judge)
+    return conformance_items.receive(request.node, result, run)
+
+
+@pytest.fixture(scope="session")
+def card_findings(_a2a_subject: Subject) -> list[Finding]:
+    """What is wrong with the agent's card: a list of findings with rule, severity, pointer, found, expected, fix."""
+    return list(_a2a_subject.findings)
+
+
+@pytest.fixture(scope="session")
+def conformance_findings(_a2a_subject: Subject, _a2a_judge: Judge) -> list[Finding]:
+    """What the whole agent does wrong, its card and its protocol: every check is made, once, for all tests."""
+    planned = [] if _a2a_subject.problem else _a2a_subject.plan()
+    _a2a_judge.start(planned)
+    found = [finding for p in planned for finding in _a2a_judge.result(p).findings]
+    return [*_a2a_subject.findings, *found]
+
+
+@pytest.fixture
+def a2a_wire(
+    request: pytest.FixtureRequest, _a2a_subject: Subject, a2a_client_config: ClientConfig
+) -> Iterator[RawWire]:
+    """Raw exchanges with the agent: ``a2a_wire.call("GetTask", {"id": "x"}).error`` is what came, unread by any SDK."""
+    from pytest_a2a_bench.conformance.raw import RawWire
+
+    wire = RawWire(conformance_items.targets_of(run_state.of(request.config), _a2a_subject, a2a_client_config))
+    yield wire
+    wire.close()
+
+
+@pytest.fixture
+def _a2a_check(request: pytest.FixtureRequest) -> ItemCheck:
+    found: ItemCheck = request.param
+    return found
+
+
+@pytest.fixture(scope="session")
+def _a2a_subject(_a2a_endpoint: BenchRun) -> Subject:
+    return conformance_items.subject_of(_a2a_endpoint)
+
+
+@pytest.fixture(scope="session")
+def _a2a_judge(
+    request: pytest.FixtureRequest, _a2a_endpoint: BenchRun, _a2a_subject: Subject, a2a_client_config: ClientConfig
+) -> Judge:
+    return conformance_items.start_judge(request.session, _a2a_endpoint, _a2a_subject, a2a_client_config)
 
 
 @pytest.fixture

@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import collection, fixtures, markers, preflight, run_state, suite_registry, terminal
+from pytest_a2a_bench import (
+    collection,
+    conformance_items,
+    conformance_summary,
+    fixtures,
+    markers,
+    preflight,
+    run_state,
+    suite_registry,
+    terminal,
+)
 from pytest_a2a_bench.run_state import RUN, WORKER_INPUT, BenchRun
 
 _HANDLER = pytest.StashKey[Any]()
@@ -31,8 +41,11 @@ def configure(config: pytest.Config) -> None:
         collection.take_arguments(config, run.settings)
     else:
         run = run_state.start(config)
+        if run.resolution.asked and not run.resolution.problems and (run.settings.waivers or run.settings.scenarios):
+            conformance_items.check_files(run)
         run.selection = collection.take_arguments(config, run.settings)
         config.pluginmanager.register(terminal.Reporting(config, run), "a2a-bench-reporting")
+        config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
     _join_xdist(config, run)
@@ -72,6 +85,8 @@ def finish(session: pytest.Session) -> None:
     run = run_state.of(session.config)
     if run.schedule is not None:
         run.schedule.close()
+    if run.judge is not None:
+        run.judge.close()
 
 
 def _join_xdist(config: pytest.Config, run: BenchRun) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SIGNATURE = "domain, *, split=None, trials=None, tasks=None, label=None"
 
+CONFORMANCE_SIGNATURE = "suite, *, group=None, level=None, id=None, binding=None, version=None"
+
 _KNOWN = ("domain", "split", "trials", "tasks", "label")
 
 TaskFilter = tuple[str, ...] | Callable[[str], bool]
@@ -44,6 +46,11 @@ def lines(suites: Iterable[str], domains: Iterable[str]) -> list[str]:
         "'trial' (tasks: ids, glob patterns or a function of the id; label: for a task that is used twice)."
         for suite in suites
     ]
+    registered.append(
+        f"conformance({CONFORMANCE_SIGNATURE}): one item per requirement of the agent's card or of the protocol; "
+        "the test takes the fixture 'conformance_check'. Items carry their own suite, group, level, id, binding and "
+        "version, for -m 'conformance(level=\"MUST\")'."
+    )
     return registered + [f"{domain}: set on items of the benchmark domain {domain}, for -m." for domain in domains]
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
+FILES = ("results", "waivers", "scenarios")
+"""Options that are paths: relative to the root directory where the ini file has them."""
+
 _REMOTE_TX = re.compile(r"(?:^|\*|//)(?:ssh|socket|vagrant_ssh)=")
 
 
@@ -123,8 +126,10 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             continue
         if option.name == "endpoint":
             values["endpoint_source"] = source
-        if option.name == "results" and source == "ini":
-            values["results"] = str(config.rootpath / text)
+        if option.name in FILES and source == "ini":
+            values[option.name] = str(config.rootpath / text)
+        elif option.name in ("waivers", "scenarios"):
+            values[option.name] = str((config.invocation_params.dir / text).absolute())
     settings = _with_implied(Settings(**values))
     problems += _contradictions(settings, config)
     return Resolution(settings, tuple(problems), asked)
@@ -313,5 +318,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("concurrency", "N", "Conversations in flight in each process", _whole(1)),
     Option("trial_timeout", "SECONDS", "Limit for one whole trial", _seconds()),
     Option("wait", "SECONDS", "Wait until a freshly started agent answers", _seconds(zero=True)),
+    Option(
+        "strict", "", "Fail for recommendations of the protocol (SHOULD) too, instead of warning", _switch, flag=True
+    ),
+    Option("waivers", "FILE", "TOML file of known protocol defects, each with its reason and an end", _text),
+    Option("scenarios", "FILE", "TOML file of prompts that make the agent behave in special ways", _text),
 )
 """Every option, in the order of ``pytest --help``."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, CardError, EndpointUnreachableError, InfrastructureError
 from pytest_a2a_bench.run_state import BenchRun, Endpoint, raise_usage_error
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def at_start(config: pytest.Config, run: BenchRun, *, distributed: bool) -> None
     """
     if not run.settings.endpoint or run.resolution.problems or nothing_will_run(config):
         return
-    if run.settings.endpoint_source == "cli":
+    if run.settings.endpoint_source == "cli" or run.selection.conformance:
         find_agent(run)
     elif distributed:
         try:
@@ -64,7 +64,10 @@ def find_agent(run: BenchRun) -> None:
             run.endpoint = Endpoint(run.agent_process.url)
         else:
             run.endpoint = Endpoint(str(settings.endpoint))
-        run.endpoint = _describe(run)
+        if run.selection.conformance:
+            run.endpoint = _look(run)
+        else:
+            run.endpoint = _describe(run)
         _prepare_results(run)
     except A2ABenchError as error:
         run.endpoint = None
@@ -98,6 +101,20 @@ def _describe(run: BenchRun) -> Endpoint:
     chosen = choose_interface(card, run.settings.protocol, run.settings.transport, grpc=has_grpc)
     agent = " ".join(word for word in (card.name, card.version) if word)
     return Endpoint(str(run.target.endpoint), agent, f"A2A {chosen.version} {chosen.transport}")
+
+
+def _look(run: BenchRun) -> Endpoint:
+    """Describe an agent that is to be judged: a card that is wrong is a finding then, and no reason to stop."""
+    from pytest_a2a_bench import conformance_items
+
+    try:
+        found = _describe(run)
+    except EndpointUnreachableError:
+        raise
+    except (CardError, InfrastructureError):
+        found = Endpoint(str(run.target.endpoint), "", "its card cannot be used")
+    conformance_items.subject_of(run)
+    return found
 
 
 def _prepare_results(run: BenchRun) -> None:

@@ -32,11 +32,13 @@ class Selection:
     :param ids: node ids given on the command line.
     :param modules: node ids of modules that were selected by name.
     :param candidates: whether every built-in module is offered to ``-k`` and ``-m``.
+    :param conformance: whether modules that judge the protocol are among them, so that the card is needed early.
     """
 
     ids: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     candidates: bool = False
+    conformance: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.ids or self.modules or self.candidates)
@@ -73,6 +75,9 @@ class BenchRun:
     :param problems: what is wrong with the tests; reported together when collection is over.
     :param notes: what the user should know about the selection.
     :param used: whether an item uses the endpoint.
+    :param subject: the agent's card and what is wrong with it, as JSON; None until it was fetched.
+    :param judge: runs the checks of this process's items.
+    :param waivers: known defects; None until the file was read.
     :param worker: xdist's ``workerinput`` in a worker.
     """
 
@@ -88,6 +93,9 @@ class BenchRun:
     worker: Mapping[str, Any] | None = None
     schedule: Schedule | None = None
     agent_process: Any = None
+    subject: dict[str, Any] | None = None
+    judge: Any = None
+    waivers: tuple[Any, ...] | None = None
 
     @property
     def settings(self) -> Settings:
@@ -113,6 +121,7 @@ class BenchRun:
                 "results": str(self.results),
                 "endpoint": dataclasses.asdict(self.endpoint) if self.endpoint else None,
                 "endpoint_problem": self.endpoint_problem,
+                "subject": self.subject,
             }
         )
 
@@ -124,8 +133,12 @@ class BenchRun:
         return cls(
             resolution=Resolution(Settings.from_json(data["settings"]), tuple(data["problems"]), data["asked"]),
             selection=Selection(
-                ids=tuple(selection["ids"]), modules=tuple(selection["modules"]), candidates=selection["candidates"]
+                ids=tuple(selection["ids"]),
+                modules=tuple(selection["modules"]),
+                candidates=selection["candidates"],
+                conformance=selection["conformance"],
             ),
+            subject=data["subject"],
             run_id=data["run_id"],
             results=Path(data["results"]),
             endpoint=Endpoint(**data["endpoint"]) if data["endpoint"] else None,

@@ -32,6 +32,8 @@ class Settings:
     :param wait: seconds to wait until a freshly started agent answers.
     :param results: directory of result files, as given.
     :param concurrency: conversations in flight in one process.
+    :param strict: whether a SHOULD of the protocol that is not kept is a failure.
+    :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
     :param trial_timeout: seconds for one whole trial; None for no limit.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
     """
@@ -61,6 +63,9 @@ class Settings:
     concurrency: int = 1
     trial_timeout: float | None = None
     wait: float = 0.0
+    strict: bool = False
+    waivers: str | None = None
+    scenarios: str | None = None
 
     @property
     def builtin(self) -> str | None:

@@ -57,6 +57,13 @@ class SuiteModuleSpec:
         return f"a2a/{self.domain}"
 
 
+CONFORMANCE = "conformance"
+CONFORMANCE_MODULES = (
+    SuiteModuleSpec(CONFORMANCE, "card", "pytest_a2a_bench.suites.test_card"),
+    SuiteModuleSpec(CONFORMANCE, "protocol", "pytest_a2a_bench.suites.test_protocol"),
+)
+"""The built-in modules that judge the agent's protocol; they have requirements where a benchmark has tasks."""
+
 _BUILTIN: Mapping[str, tuple[str, tuple[str, ...]]] = {"tau2": ("pytest_a2a_bench.suites.tau2:SUITE", DOMAINS)}
 _registered: dict[str, Suite] = {}
 
@@ -87,7 +94,8 @@ def marker_domains() -> tuple[str, ...]:
 def selectable_names() -> tuple[str, ...]:
     """Return what ``--a2a-suite`` accepts: each suite, and each domain."""
     domains = [domain for suite in load_all() for domain in suite.domains]
-    return tuple(dict.fromkeys([*names(), *domains]))
+    parts = [module.domain for module in CONFORMANCE_MODULES]
+    return tuple(dict.fromkeys([*names(), *domains, CONFORMANCE, *parts]))
 
 
 def load(name: str) -> Suite:

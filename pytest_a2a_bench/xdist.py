@@ -123,7 +123,8 @@ class Controller:
             self.free_slots.append(slot)
 
     def _partitioned(self, config: pytest.Config) -> bool:
-        return self.run.settings.concurrency > 1 and config.getoption("dist") == "load"
+        ahead = self.run.settings.concurrency > 1 or self.run.selection.conformance
+        return ahead and config.getoption("dist") == "load"
 
     def _assign(self, node: Any) -> None:
         slots = self.workers = node.workerinput["workercount"]

@@ -32,7 +32,7 @@ class Row:
     needs: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Judgement:
     """One check with what a waiver makes of it.
 
@@ -59,6 +59,19 @@ class Judgement:
             self.result.reason,
             entry.needs,
         )
+
+    @property
+    def passed(self) -> bool:
+        """Whether it does not fail a run: kept, or a recommendation that is not kept."""
+        return self.status in ("passed", "warned")
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found."""
+        return self.result.findings
+
+    def __repr__(self) -> str:
+        return f"<{self.result.requirement.id} [{self.result.binding}]: {self.status}>"
 
     @property
     def is_finding(self) -> bool:
