@@ -19,7 +19,9 @@ _FUTURE = "2999-01-01T00:00:00Z"
 
 def _params(ctx: Context, name: str) -> dict[str, Any]:
     """Return parameters that change nothing: unknown ids, and for messages nothing at all."""
-    if name in ("ListTasks", "GetExtendedAgentCard") or name.startswith("Send"):
+    if name == "ListTasks":
+        return {"pageSize": 1, "historyLength": 0}
+    if name == "GetExtendedAgentCard" or name.startswith("Send"):
         return {}
     if "PushNotificationConfig" not in name:
         return {"id": ctx.unknown_id()}
