@@ -94,6 +94,8 @@ def check_files(run: BenchRun) -> None:
     """
     from pytest_a2a_bench.errors import ConfigurationError
 
+    if not (run.settings.waivers or run.settings.scenarios):
+        return
     try:
         _waivers(run)
         _scenarios(run)

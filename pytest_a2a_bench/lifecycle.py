@@ -41,9 +41,9 @@ def configure(config: pytest.Config) -> None:
         collection.take_arguments(config, run.settings)
     else:
         run = run_state.start(config)
-        if run.resolution.asked and not run.resolution.problems and (run.settings.waivers or run.settings.scenarios):
-            conformance_items.check_files(run)
         run.selection = collection.take_arguments(config, run.settings)
+        if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
+            conformance_items.check_files(run)
         config.pluginmanager.register(terminal.Reporting(config, run), "a2a-bench-reporting")
         config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
     config.stash[RUN] = run

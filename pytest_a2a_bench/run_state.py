@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 WORKER_INPUT = "a2a_bench"
 """Key in xdist's ``workerinput`` and ``workeroutput``."""
 
+_CONFORMANCE = ("a2a/card", "a2a/protocol")
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -39,6 +41,12 @@ class Selection:
     modules: tuple[str, ...] = ()
     candidates: bool = False
     conformance: bool = False
+
+    @property
+    def only_conformance(self) -> bool:
+        """Whether nothing else was asked for by name."""
+        named = (*self.ids, *self.modules)
+        return self.conformance and not self.candidates and all(n.startswith(_CONFORMANCE) for n in named)
 
     def __bool__(self) -> bool:
         return bool(self.ids or self.modules or self.candidates)

@@ -34,6 +34,8 @@ def header_line(run: BenchRun) -> str | None:
     if run.endpoint is not None:
         agent = f" ({failures.one_line(run.endpoint.agent, 60)})" if run.endpoint.agent else ""
         where = f"{where}{agent}, {run.endpoint.interface}"
+    if run.selection.only_conformance:
+        return f"a2a: {where}"
     if settings.user_kind == "llm":
         user = f"user {settings.user_llm}"
     else:
