@@ -60,11 +60,9 @@ async def _no_extended_card(ctx: Context) -> Reply:
 
 
 async def _no_extension(ctx: Context) -> Reply:
-    extensions = ctx.target.capabilities.get("extensions")
-    required = [e for e in extensions if e.get("required") is True] if isinstance(extensions, list) else []
-    if not required:
+    if not ctx.target.required_extensions:
         ctx.skip("the card declares no extension that is required")
-    return await ctx.send()
+    return await ctx.call("SendMessage", ctx.send_params(), headers={"A2A-Extensions": ""})
 
 
 async def _no_version(ctx: Context) -> Reply:

@@ -13,6 +13,7 @@ from pytest_a2a_bench.conformance.spelling import INTERRUPTED, TERMINAL, message
 from pytest_a2a_bench.conformance.walk import nodes
 
 _FOLLOW_SECONDS = 15.0
+_MODES = 3
 _ODD_MEDIA_TYPE = "application/x-a2a-bench-unknown"
 
 
@@ -165,19 +166,33 @@ async def history_length(ctx: Context) -> None:
 
 @check("SEND-012")
 async def accepted_output_modes(ctx: Context) -> None:
-    """Ask for one declared output mode and look at the media types that come."""
-    modes = ctx.target.card.get("defaultOutputModes")
-    if not isinstance(modes, list) or not modes or "*" in str(modes[0]):
+    """Ask for each declared output mode alone; an agent need not have every one for every question.
+
+    So only an agent that gives the same whatever is asked for, or breaks its first and preferred mode, is told.
+    """
+    declared = ctx.target.card.get("defaultOutputModes")
+    modes = [m for m in declared if isinstance(m, str) and "*" not in m] if isinstance(declared, list) else []
+    if not modes:
         ctx.skip("the card declares no output mode to ask for")
-    wanted = str(modes[0])
-    reply = await ctx.send(configuration={"acceptedOutputModes": [wanted]})
-    if not ctx.expect_ok(reply):
-        return
-    for node in nodes(reply.result):
-        kind = node.value.get("mediaType")
-        if node.kind == "part" and node.owner == "artifact" and kind and str(kind).split(";")[0] != wanted:
-            found = f"asked for {wanted!r}, got a part of {kind!r}"
-            ctx.fail(found, pointer=f"{node.pointer}/mediaType")
+    got: dict[str, frozenset[str]] = {}
+    for mode in modes[:_MODES]:
+        reply = await ctx.send(configuration={"acceptedOutputModes": [mode]})
+        if not reply.ok:
+            continue
+        got[mode] = _media_types(reply)
+    kinds = set(got.values())
+    if len(got) > 1 and len(kinds) == 1 and any(kinds):
+        found = f"asked for {' and '.join(got)} in turn, always got {', '.join(sorted(kinds.pop()))}"
+        ctx.fail(found, pointer="/task/artifacts", replies=ctx.replies[-len(modes[:_MODES]) :])
+    elif got.get(modes[0]) and modes[0] not in got[modes[0]]:
+        found = f"asked for {modes[0]!r}, got {', '.join(sorted(got[modes[0]]))}"
+        ctx.fail(found, pointer="/task/artifacts", replies=ctx.replies[:1])
+
+
+def _media_types(reply: Reply) -> frozenset[str]:
+    """Return what the artifacts' parts say to be; a part that says nothing counts for nothing."""
+    found = (n.value.get("mediaType") for n in nodes(reply.result) if n.kind == "part" and n.owner == "artifact")
+    return frozenset(str(m).partition(";")[0].strip() for m in found if m)
 
 
 @check("SEND-013")
