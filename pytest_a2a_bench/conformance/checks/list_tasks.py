@@ -178,6 +178,7 @@ async def page_size_is_a_bound(ctx: Context) -> None:
 @check("LIST-009")
 async def page_size_has_limits(ctx: Context) -> None:
     """A pageSize outside of 1 to 100 is refused."""
+    await listed(ctx)
     for size in (0, -1, 101):
         reply = await ctx.call("ListTasks", {"pageSize": size})
         steps.expect_error(ctx, reply, "InvalidParamsError", f"pageSize {size}")
@@ -230,6 +231,7 @@ async def time_filters(ctx: Context) -> None:
 @check("LIST-013")
 async def unknown_status_is_refused(ctx: Context) -> None:
     """A state that does not exist is refused."""
+    await listed(ctx)
     reply = await ctx.call("ListTasks", {"status": "TASK_STATE_RUNNING"})
     steps.expect_error(ctx, reply, "InvalidParamsError", "status TASK_STATE_RUNNING, which does not exist")
 
@@ -237,6 +239,7 @@ async def unknown_status_is_refused(ctx: Context) -> None:
 @check("LIST-014")
 async def bad_page_token_is_refused(ctx: Context) -> None:
     """A token that the server never gave is refused."""
+    await listed(ctx)
     reply = await ctx.call("ListTasks", {"pageToken": "no such token %%%"})
     steps.expect_error(ctx, reply, "InvalidParamsError", "a pageToken that was never given out")
 

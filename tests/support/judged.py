@@ -1,0 +1,66 @@
+"""Runs the conformance checks against a server of a test, and sorts what came of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import httpx
+
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.conformance.engine import collect
+from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.target import targets_of
+
+SCRIPTED = {
+    "default": "task hello",
+    "task": "task hello",
+    "message": "echo hi",
+    "slow": "slow 0.8 done",
+    "input": "ask what?",
+    "input_answer": "fine",
+    "auth": "auth log in",
+    "reject": "reject no",
+    "chunks": "chunks a|b|c",
+    "data": 'data {"a": 1}',
+}
+"""What makes the scripted agent behave as the scenarios want."""
+
+
+def judge(
+    url: str,
+    *,
+    groups: Iterable[str] | None = None,
+    ids: Iterable[str] | None = None,
+    prompts: Mapping[str, str] | None = None,
+    card: Mapping[str, Any] | None = None,
+    config: ClientConfig | None = None,
+    versions: Iterable[str] = ("1.0", "0.3"),
+    timeout: float = 5.0,
+) -> dict[str, CheckResult]:
+    """Run the checks of some groups, or some checks, and return their results by name."""
+    card = card if card is not None else httpx.get(f"{url}/.well-known/agent-card.json").json()
+    scenarios = Scenarios(SCRIPTED if prompts is None else prompts)
+    targets = targets_of(card, url, config=config, scenarios=scenarios, timeout=timeout)
+    wanted = [target for target in targets if target.version in tuple(versions)]
+    chosen, named = set(groups or ()), set(ids or ())
+
+    def select(planned: Any) -> bool:
+        return planned.requirement.group in chosen or planned.requirement.id in named
+
+    results = asyncio.run(collect(wanted, select=select))
+    return {result.name: result for result in results}
+
+
+def faults(results: Mapping[str, CheckResult]) -> dict[str, str]:
+    """Return what is neither passed nor skipped: name without version to outcome."""
+    bad = {name: r.outcome for name, r in results.items() if r.outcome not in ("passed", "skipped")}
+    return {name.partition("/")[2]: outcome for name, outcome in bad.items()}
+
+
+def passed(results: Mapping[str, CheckResult]) -> set[str]:
+    """Return the ids of the requirements that passed on every binding on which they were checked."""
+    ids = {r.requirement.id for r in results.values() if r.outcome == "passed"}
+    return ids - {r.requirement.id for r in results.values() if r.outcome != "passed"}
