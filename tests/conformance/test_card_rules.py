@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -279,8 +280,31 @@ def test_secrets_are_never_shown() -> None:
     card["supportedInterfaces"][0]["url"] = "https://user:hunter2@a.example.com/?token=hunter3"
     card["description"] = f"Use {AWS} to log in."
     text = repr(check_card(card))
-    assert "hunter2" not in text
+    assert "hunter" not in text
     assert AWS not in text
+    card["supportedInterfaces"][0]["url"] = f"https://{'u' * 300}:hunter2@a.example.com/"
+    assert "uuu" not in repr(check_card(card))
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        {"skills": [{}] * 200_000},
+        {"skills": [{"id": "a", "name": "a", "description": "a", "tags": ["a"]}] * 20_000},
+        {"x": "eyJ-" * 400_000},
+        {"x": ["eyJ-" * 5_000] * 80},
+        {"x": "password=" * 200_000},
+        {"defaultInputModes": ["a/" + "b;" * 500_000]},
+        {"capabilities": {"extensions": [{"uri": "urn:" + "1." * 500_000}]}},
+        {"iconUrl": "https://" + "a@" * 500_000},
+    ],
+    ids=lambda v: None,
+)
+def test_a_flood_is_judged_in_seconds(flood: Card) -> None:
+    begin = time.process_time()
+    findings = check_card({**minimal_1_0(), **flood})
+    assert time.process_time() - begin < 10
+    assert len(findings) < 100
 
 
 def test_a_hundred_faults_of_a_kind_are_ten_findings_and_a_note() -> None:

@@ -107,6 +107,8 @@ def test_duplicate_members_are_noticed() -> None:
     assert document.raw["name"] == "b"
     assert sorted(document.duplicates) == ["id", "name"]
     assert read_document("{}").duplicates == ()
+    many = ",".join(f'"{i}": 1' for i in [*range(50_000), 7])
+    assert read_document(f"{{{many}}}").duplicates == ("7",)
     with pytest.raises(ProtocolError, match="too deeply"):
         read_document("[" * 200_000)
 
@@ -135,6 +137,7 @@ def test_names_and_nulls_are_put_right_where_the_protocol_knows_them_only() -> N
 def test_pointers_and_values_are_escaped_and_bounded() -> None:
     assert to_pointer(("a/b", 0, "c~d", "\x1b[31m")) == "/a~1b/0/c~0d/\\u001b[31m"
     assert show("https://user:secret@host/") == '"https://***@host/"'
+    assert show("https://host/?a=1&api_key=secret&b=2") == '"https://host/?a=1&api_key=***&b=2"'
     assert show("\x1b[2J") == '"\\u001b[2J"'
     assert len(show("x" * 10_000)) < 100
     assert show(list(range(30))) == "an array of 30 members"

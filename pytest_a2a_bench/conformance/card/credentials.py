@@ -12,7 +12,7 @@ _SHAPES = {
     "a GitLab token": r"\bglpat-[A-Za-z0-9_\-]{20,}",
     "a Slack token": r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}",
     "a Google API key": r"\bAIza[0-9A-Za-z_\-]{35}\b",
-    "a JSON web token": r"\beyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}",
+    "a JSON web token": r"\beyJ[A-Za-z0-9_\-]{8,400}\.eyJ[A-Za-z0-9_\-]{8,2000}\.[A-Za-z0-9_\-]{8}",
     "a bearer token": r"\b[Bb]earer\s+(?=[A-Za-z0-9._\-]*\d)[A-Za-z0-9._\-]{20,}",
     "a password": r"(?i)\b(?:password|passwd|client_secret|api_key)\s*[=:]\s*(?=[^\s,;]*\d)[^\s,;]{6,}",
 }

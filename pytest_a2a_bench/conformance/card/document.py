@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -31,9 +32,9 @@ def read_document(body: bytes | str) -> Document:
     duplicates: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        if len(set(names)) != len(names) and len(duplicates) < _MAX_DUPLICATES:
-            duplicates.extend(dict.fromkeys(n for n in names if names.count(n) > 1))
+        counts = Counter(name for name, _ in pairs)
+        if len(counts) != len(pairs) and len(duplicates) < _MAX_DUPLICATES:
+            duplicates.extend(name for name, n in counts.items() if n > 1)
 
     try:
         json.loads(text, object_pairs_hook=note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import urllib.parse
 from collections.abc import Mapping
@@ -104,8 +105,9 @@ async def _find(client: httpx.AsyncClient, url: str, headers: dict[str, str]) ->
         if not http.problem:
             etag = answer.headers.get("etag")
             if etag:
-                again = await get(client, answer.url, {**headers, "If-None-Match": etag})
-                http = replace(http, conditional_status=again.status)
+                with contextlib.suppress(EndpointUnreachableError):
+                    again = await get(client, answer.url, {**headers, "If-None-Match": etag})
+                    http = replace(http, conditional_status=again.status)
             return raw, http
         first = first or http
         if answer.status not in (404, 405, 410):  # a server that has the path, and something wrong with it

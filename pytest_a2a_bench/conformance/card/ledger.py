@@ -13,8 +13,11 @@ from pytest_a2a_bench.conformance.requirements import requirement
 
 _PER_RULE = 10
 _SHOWN = 90
+_SENTENCE = 600
 _SEVERITIES: dict[Level, Severity] = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
+_READ = 8192
 _USERINFO = re.compile(r"(?<=://)[^/?#\s\"]*@")
+_SECRET_VALUE = re.compile(r"([?&][a-z_\-]*(?:key|token|secret|passw(?:or)?d|sig)=)[^&#\s\"]+", re.IGNORECASE)
 
 Path = tuple[str | int, ...]
 
@@ -51,11 +54,11 @@ class Ledger:
             Finding(
                 rule=rule,
                 severity=severity or _SEVERITIES[entry.level],
-                found=found,
-                expected=expected or entry.text,
+                found=_plain(found),
+                expected=_plain(expected or entry.text),
                 spec=entry.spec,
                 pointer=pointer,
-                fix=fix,
+                fix=_plain(fix),
                 exchanges=tuple(exchanges),
             )
         )
@@ -85,16 +88,29 @@ def show(value: Any) -> str:
     if isinstance(value, (dict, list)) and len(value) > 20:
         return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)} members"
     if isinstance(value, str):
-        value = _USERINFO.sub("***@", value[: _SHOWN * 2])
+        value = _redact(value[:_READ])[: _SHOWN * 2]
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return f"a value of type {type(value).__name__}"
-    text = _USERINFO.sub("***@", text)
-    text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: _SHOWN + 1])
+    text = _redact(text[:_READ])
+    text = _printable(text[: _SHOWN + 1])
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
+def _redact(text: str) -> str:
+    return _SECRET_VALUE.sub(r"\1***", _USERINFO.sub("***@", text))
+
+
 def _escape(token: str) -> str:
-    shown = token.replace("~", "~0").replace("/", "~1")[:_SHOWN]
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in shown)
+    return _printable(token.replace("~", "~0").replace("/", "~1")[:_SHOWN])
+
+
+def _plain(text: str) -> str:
+    """Return a sentence of ours, harmless and bounded: names of members, which anybody can choose, stand in it."""
+    shown = _printable(text[: _SENTENCE + 1])
+    return shown if len(shown) <= _SENTENCE else f"{shown[:_SENTENCE]}..."
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
@@ -16,6 +17,7 @@ FILES = {"1.0": "card_v1_0.schema.json", "0.3": "card_v0_3.schema.json"}
 PRESENCE = "x-presence"
 """Keyword of fields that are "optional" in the protobuf sense: set to their default is not the same as unset."""
 
+_MOST_ERRORS = 2000
 _KINDS = {"object": "an object", "array": "an array", "string": "a string", "boolean": "true or false"}
 
 
@@ -48,7 +50,8 @@ def normalise(raw: Any, version: str) -> Normalised:
 
 def check_shape(normalised: Normalised, version: str, ledger: Ledger) -> None:
     """Write down every violation of the schema."""
-    errors = sorted(_validator(version).iter_errors(normalised.card), key=lambda e: [str(p) for p in e.absolute_path])
+    errors = list(islice(_validator(version).iter_errors(normalised.card), _MOST_ERRORS))
+    errors.sort(key=lambda e: [str(p) for p in e.absolute_path])
     told: set[Path] = set()
     for error in errors:
         path: Path = tuple(error.absolute_path)
