@@ -16,6 +16,9 @@ AUTH_GRPC_STATUSES = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 POLL_SECONDS = 0.05
 WAIT_SECONDS = 15.0
 
+V03_WRAPPERS = ("task", "message", "msg")
+"""What is around a 0.3 result in protobuf's JSON: the field is called msg and its JSON name is message."""
+
 
 def judge(ctx: Context, problems: Sequence[Problem], *replies: Reply, fix: str = "") -> None:
     """Record each problem as a failure."""

@@ -31,9 +31,9 @@ async def result_is_task_or_message(ctx: Context) -> None:
         return
     result = reply.result if isinstance(reply.result, Mapping) else {}
     bare = result.get("kind") in ("task", "message")
-    wrapped = [name for name in ("task", "msg") if isinstance(result.get(name), Mapping)]
+    wrapped = [name for name in steps.V03_WRAPPERS if isinstance(result.get(name), Mapping)]
     if not (bare if ctx.binding == "JSONRPC" else len(wrapped) == 1):
-        expected = 'kind "task" or "message"' if ctx.binding == "JSONRPC" else "one member, task or msg"
+        expected = 'kind "task" or "message"' if ctx.binding == "JSONRPC" else "one member, task or message"
         ctx.fail(f"the result has {sorted(result)[:8]}", expected=expected, replies=(reply,))
 
 

@@ -276,12 +276,12 @@ async def paths_start_with_v1(ctx: Context) -> None:
 
 @check("V03-REST-002", version=OLD)
 async def bodies_are_protobuf_json(ctx: Context) -> None:
-    """Bodies are protobuf's JSON: content for parts, task or msg around the result."""
+    """Bodies are protobuf's JSON: content for parts, task or message around the result."""
     reply = await ctx.shared("sent", ctx.send)
     steps.skip_if_refused(ctx, reply)
     result = reply.result if isinstance(reply.result, Mapping) else {}
-    if not any(isinstance(result.get(name), Mapping) for name in ("task", "msg")):
-        ctx.fail(f"message:send: {reply.describe()}", expected="an object with task or msg", replies=(reply,))
+    if not any(isinstance(result.get(name), Mapping) for name in steps.V03_WRAPPERS):
+        ctx.fail(f"message:send: {reply.describe()}", expected="an object with task or message", replies=(reply,))
 
 
 @check("V03-GRPC-001", "V03-CARD-022", version=OLD)
