@@ -59,7 +59,7 @@ def skip_lines(rows: Iterable[Row]) -> list[str]:
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.status == "skipped":
-            found.setdefault(one_line(row.reason or "no reason given", 160), []).append(row.id)
+            found.setdefault(one_line(row.reason or "no reason given", 240), []).append(row.id)
     ordered = sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     text = [f"  {len(ids)} x {reason} ({_some(ids)})" for reason, ids in ordered[:_REASONS]]
     if len(ordered) > _REASONS:

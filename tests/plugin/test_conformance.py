@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import Bench, junit_cases, junit_properties
+
+from pytest_a2a_bench.agents.launcher import start_builtin
+
+FEW = ("send", "get-task")
+
+
+@pytest.fixture(scope="module")
+def good_url() -> Iterator[str]:
+    """URL of an agent that breaks no requirement."""
+    with start_builtin("faulty") as agent:
+        yield agent.url
+
+
+@pytest.fixture(scope="module")
+def bad_url() -> Iterator[str]:
+    """URL of an agent whose card has no name."""
+    with start_builtin("faulty?fault=card-no-name") as agent:
+        yield agent.url
+
+
+def outcomes(result: pytest.RunResult) -> dict[str, int]:
+    found: dict[str, int] = result.parseoutcomes()
+    return found
+
+
+def ids(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if "::" in line and line.startswith("a2a/")]
+
+
+def write_waiver(path: Path, more: str = "") -> Path:
+    file = path / "waivers.toml"
+    file.write_text(f'[[waiver]]\nid = "CARD-003"\nreason = "named in release 2"\n{more}\n')
+    return file
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "n2"])
+def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers: tuple[str, ...]) -> None:
+    result = bench.apart("--a2a-endpoint", good_url, "-m", "conformance", *workers)
+    found = outcomes(result)
+    assert result.ret == 0
+    assert found["passed"] > 250
+    assert not {"failed", "errors", "error", "warned"} & set(found)
+    result.stdout.fnmatch_lines(
+        ["*a2a conformance summary*", "group *card *JSONRPC *HTTP+JSON *GRPC*", "A2A 1.0: fully conformant: MUST *"]
+    )
+
+
+def test_the_same_items_with_workers_and_without(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
+    names = []
+    for arguments in ((), ("-n2",)):
+        path = pytester.path / "junit.xml"
+        bench.apart(
+            "--a2a-endpoint", good_url, "--a2a-suite", "protocol", f"--junitxml={path}", "-k", "send", *arguments
+        )
+        names.append(sorted(junit_cases(path)))
+    assert names[0] == names[1]
+    assert "test_protocol[SEND-003-JSONRPC]" in names[0]
+
+
+def test_a_failure_shows_the_requirement_and_how_to_repeat_it(
+    bench: Bench, bad_url: str, pytester: pytest.Pytester
+) -> None:
+    path = pytester.path / "junit.xml"
+    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", f"--junitxml={path}")
+    assert result.ret == 1
+    assert outcomes(result)["failed"] == 1
+    result.stdout.fnmatch_lines(
+        [
+            "*a2a CARD-003 [[]card[]]*",
+            "CARD-003 [[]card[]] MUST (1.0.1 *",
+            "  error: *name*",
+            "*fix: *",
+            "A2A 1.0: not conformant: *",
+            "FAILED a2a/card::test_card[[]CARD-003[]] - CARD-003 *",
+        ]
+    )
+    case = junit_cases(path)["test_card[CARD-003]"]
+    properties = junit_properties(case)
+    assert properties["a2a.check"] == "1.0/CARD-003[card]"
+    assert properties["a2a.check_status"] == "failed"
+    failure = case.find("failure")
+    assert failure is not None
+    assert failure.attrib["message"].startswith("CARD-003 [card]")
+
+
+def test_a_protocol_failure_shows_the_wire_and_a_curl_line(bench: Bench) -> None:
+    with start_builtin("faulty?fault=get-unknown") as agent:
+        result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "get-task and JSONRPC")
+    assert outcomes(result)["failed"] >= 1
+    result.stdout.fnmatch_lines(["*  > POST http://127.0.0.1:*", "*  < HTTP 200 *", "*repeat: curl -sS *"])
+
+
+def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
+    with start_builtin("faulty?fault=card-no-etag") as agent:
+        run = ("--a2a-endpoint", agent.url, "--a2a-suite", "card")
+        lax, strict = bench(*run), bench(*run, "--a2a-strict")
+    assert lax.ret == 0
+    assert outcomes(lax)["warned"] == 1
+    lax.stdout.fnmatch_lines(["*ConformanceWarning: CARD-014 *", "A2A 1.0: conformant: *"])
+    assert strict.ret == 1
+    assert outcomes(strict)["failed"] == 1
+
+
+def test_a_waived_failure_is_expected(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
+    file = write_waiver(pytester.path, '[[waiver]]\nid = "CARD-004"\nreason = "gone"')
+    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file, "-rx")
+    assert result.ret == 0
+    assert outcomes(result)["xfailed"] == 1
+    result.stdout.fnmatch_lines(
+        [
+            "removable waiver: CARD-004 (its check passes)",
+            "*1 waived*",
+            "XFAIL *a2a/card::test_card[[]CARD-003[]] - waived: named in release 2*",
+        ]
+    )
+
+
+def test_an_expired_waiver_fails(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
+    file = write_waiver(pytester.path, "expires = 2020-01-01")
+    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file)
+    assert outcomes(result)["failed"] == 1
+    result.stdout.fnmatch_lines(["  waiver, expired on 2020-01-01: named in release 2"])
+
+
+def test_waivers_with_workers(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
+    file = write_waiver(pytester.path)
+    result = bench.apart("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file.name, "-n2")
+    assert result.ret == 0
+    assert outcomes(result)["xfailed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--a2a-waivers", '[[waiver]]\nid = "NOPE-1"\nreason = ""\n'),
+        ("--a2a-scenarios", 'slwo = "wait"\n'),
+        ("--a2a-waivers", None),
+    ],
+)
+def test_a_bad_file_is_a_usage_error(
+    bench: Bench, good_url: str, pytester: pytest.Pytester, option: str, text: str | None
+) -> None:
+    file = pytester.path / "file.toml"
+    if text is not None:
+        file.write_text(text)
+    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", option, file)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *file.toml: *"])
+
+
+def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
+    (pytester.path / "prompts.toml").write_text('message = "hello"\n')
+    pytester.makeini("[pytest]\na2a_scenarios = prompts.toml\n")
+    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", "-k", "SEND-006 and JSONRPC")
+    assert "no prompt for the scenario 'message'" not in result.stdout.str()
+
+
+def test_without_a_prompt_the_summary_says_how_to_give_one(bench: Bench, good_url: str) -> None:
+    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "protocol", "-k", "SEND-004 and JSONRPC")
+    result.stdout.fnmatch_lines(["  1 x no prompt for the scenario 'slow' *a2a_scenarios file*SEND-004*"])
+
+
+def test_collecting_needs_no_agent(bench: Bench) -> None:
+    found = ids(bench("--co", "-q", "--a2a-suite", "card,protocol"))
+    assert "a2a/card::test_card[CARD-004]" in found
+    assert "a2a/protocol::test_protocol[SEND-003-JSONRPC]" in found
+    assert "a2a/protocol::test_protocol[SEND-003-GRPC]" in found
+
+
+@pytest.mark.parametrize(
+    ("expression", "some", "other"),
+    [
+        (("-m", 'conformance(level="SHOULD")'), "CARD-014", "CARD-004"),
+        (("-m", 'conformance(suite="card", group="card")'), "CARD-004", "SEND-003"),
+        (("-m", 'conformance(id="SEND-003")'), "SEND-003-GRPC", "SEND-001"),
+        (("-k", "SEND-003"), "SEND-003-JSONRPC", "SEND-001"),
+        (("-k", "list-tasks and GRPC"), "LIST-013-GRPC", "LIST-013-JSONRPC"),
+    ],
+)
+def test_groups_levels_and_ids_choose(bench: Bench, expression: tuple[str, str], some: str, other: str) -> None:
+    found = ids(bench("--co", "-q", "--a2a-endpoint", "http://127.0.0.1:1", *expression))
+    assert any(some in nodeid for nodeid in found)
+    assert not any(other in nodeid for nodeid in found)
+
+
+def test_expressions_about_other_things_never_touch_the_card(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytest_a2a_bench import conformance_items
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("the card was fetched")
+
+    monkeypatch.setattr(conformance_items, "subject_of", refuse)
+    result = bench("--a2a-endpoint", "builtin:noop", "-k", "mock and create_task_1")
+    assert result.ret != pytest.ExitCode.INTERNAL_ERROR
+    assert "the card was fetched" not in result.stdout.str() + result.stderr.str()
+    assert "a2a conformance summary" not in result.stdout.str()
+
+
+def test_a_pasted_id_runs_just_that(bench: Bench, good_url: str) -> None:
+    result = bench("--a2a-endpoint", good_url, "a2a/protocol::test_protocol[SEND-003-HTTP+JSON]")
+    result.assert_outcomes(passed=1)
+    missing = bench("--a2a-endpoint", good_url, "a2a/protocol::test_protocol[SEND-999-GRPC]")
+    assert missing.ret == pytest.ExitCode.USAGE_ERROR
+    missing.stderr.fnmatch_lines(
+        ["ERROR: not found: a2a/protocol::test_protocol[[]SEND-999-GRPC[]] (the agent's card*"]
+    )
+
+
+def test_an_undeclared_binding_is_one_skip(bench: Bench) -> None:
+    with start_builtin("noop?transport=jsonrpc&protocol=1.0") as agent:
+        result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "GRPC", "-rs")
+    assert outcomes(result)["skipped"] == 1
+    result.stdout.fnmatch_lines(["SKIPPED [[]1[]] *the card declares no GRPC interface of version 1.0"])
+
+
+def test_a_card_that_cannot_be_used_is_a_finding(bench: Bench) -> None:
+    result = bench("--a2a-endpoint", "builtin:faulty?fault=card-array", "--a2a-suite", "card,protocol")
+    assert result.ret == 1
+    found = outcomes(result)
+    assert (found["failed"], found["errors"]) == (1, 1)
+    result.stdout.fnmatch_lines(["*there is no agent card that can be read*"])
+
+
+def test_nothing_at_the_endpoint_is_a_usage_error(bench: Bench) -> None:
+    result = bench("--a2a-endpoint", "http://127.0.0.1:1", "-m", "conformance")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_no_endpoint_is_a_usage_error(bench: Bench) -> None:
+    result = bench("--a2a-suite", "protocol")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no agent to test; pass --a2a-endpoint URL*"])
+
+
+def test_an_endpoint_in_the_environment_will_do(bench: Bench, good_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_ENDPOINT", good_url)
+    assert bench("--a2a-suite", "card").ret == 0
+
+
+def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench, bad_url: str) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def test_card(card_findings):
+            assert [f.rule for f in card_findings] == ["CARD-003"]
+
+        def test_everything(conformance_findings):
+            assert {f.rule for f in conformance_findings if f.severity == "error"} == {"CARD-003"}
+
+        def test_raw(a2a_wire):
+            reply = a2a_wire.call("GetTask", {"id": "no-such-task"})
+            assert reply.error.name == "TaskNotFoundError"
+            assert reply.exchange.request.startswith("{")
+            sent = a2a_wire.send("hello", binding="HTTP+JSON")
+            assert sent.status == 200
+            assert "task" in sent.result
+
+        @pytest.mark.conformance("protocol", group="get-task", binding="JSONRPC")
+        def test_mine(conformance_check):
+            assert conformance_check.passed
+        """
+    )
+    result = bench("--a2a-endpoint", bad_url, "test_fixtures_for_tests_of_ones_own.py")
+    found = outcomes(result)
+    assert "failed" not in found
+    assert "errors" not in found
+    assert found["passed"] >= 8
+
+
+@pytest.mark.parametrize(
+    ("marker", "complaint"),
+    [
+        ("", "needs a marker that says which"),
+        ("@pytest.mark.conformance", "takes one positional argument"),
+        ('@pytest.mark.conformance("crad")', "takes one positional argument"),
+        ('@pytest.mark.conformance("card", levle="MUST")', "does not know levle"),
+    ],
+)
+def test_a_wrong_marker_is_a_usage_error(
+    pytester: pytest.Pytester, bench: Bench, good_url: str, marker: str, complaint: str
+) -> None:
+    pytester.makepyfile(f"import pytest\n{marker}\ndef test_mine(conformance_check): pass")
+    result = bench("--a2a-endpoint", good_url)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{complaint}*"])
+
+
+def test_secrets_stay_out_of_the_output(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_AUTH_TOKEN", "s3cret-token-value")
+    with start_builtin("faulty?fault=get-unknown") as agent:
+        result = bench("--a2a-endpoint", agent.url, "-k", "get-task")
+    assert outcomes(result)["failed"] >= 1
+    assert "s3cret-token-value" not in result.stdout.str() + json.dumps(result.errlines)
