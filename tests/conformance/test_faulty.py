@@ -15,7 +15,7 @@ from faulty_server import TOKENS, Running, serve_faulty
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from pytest_a2a_bench.agents import faulty
-from pytest_a2a_bench.agents.faulty.card import EXTENSION, TENANT
+from pytest_a2a_bench.agents.faulty.card import EXTENSION, TENANTS
 from pytest_a2a_bench.agents.faulty.catalogue import FAULTS, describe, find_fault
 from pytest_a2a_bench.agents.faulty.fault import NONE, VARIANTS, Fault
 from pytest_a2a_bench.agents.launcher import start_builtin
@@ -90,7 +90,7 @@ def test_the_correct_agent_answers_every_operation_on_every_binding(variant: str
     async def converse() -> None:
         async with serve_faulty(None, variant, step=0.01) as running, httpx.AsyncClient(trust_env=False) as client:
             headers = {"A2A-Version": "1.0", "Authorization": f"Bearer {TOKENS[0]}", "A2A-Extensions": EXTENSION}
-            tenant = TENANT if variant == "tenant" else ""
+            tenant = TENANTS[0] if variant == "tenant" else ""
             rpc = await client.post(
                 running.url,
                 json={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +20,11 @@ from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
 from pytest_a2a_bench.conformance.target import Target, targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 
-PROMPTS = Scenarios({key: f"{key} please" for key in SCENARIOS if key not in ("default", "task")})
+OTHER_TOKEN_ENV = "A2A_BENCH_OTHER_TOKEN"
+_NOT_PROMPTS = {"default": None, "task": None, "large": None, "other_token_env": OTHER_TOKEN_ENV}
+PROMPTS = Scenarios(
+    {key: text for key in SCENARIOS if (text := _NOT_PROMPTS.get(key, f"{key} please")) is not None}, "tests"
+)
 FOUND = ("failed", "warned", "error")
 
 
@@ -65,6 +70,7 @@ async def judge(
 ) -> Verdict:
     """Serve the agent and run the checks with these ids; all by default."""
     verdict = Verdict()
+    os.environ[OTHER_TOKEN_ENV] = TOKENS[1]
     async with serve_faulty(fault.name if fault else None, variant, step=step) as running:
         try:
             card, served, findings = await fetch_card_async(running.url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_a2a_bench.agents.faulty.fault import Json
 
 EXTENSION = "https://example.com/a2a/extensions/echo/v1"
-TENANT = "acme"
+TENANTS = ("acme", "globex")
 
 
 def build_card(variant: str, urls: dict[str, str]) -> Json:
@@ -18,7 +18,9 @@ def build_card(variant: str, urls: dict[str, str]) -> Json:
         "name": "pytest-a2a-bench faulty",
         "description": "A correct A2A 1.0 agent, or one with a single fault that it was told to have.",
         "version": "1.0.0",
-        "supportedInterfaces": [_interface(variant, binding, url) for binding, url in urls.items()],
+        "supportedInterfaces": [
+            interface for binding, url in urls.items() for interface in _interfaces(variant, binding, url)
+        ],
         "provider": {"organization": "pytest-a2a-bench", "url": "https://example.com"},
         "capabilities": {
             "streaming": not bare,
@@ -46,9 +48,9 @@ def build_card(variant: str, urls: dict[str, str]) -> Json:
     return card
 
 
-def _interface(variant: str, binding: str, url: str) -> Json:
+def _interfaces(variant: str, binding: str, url: str) -> list[Json]:
     interface: Json = {"url": url, "protocolBinding": binding, "protocolVersion": "1.0"}
-    return {**interface, "tenant": TENANT} if variant == "tenant" else interface
+    return [{**interface, "tenant": tenant} for tenant in TENANTS] if variant == "tenant" else [interface]
 
 
 def extend_card(card: Json) -> Json:

@@ -122,10 +122,6 @@ def _no_id_cancelled(call: Call, problem: Problem) -> Problem:
     return Problem("Internal", -32603, 500, "INTERNAL", "Internal error") if missing else problem
 
 
-def _as_before(result: Json) -> None:
-    result["status"] = {**result["status"], "state": "TASK_STATE_WORKING"}
-
-
 TASK_FAULTS = (
     Fault(
         "get-wrapped", "GetTask gives a task in a wrapper.", ("GET-001",), bindings=HTTP, reply=only("GetTask", _wrap)
@@ -201,12 +197,6 @@ TASK_FAULTS = (
         "CancelTask does not change the state.",
         ("CAN-001",),
         switches=frozenset({"cancel-nothing", "zombie"}),
-    ),
-    Fault(
-        "cancel-stale",
-        "CancelTask returns the task as it was before.",
-        ("CAN-001",),
-        reply=only("CancelTask", _as_before),
     ),
     Fault(
         "cancel-terminal",

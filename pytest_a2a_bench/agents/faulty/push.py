@@ -55,13 +55,12 @@ class Notifier:
             record.configs.clear()
 
     def _put(self, key: str, config: Json, event: Json) -> None:
-        if "push-reordered" not in self._fault.switches:
-            self._queue(key).put_nowait((config, event))
-        elif key in self._held:
-            self._queue(key).put_nowait((config, event))
-            self._queue(key).put_nowait(self._held.pop(key))
-        else:
+        if "push-reordered" in self._fault.switches and "artifactUpdate" in event and key not in self._held:
             self._held[key] = (config, event)
+            return
+        self._queue(key).put_nowait((config, event))
+        if key in self._held:
+            self._queue(key).put_nowait(self._held.pop(key))
 
     async def drained(self, record: Record) -> None:
         """Wait until every webhook of a task has heard everything (a fault)."""
