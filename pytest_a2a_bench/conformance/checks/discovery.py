@@ -13,9 +13,17 @@ from pytest_a2a_bench.conformance.reply import Reply
 async def interface_is_true(ctx: Context) -> None:
     """Ask the declared address for an unknown task, in the declared binding and version."""
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()})
-    if reply.error is None or not reply.error.may_be("TaskNotFoundError"):
+    if reply.error is None or not reply.error.may_be("TaskNotFoundError") or _is_web_server(reply):
         wanted = f"{ctx.target} says TaskNotFoundError of an unknown task"
         ctx.fail(reply.describe(), expected=wanted, pointer="/supportedInterfaces", replies=[reply])
+
+
+def _is_web_server(reply: Reply) -> bool:
+    """Tell whether a 404 is about the path: what web frameworks say by themselves, and no agent does."""
+    said = reply.document
+    return reply.status == 404 and (
+        not isinstance(said, dict) or set(said) <= {"detail", "message", "path", "timestamp"}
+    )
 
 
 @check("CARD-008")
