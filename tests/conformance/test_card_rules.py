@@ -275,6 +275,15 @@ def test_http_is_accepted_where_it_is_allowed() -> None:
     assert check_card(card, allow_http=True) == []
 
 
+def test_http_is_accepted_on_the_private_host_that_served_the_card() -> None:
+    card = minimal_1_0()
+    card["supportedInterfaces"][0]["url"] = "http://agent:9999/rpc"
+    assert [f.rule for f in check_card(card)] == ["CARD-009"]
+    assert check_card(card, url="http://agent:9999/") == []
+    assert [f.rule for f in check_card(card, url="http://other:9999/")] == ["CARD-009"]
+    assert [f.rule for f in check_card(card, url="https://agent:9999/")] == ["CARD-009"]
+
+
 def test_secrets_are_never_shown() -> None:
     card = minimal_1_0()
     card["supportedInterfaces"][0]["url"] = "https://user:hunter2@a.example.com/?token=hunter3"

@@ -11,6 +11,7 @@ from pytest_a2a_bench.conformance.card.ledger import Ledger, show
 from pytest_a2a_bench.conformance.card.schema import check_shape, normalise
 from pytest_a2a_bench.conformance.card.served import CardHttp, check_served
 from pytest_a2a_bench.conformance.card.signatures import ALGORITHMS, check_signatures
+from pytest_a2a_bench.conformance.card.urls import PlainHttp
 from pytest_a2a_bench.conformance.finding import Finding
 
 Version = Literal["auto", "1.0", "0.3"]
@@ -35,7 +36,8 @@ def check_card(
 
     :param raw: the card as parsed JSON.
     :param version: the rules to apply; ``auto`` takes those of every version that the card speaks.
-    :param url: where the card was found: interfaces without TLS are then accepted on a loopback host only.
+    :param url: where the card was found, by default what ``http`` says: a card from a private host may name interfaces
+        without TLS on that host.
     :param http: how it was served, from :func:`~pytest_a2a_bench.conformance.card.fetch_card`.
     :param jwks: keys as a JWK set; with them the signatures are verified, without them only their form is judged.
     :param algorithms: the signature algorithms to accept.
@@ -57,7 +59,7 @@ def check_card(
         found = "the card is nested deeper than any card can need, and was not read further"
         ledger.add(rules[1], (), found, fix="flatten what is in extensions[].params")
     else:
-        _check_versions(raw, versions, ledger, allow_http)
+        _check_versions(raw, versions, ledger, PlainHttp.of(url or (http.url if http else ""), everywhere=allow_http))
         check_signatures(raw, versions[0], ledger, jwks, algorithms)
     return ledger.findings()
 
@@ -71,16 +73,16 @@ def card_versions(raw: Any) -> tuple[str, ...]:
     return ("0.3",) if any(name in card for name in _OLD_MEMBERS) else ("1.0",)
 
 
-def _check_versions(raw: Mapping[str, Any], versions: tuple[str, ...], ledger: Ledger, allow_http: bool) -> None:
+def _check_versions(raw: Mapping[str, Any], versions: tuple[str, ...], ledger: Ledger, plain: PlainHttp) -> None:
     for version in versions:
         normalised = normalise(raw, version)
         # What 1.0's rules have told of the members that both versions share is not told again.
         own = ledger if version == versions[0] else Ledger()
         check_shape(normalised, version, own)
         if version == "1.0":
-            v1_0.check(normalised.card, own, allow_http)
+            v1_0.check(normalised.card, own, plain)
         else:
-            v0_3.check(normalised.card, own, allow_http, hybrid="1.0" in versions)
+            v0_3.check(normalised.card, own, plain, hybrid="1.0" in versions)
         if own is not ledger:
             ledger.merge(own)
 

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_a2a_bench.conformance.card.credentials import find_secret
 from pytest_a2a_bench.conformance.card.document import as_list, as_object, as_text, objects, texts
 from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
-from pytest_a2a_bench.conformance.card.urls import UrlFacts, is_uri, judge_url
+from pytest_a2a_bench.conformance.card.urls import PlainHttp, UrlFacts, is_uri, judge_url
 from pytest_a2a_bench.conformance.finding import Severity
 
 CORE_BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
@@ -58,7 +58,7 @@ def core_name(binding: str) -> str:
     return "" if binding in CORE_BINDINGS else name if name in CORE_BINDINGS else _MISSPELT.get(name, "")
 
 
-def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, binding: str, allow_http: bool) -> None:
+def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, binding: str, plain: PlainHttp) -> None:
     """Judge the URL of an interface."""
     known = binding if binding in CORE_BINDINGS else core_name(binding)
     facts = judge_url(url, _SCHEMES.get(known, ()), authority=known == "GRPC")
@@ -69,7 +69,7 @@ def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, bind
     elif facts.reach == "wildcard":
         found = f"the URL {shown} names a listening address that no client can call"
         ledger.add(ids.url, path, found, fix="put the agent's public host name here", severity="warning")
-    elif facts.is_plain and facts.reach != "loopback" and not allow_http:
+    elif facts.is_plain and not plain.allows(facts):
         severity: Severity = "error" if facts.reach == "public" else "warning"
         ledger.add(ids.url, path, f"the URL {shown} has no TLS", fix="serve https", severity=severity)
     _check_exposure(ledger, ids, path, facts)
@@ -156,7 +156,7 @@ def check_web_urls(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> Non
             _check_exposure(ledger, ids, path, facts)
 
 
-def check_flow_urls(ledger: Ledger, ids: RuleIds, path: Path, members: Mapping[str, Any], allow_http: bool) -> None:
+def check_flow_urls(ledger: Ledger, ids: RuleIds, path: Path, members: Mapping[str, Any], plain: PlainHttp) -> None:
     """Judge the URLs of a security scheme or of one of its OAuth flows."""
     for name, url in members.items():
         if not isinstance(url, str) or not url or not name.endswith("Url"):
@@ -164,7 +164,7 @@ def check_flow_urls(ledger: Ledger, ids: RuleIds, path: Path, members: Mapping[s
         facts = judge_url(url)
         if facts.problem:
             ledger.add(ids.schemes, (*path, name), f"the URL {show(url)} {facts.problem}", fix="write https://...")
-        elif facts.is_plain and facts.reach != "loopback" and not allow_http:
+        elif facts.is_plain and not plain.allows(facts):
             ledger.add(
                 ids.schemes, (*path, name), f"the URL {show(url)} has no TLS", fix="use https", severity="warning"
             )

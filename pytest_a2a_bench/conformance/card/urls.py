@@ -37,6 +37,27 @@ class UrlFacts:
         return self.scheme in ("http", "ws", "grpc")
 
 
+@dataclass(frozen=True, slots=True)
+class PlainHttp:
+    """Where a URL may do without TLS, besides a loopback host.
+
+    :param host: a private host, the one that served the card: a test bed such as a network of containers.
+    """
+
+    everywhere: bool = False
+    host: str = ""
+
+    @classmethod
+    def of(cls, card_url: str, *, everywhere: bool) -> PlainHttp:
+        """Return what a card from this URL may name."""
+        facts = judge_url(card_url, ("http",))
+        return cls(everywhere, facts.host if facts.reach == "private" and not facts.problem else "")
+
+    def allows(self, facts: UrlFacts) -> bool:
+        """Tell whether a URL may do without TLS."""
+        return self.everywhere or facts.reach == "loopback" or bool(self.host and facts.host == self.host)
+
+
 def judge_url(url: str, schemes: tuple[str, ...] = ("https", "http"), *, authority: bool = False) -> UrlFacts:
     """Judge a URL.
 

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_a2a_bench.conformance.card import shared
 from pytest_a2a_bench.conformance.card.document import as_list, as_object, as_text, objects
 from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
+from pytest_a2a_bench.conformance.card.urls import PlainHttp
 
 IDS = shared.RuleIds(
     url="V03-CARD-013",
@@ -23,15 +24,15 @@ IDS = shared.RuleIds(
 _NEWER = {"securityRequirements": "security"}
 
 
-def check(card: Mapping[str, Any], ledger: Ledger, allow_http: bool, *, hybrid: bool) -> None:
+def check(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp, *, hybrid: bool) -> None:
     """Write down what breaks a rule of 0.3.
 
     :param hybrid: whether the card is one of 1.0 too, whose members then have their reader.
     """
-    _check_transports(card, ledger, allow_http, hybrid)
+    _check_transports(card, ledger, plain, hybrid)
     _check_version(card, ledger)
     shared.check_skills(ledger, IDS, card)
-    _check_schemes(card, ledger, allow_http)
+    _check_schemes(card, ledger, plain)
     _check_security(card, ledger)
     for _ in shared.check_extensions(ledger, IDS, card):
         pass
@@ -48,7 +49,7 @@ def _check_version(card: Mapping[str, Any], ledger: Ledger) -> None:
         ledger.add("V03-CARD-011", ("protocolVersion",), found, fix="write '0.3.0', or move to supportedInterfaces")
 
 
-def _check_transports(card: Mapping[str, Any], ledger: Ledger, allow_http: bool, hybrid: bool) -> None:
+def _check_transports(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp, hybrid: bool) -> None:
     preferred = as_text(card.get("preferredTransport"))
     if card.get("url") and "preferredTransport" not in card:
         found = "preferredTransport is missing; the text demands it (§5.6.1), the schema has the default JSONRPC (§5.5)"
@@ -56,7 +57,7 @@ def _check_transports(card: Mapping[str, Any], ledger: Ledger, allow_http: bool,
     transports: dict[str, str] = {}
     for path, url, transport in _interfaces(card):
         name = "preferredTransport" if path == () else "transport"
-        shared.check_interface_url(ledger, IDS, (*path, "url"), url, transport, allow_http)
+        shared.check_interface_url(ledger, IDS, (*path, "url"), url, transport, plain)
         shared.check_binding(ledger, IDS, (*path, name), transport, uri=False)
         before = transports.setdefault(url, transport)
         if before != transport:
@@ -84,13 +85,13 @@ def _check_main_url(card: Mapping[str, Any], preferred: str, ledger: Ledger, hyb
         ledger.add("V03-CARD-005", ("additionalInterfaces",), "the main url is not among them", fix=fix)
 
 
-def _check_schemes(card: Mapping[str, Any], ledger: Ledger, allow_http: bool) -> None:
+def _check_schemes(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:
     schemes = as_object(card.get("securitySchemes"))
     for name, scheme in schemes.items():
         path: Path = ("securitySchemes", name)
-        shared.check_flow_urls(ledger, IDS, path, as_object(scheme), allow_http)
+        shared.check_flow_urls(ledger, IDS, path, as_object(scheme), plain)
         for kind, flow in as_object(as_object(scheme).get("flows")).items():
-            shared.check_flow_urls(ledger, IDS, (*path, "flows", kind), as_object(flow), allow_http)
+            shared.check_flow_urls(ledger, IDS, (*path, "flows", kind), as_object(flow), plain)
     if card.get("supportsAuthenticatedExtendedCard") is True and not schemes:
         found = "it is true, and securitySchemes declares no way to authenticate"
         fix = "declare a scheme in securitySchemes"

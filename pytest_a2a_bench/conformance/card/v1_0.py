@@ -9,6 +9,7 @@ from typing import Any
 from pytest_a2a_bench.conformance.card import shared
 from pytest_a2a_bench.conformance.card.document import as_list, as_object, as_text, objects
 from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
+from pytest_a2a_bench.conformance.card.urls import PlainHttp
 
 IDS = shared.RuleIds(
     url="CARD-009",
@@ -34,12 +35,12 @@ _NO_LEFTOVERS = "no member of 0.3, unless supportedInterfaces declares a 0.3 int
 _VERSIONED = re.compile(r"(?:^|[/:@#?=_.\-])v?\d+(?:[._\-]\d+)*(?:$|[/?#&;_.\-])", re.IGNORECASE)
 
 
-def check(card: Mapping[str, Any], ledger: Ledger, allow_http: bool) -> None:
+def check(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:
     """Write down what breaks a rule of 1.0."""
-    _check_interfaces(card, ledger, allow_http)
+    _check_interfaces(card, ledger, plain)
     _check_leftovers(card, ledger)
     shared.check_skills(ledger, IDS, card)
-    _check_schemes(card, ledger, allow_http)
+    _check_schemes(card, ledger, plain)
     _check_requirements(card, ledger)
     for path, uri in shared.check_extensions(ledger, IDS, card):
         if not _VERSIONED.search(uri):
@@ -53,14 +54,14 @@ def declares_0_3(card: Mapping[str, Any]) -> bool:
     return any(as_text(i.get("protocolVersion")).startswith("0.") for _, i in objects(card.get("supportedInterfaces")))
 
 
-def _check_interfaces(card: Mapping[str, Any], ledger: Ledger, allow_http: bool) -> None:
+def _check_interfaces(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:
     seen: set[tuple[str, str, str, str]] = set()
     for i, interface in objects(card.get("supportedInterfaces")):
         path: Path = ("supportedInterfaces", i)
         names = ("url", "protocolBinding", "protocolVersion", "tenant")
         url, binding, version, tenant = (as_text(interface.get(n)) for n in names)
         if url:
-            shared.check_interface_url(ledger, IDS, (*path, "url"), url, binding, allow_http)
+            shared.check_interface_url(ledger, IDS, (*path, "url"), url, binding, plain)
         shared.check_binding(ledger, IDS, (*path, "protocolBinding"), binding, uri=True)
         if version:
             _check_version(ledger, (*path, "protocolVersion"), version)
@@ -104,12 +105,12 @@ def _check_leftovers(card: Mapping[str, Any], ledger: Ledger) -> None:
             )
 
 
-def _check_schemes(card: Mapping[str, Any], ledger: Ledger, allow_http: bool) -> None:
+def _check_schemes(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:
     schemes = as_object(card.get("securitySchemes"))
     for name, scheme in schemes.items():
         for kind, members in as_object(scheme).items():
             if kind.endswith("SecurityScheme") and isinstance(members, Mapping):
-                _check_scheme(("securitySchemes", name, kind), members, ledger, allow_http)
+                _check_scheme(("securitySchemes", name, kind), members, ledger, plain)
     extended = as_object(card.get("capabilities")).get("extendedAgentCard") is True
     if extended and not schemes:
         found = "extendedAgentCard is true, and securitySchemes declares no way to authenticate"
@@ -117,18 +118,18 @@ def _check_schemes(card: Mapping[str, Any], ledger: Ledger, allow_http: bool) ->
         ledger.add("CARD-027", ("capabilities", "extendedAgentCard"), found, fix=fix)
 
 
-def _check_scheme(path: Path, members: Mapping[str, Any], ledger: Ledger, allow_http: bool) -> None:
+def _check_scheme(path: Path, members: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:
     location = members.get("location")
     if path[-1] == "apiKeySecurityScheme" and isinstance(location, str) and location:
         if location not in ("query", "header", "cookie"):
             places = "query, header or cookie"
             found = f"location is {show(location)}"
             ledger.add("CARD-018", (*path, "location"), found, expected=f"location is {places}", fix=f"use {places}")
-    shared.check_flow_urls(ledger, IDS, path, members, allow_http)
+    shared.check_flow_urls(ledger, IDS, path, members, plain)
     for name, flow in as_object(members.get("flows")).items():
         if not isinstance(flow, Mapping):
             continue
-        shared.check_flow_urls(ledger, IDS, (*path, "flows", name), flow, allow_http)
+        shared.check_flow_urls(ledger, IDS, (*path, "flows", name), flow, plain)
         if name in ("implicit", "password"):
             fix = "use authorizationCode with PKCE, clientCredentials or deviceCode"
             ledger.add("CARD-025", (*path, "flows", name), f"the flow {name} is deprecated", fix=fix)
