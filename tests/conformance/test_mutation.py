@@ -1,0 +1,112 @@
+"""Judging the judge: how many of the faulty agent's faults the checks notice, and which checks notice none."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pytest
+from mutation import judge
+
+from pytest_a2a_bench.agents.faulty.catalogue import FAULTS
+from pytest_a2a_bench.agents.faulty.fault import VARIANTS, Fault
+from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE
+from pytest_a2a_bench.conformance.requirements import load_requirements
+
+ENOUGH = 0.95
+# Served at once: each waits more than it works, but there are only so many cores.
+AT_ONCE = 3
+
+
+class Killed(NamedTuple):
+    """One fault, and whose checks noticed it.
+
+    :param own: ids of its own requirements whose checks noticed it.
+    """
+
+    fault: Fault
+    own: tuple[str, ...]
+    seconds: float
+
+
+async def _kill(fault: Fault, slots: asyncio.Semaphore) -> Killed:
+    async with slots:
+        started = time.monotonic()
+        verdict = await judge(fault, ids=set(fault.breaks))
+        return Killed(fault, tuple(sorted(verdict.rules & set(fault.breaks))), time.monotonic() - started)
+
+
+async def _kill_all(faults: Iterable[Fault]) -> list[Killed]:
+    slots = asyncio.Semaphore(AT_ONCE)
+    return list(await asyncio.gather(*(_kill(fault, slots) for fault in faults)))
+
+
+def _table(killed: list[Killed]) -> str:
+    survivors = [k for k in killed if not k.own]
+    noticed = {id for k in killed for id in k.own}
+    catalogue = load_requirements("1.0")
+    card = {r.id for r in catalogue if r.bindings == ("card",)}
+    idle = [
+        r.id
+        for r in catalogue
+        if r.id not in noticed and r.id not in UNCHECKABLE and ((r.id, "1.0") in CHECKS or r.id in card)
+    ]
+    blind = [f"{k.fault.name}: {id}" for k in killed if k.own for id in k.fault.breaks if id not in k.own]
+    lines = [
+        f"faults {len(killed)}, killed {len(killed) - len(survivors)} ({1 - len(survivors) / len(killed):.1%})",
+        *(f"  survives: {k.fault.name:32} {', '.join(k.fault.breaks)}: {k.fault.says}" for k in survivors),
+        f"checks that kill nothing ({len(idle)}): {', '.join(idle)}",
+        f"killed, but not by every requirement that it names ({len(blind)}): {', '.join(blind)}",
+        "slowest: "
+        + ", ".join(f"{k.fault.name} {k.seconds:.1f} s" for k in sorted(killed, key=lambda k: -k.seconds)[:5]),
+    ]
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_correct_agent_has_no_finding(variant: str) -> None:
+    verdict = asyncio.run(judge(None, variant))
+
+    assert verdict.lines == []
+    assert len(verdict.checked) > 80
+
+
+@pytest.mark.slow
+def test_almost_every_fault_is_noticed_by_a_check_of_what_it_breaks(capsys: pytest.CaptureFixture[str]) -> None:
+    killed = asyncio.run(_kill_all(FAULTS.values()))
+    with capsys.disabled():
+        print(f"\n{_table(killed)}")
+
+    assert sum(bool(k.own) for k in killed) / len(killed) > ENOUGH
+
+
+QUICK = (
+    "card-no-tags",
+    "send-bare-task",
+    "accept-empty-parts",
+    "state-lower-case",
+    "stream-no-final",
+    "list-no-status-filter",
+    "cancel-unknown",
+    "push-no-auth",
+    "json-500",
+    "any-version-grpc",
+    "no-scope",
+)
+
+
+def test_faults_of_every_kind_are_noticed() -> None:
+    killed = asyncio.run(_kill_all(FAULTS[name] for name in QUICK))
+
+    assert [k.fault.name for k in killed if not k.own] == []
+
+
+def test_a_correct_agent_is_left_in_peace() -> None:
+    quick = {"SEND-001", "STREAM-002", "GET-001", "LIST-006", "CAN-002", "ERR-008", "VER-001", "DM-014", "EQ-003"}
+    verdict = asyncio.run(judge(None, "full", ids=quick))
+
+    assert verdict.lines == []
+    assert verdict.checked == quick
