@@ -72,14 +72,13 @@ class HttpWire:
         self._limits = limits or Limits()
         self._redactor = redactor or Redactor()
         self._ids = itertools.count(1)
-        pool = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS)
-        self._client = httpx.AsyncClient(
-            verify=verify_ssl, limits=pool, timeout=None, trust_env=False, follow_redirects=False
-        )
+        self._client = _open_client(verify_ssl, keep=_CONNECTIONS)
+        self._fresh = _open_client(verify_ssl, keep=0)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
+        await self._fresh.aclose()
 
     async def call(self, request: WireRequest) -> Reply:
         """Send a request and read the answer."""
@@ -87,7 +86,7 @@ class HttpWire:
         answer, started = _Answer(), time.monotonic()
         try:
             async with asyncio.timeout(request.timeout):
-                await self._exchange(prepared, request, answer, started)
+                await self._exchange_again(prepared, request, answer, started)
         except TimeoutError:
             answer.problem = f"no complete answer within {request.timeout:g} s"
         except (ProtocolError, httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
@@ -143,8 +142,26 @@ class HttpWire:
 
     # -- reading --
 
-    async def _exchange(self, prepared: httpx.Request, request: WireRequest, answer: _Answer, started: float) -> None:
-        response = await self._client.send(prepared, stream=True)
+    async def _exchange_again(
+        self, prepared: httpx.Request, request: WireRequest, answer: _Answer, started: float
+    ) -> None:
+        # Servers that broke on an earlier request reset its connection, which must not count against this one.
+        try:
+            await self._exchange(self._client, prepared, request, answer, started)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+            if answer.status is not None:
+                raise
+            await self._exchange(self._fresh, prepared, request, answer, started)
+
+    async def _exchange(
+        self,
+        client: httpx.AsyncClient,
+        prepared: httpx.Request,
+        request: WireRequest,
+        answer: _Answer,
+        started: float,
+    ) -> None:
+        response = await client.send(prepared, stream=True)
         try:
             answer.status = response.status_code
             answer.headers = {k.lower(): v for k, v in response.headers.items()}
@@ -248,6 +265,11 @@ class HttpWire:
         raw = document["error"]
         code = raw.get("code") if isinstance(raw, Mapping) else None
         return read_rest_error(document, code if isinstance(code, int) else 0)
+
+
+def _open_client(verify_ssl: bool, keep: int) -> httpx.AsyncClient:
+    pool = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=keep)
+    return httpx.AsyncClient(verify=verify_ssl, limits=pool, timeout=None, trust_env=False, follow_redirects=False)
 
 
 async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
