@@ -61,6 +61,6 @@ def faults(results: Mapping[str, CheckResult]) -> dict[str, str]:
 
 
 def passed(results: Mapping[str, CheckResult]) -> set[str]:
-    """Return the ids of the requirements that passed on every binding on which they were checked."""
+    """Return the ids of the requirements that passed on a binding, and on every one on which they were judged."""
     ids = {r.requirement.id for r in results.values() if r.outcome == "passed"}
-    return ids - {r.requirement.id for r in results.values() if r.outcome != "passed"}
+    return ids - {r.requirement.id for r in results.values() if r.outcome not in ("passed", "skipped")}

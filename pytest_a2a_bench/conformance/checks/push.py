@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,7 @@ DELETE = "DeleteTaskPushNotificationConfig"
 NEVER_CALLED = "https://webhook.example.org/never-called"
 SECRET = "Zm9yLXRoaXMtd2ViaG9vay1vbmx5"
 DELIVERY_SECONDS = 5.0
+IN_FLIGHT_SECONDS = 0.3
 HELD_UP_SECONDS = 0.6
 """How long a webhook keeps the agent waiting, to see whether the task waits too."""
 
@@ -194,6 +196,8 @@ async def _left_alone(ctx: Context) -> None:
         hook = hooks.hook()
         made = steps.usable(ctx, await ctx.call(CREATE, {"taskId": task_id, "url": hook.url}), CREATE)
         reply = await ctx.call(DELETE, {"taskId": task_id, "id": made.result.get("id")})
+        # What was under way when the config was deleted may still arrive.
+        await asyncio.sleep(IN_FLIGHT_SECONDS)
         before = len(hook.deliveries)
         await steps.settled(ctx, task_id)
         if await hook.wait(lambda found: len(found) > before, 0.3):

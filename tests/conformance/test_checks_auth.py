@@ -1,0 +1,97 @@
+"""Credentials, the extended card, extensions, tenants and the equivalence of bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from broken_rpc import broken_rpc, make_card
+from full_agent import EXTENSION, Features, full_agent
+from judged import SCRIPTED, faults, judge, passed
+
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.conformance.finding import CheckResult
+
+GROUPS = ("auth", "extended-card", "extensions", "equivalence", "tenant")
+TASK = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_COMPLETED"}}
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[dict[str, CheckResult]]:
+    with pytest.MonkeyPatch.context() as patch, full_agent(Features(auth=True, extended=True)) as url:
+        patch.setenv("ANOTHER_TOKEN", "bob-token")
+        config = ClientConfig(endpoint=url, auth=Credentials("alice-token"))
+        prompts = {**SCRIPTED, "other_token_env": "ANOTHER_TOKEN"}
+        yield judge(url, groups=GROUPS, ids=["LIST-017"], prompts=prompts, config=config)
+
+
+def test_a_guarded_agent_has_no_fault_but_the_missing_header(guarded: dict[str, CheckResult]) -> None:
+    # Credentials do not go to the gRPC port, which is another origin, so that nothing can be judged there.
+    http = {name: outcome for name, outcome in faults(guarded).items() if "GRPC" not in name}
+    assert http == {"XCARD-005[HTTP+JSON]": "warned"}
+    assert {name for name, outcome in faults(guarded).items() if outcome in ("failed", "warned")} == set(http)
+
+
+def test_every_check_of_credentials_was_made(guarded: dict[str, CheckResult]) -> None:
+    ids = {r.requirement.id for r in guarded.values() if r.outcome == "passed" and r.binding == "JSONRPC"}
+    assert ids >= {f"AUTH-{number:03}" for number in range(1, 11)} | {"LIST-017"}
+    assert ids >= {"XCARD-002", "XCARD-003", "XCARD-004", "XCARD-006"}
+
+
+def test_tokens_are_not_in_the_evidence(guarded: dict[str, CheckResult]) -> None:
+    shown = repr([finding.to_json() for result in guarded.values() for finding in result.findings])
+    assert "alice-token" not in shown
+    assert "bob-token" not in shown
+
+
+def test_an_open_agent_that_declares_an_extended_card() -> None:
+    with full_agent(Features(extended=True)) as url:
+        results = judge(url, groups=GROUPS)
+    bad = {name.partition("[")[0]: outcome for name, outcome in faults(results).items()}
+    # The version is not looked at over gRPC: a true defect of a2a-sdk 1.3.0.
+    wanted = {"XCARD-003": "failed", "XCARD-004": "failed", "XCARD-005": "warned", "EQ-003": "failed"}
+    assert bad == wanted
+    assert [name for name in faults(results) if name.startswith("EQ-")] == ["EQ-003[GRPC]"]
+    assert passed(results) >= {"EXT-003", "EXT-004", "EXT-005", "EXT-006", "EQ-001", "EQ-002", "EQ-004"}
+
+
+def test_credentials_that_nobody_checks() -> None:
+    with broken_rpc(TASK, []) as url:
+        card = {
+            **make_card(url),
+            "securitySchemes": {"token": {"httpAuthSecurityScheme": {"scheme": "bearer"}}},
+            "securityRequirements": [{"schemes": {"token": {}}}],
+        }
+        results = judge(url, groups=["auth"], card=card, config=ClientConfig(endpoint=url, auth=Credentials("x")))
+    assert {r.requirement.id for r in results.values() if r.outcome == "failed"} == {
+        "AUTH-001",
+        "AUTH-002",
+        "AUTH-005",
+    }
+
+
+def test_a_required_extension_that_nobody_requires() -> None:
+    with broken_rpc(TASK, []) as url:
+        card = make_card(url)
+        card["capabilities"]["extensions"] = [{"uri": EXTENSION, "required": True}]
+        results = judge(url, groups=["extensions"], card=card)
+    assert faults(results) == {"EXT-001[JSONRPC]": "failed"}
+    (finding,) = results["1.0/EXT-001[JSONRPC]"].findings
+    assert finding.exchanges[0].request_headers.get("a2a-extensions", "") == ""
+
+
+def test_tenants_that_see_each_other() -> None:
+    with broken_rpc(TASK, []) as url:
+        card = make_card(url)
+        one = card["supportedInterfaces"][0]
+        card["supportedInterfaces"] = [{**one, "tenant": "one"}, {**one, "tenant": "two"}]
+        results = judge(url, groups=["tenant"], card=card)
+    assert faults(results) == {"TEN-002[JSONRPC]": "failed"}
+    (finding,) = results["1.0/TEN-002[JSONRPC]"].findings
+    assert '"tenant": "two"' in finding.exchanges[0].request
+
+
+def test_plain_http_on_a_public_address() -> None:
+    card = make_card("http://agent.example.com")
+    results = judge("http://agent.example.com", ids=["AUTH-010"], card=card, timeout=1)
+    assert faults(results) == {"AUTH-010[JSONRPC]": "failed"}

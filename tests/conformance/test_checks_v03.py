@@ -1,0 +1,98 @@
+"""Agents of 0.3: a2a-sdk 1.3.0's compatible side on three transports, and a real 0.3.26 server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from judged import faults, judge
+from scripted import scripted_agent
+
+from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE
+from pytest_a2a_bench.conformance.checks.v03_wire import objects
+from pytest_a2a_bench.conformance.engine import load_checks
+from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.requirements import load_requirements
+
+GROUPS = {requirement.group for requirement in load_requirements("0.3")}
+PEER = Path(__file__).parent.parent / "agents" / "peer_sdk03.py"
+
+
+@pytest.fixture(scope="module")
+def compatible() -> Iterator[dict[str, CheckResult]]:
+    with scripted_agent() as agent:
+        yield judge(agent.url, groups=GROUPS, versions=["0.3"])
+
+
+def test_a_compatible_server_has_no_fault(compatible: dict[str, CheckResult]) -> None:
+    assert faults(compatible) == {}
+
+
+def test_every_check_that_applies_was_made(compatible: dict[str, CheckResult]) -> None:
+    load_checks()
+    made = {(r.requirement.id, r.binding) for r in compatible.values() if r.outcome == "passed"}
+    ids = {id for id, _ in made}
+    undeclared = {"V03-PUSH-001", "V03-PUSH-002", "V03-PUSH-003", "V03-SEND-003", "V03-AUTH-001", "V03-STREAM-004"}
+    unprompted = {"V03-DM-005"}
+    checks = {id for id, version in CHECKS if version == "0.3"}
+    assert checks - ids - {"V03-TASK-003"} == undeclared | unprompted
+    for id in ("V03-STREAM-002", "V03-STREAM-003", "V03-TASK-002", "V03-SEND-002", "V03-PUSH-004"):
+        assert {binding for name, binding in made if name == id} == {"JSONRPC", "HTTP+JSON", "GRPC"}
+
+
+def test_nothing_of_the_catalogue_is_silently_absent() -> None:
+    load_checks()
+    over_the_wire = {r.id for r in load_requirements("0.3") if r.bindings != ("card",)}
+    assert over_the_wire == {id for id, version in CHECKS if version == "0.3"} | (set(UNCHECKABLE) & over_the_wire)
+
+
+def interpreter() -> str:
+    named = json.loads(os.environ.get("A2A_BENCH_PEER_PYTHONS", "{}"))
+    if "sdk03" not in named:
+        pytest.skip("no environment with a2a-sdk 0.3: A2A_BENCH_PEER_PYTHONS does not name one")
+    return str(named["sdk03"] or sys.executable)
+
+
+def test_a2a_sdk_0_3_26_has_its_true_defects() -> None:
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    command = [interpreter(), str(PEER)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            url = str(json.loads(process.stdout.readline())["url"])
+            results = judge(url, groups=GROUPS, prompts={})
+        finally:
+            process.stdin.close()
+            process.wait(15)
+    # It leaves the id out where JSON-RPC wants null, and says -32603 where 0.3 has -32003.
+    assert faults(results) == {"V03-RPC-003[JSONRPC]": "warned", "V03-PUSH-004[JSONRPC]": "failed"}
+
+
+def test_objects_are_found_by_their_place() -> None:
+    part = {"kind": "text", "text": "x"}
+    message = {"messageId": "m", "role": "agent", "parts": [part]}
+    task = {
+        "id": "t",
+        "status": {"state": "working", "message": message},
+        "history": [message],
+        "artifacts": [{"artifactId": "a", "parts": [part]}],
+    }
+    found = [(o.kind, o.pointer) for o in objects({"task": task})]
+    assert found == [
+        ("task", "/task"),
+        ("message", "/task/status/message"),
+        ("part", "/task/status/message/parts/0"),
+        ("message", "/task/history/0"),
+        ("part", "/task/history/0/parts/0"),
+        ("part", "/task/artifacts/0/parts/0"),
+    ]
+    update = {"taskId": "t", "status": {"state": "completed"}}
+    assert [o.kind for o in objects(update)] == ["status-update"]
+    assert [o.kind for o in objects({"taskId": "t", "artifact": {"parts": [part]}})] == ["artifact-update", "part"]
+    assert list(objects("text")) == []
