@@ -232,6 +232,8 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
     from pytest_a2a_bench.reports import evidence
 
     (judgement,) = judge([result], waivers=_waivers(run), strict=run.settings.strict)
+    if judgement.status == "warned" and not _warn(item, evidence.headline(judgement)):
+        judgement = dataclasses.replace(judgement, status="failed")
     item.stash[JUDGEMENT] = judgement
     _set_properties(item, judgement)
     if judgement.status == "skipped":
@@ -240,11 +242,18 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
         pytest.fail("\n".join(evidence.explain(judgement)), pytrace=False)
     if judgement.status == "waived" and judgement.waiver is not None:
         pytest.xfail(f"waived: {one_line(judgement.waiver.reason)} ({evidence.headline(judgement)})")
-    if judgement.status == "warned":
-        from pytest_a2a_bench.errors import ConformanceWarning
-
-        item.warn(ConformanceWarning(evidence.headline(judgement)))
     return judgement
+
+
+def _warn(item: pytest.Item, text: str) -> bool:
+    """Warn, and tell whether a warning is all that it is: ``-W error`` wants a failure (which is not an error)."""
+    from pytest_a2a_bench.errors import ConformanceWarning
+
+    try:
+        item.warn(ConformanceWarning(text))
+    except ConformanceWarning:
+        return False
+    return True
 
 
 def judge_card(check: ItemCheck, subject: Subject) -> CheckResult:

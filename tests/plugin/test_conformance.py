@@ -101,12 +101,15 @@ def test_a_protocol_failure_shows_the_wire_and_a_curl_line(bench: Bench) -> None
 def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
     with start_builtin("faulty?fault=card-no-etag") as agent:
         run = ("--a2a-endpoint", agent.url, "--a2a-suite", "card")
-        lax, strict = bench(*run), bench(*run, "--a2a-strict")
+        lax, strict = bench.apart(*run), bench(*run, "--a2a-strict")
+        warnings_are_errors = bench.apart(*run, "-Werror::pytest_a2a_bench.errors.ConformanceWarning")
     assert lax.ret == 0
     assert outcomes(lax)["warned"] == 1
     lax.stdout.fnmatch_lines(["*ConformanceWarning: CARD-014 *", "A2A 1.0: conformant: *"])
-    assert strict.ret == 1
-    assert outcomes(strict)["failed"] == 1
+    for result in (strict, warnings_are_errors):
+        assert result.ret == 1
+        assert outcomes(result)["failed"] == 1
+        assert "errors" not in outcomes(result)
 
 
 def test_a_waived_failure_is_expected(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
