@@ -13,10 +13,9 @@ from pytest_a2a_bench.a2a.auth import AuthParts, may_receive, place
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.conformance.card.document import as_list, as_object, as_text, objects
-from pytest_a2a_bench.conformance.card.judge import card_versions
-from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
-from pytest_a2a_bench.conformance.card.shared import CORE_BINDINGS
+from pytest_a2a_bench.conformance.card.document import as_object, as_text
+from pytest_a2a_bench.conformance.card.ledger import Ledger, show
+from pytest_a2a_bench.conformance.card.promises import Promise, promises
 from pytest_a2a_bench.conformance.exchange import Limits, Redactor
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.reply import Reply
@@ -27,39 +26,6 @@ _MOST_INTERFACES = 12
 _LIMITS = Limits(body_bytes=2_000_000, events=20, stream_bytes=2_000_000)
 _REFUSED_HTTP = (401, 403)
 _REFUSED_GRPC = ("UNAUTHENTICATED", "PERMISSION_DENIED")
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """One interface and what the card promises of it."""
-
-    path: Path
-    url: str
-    binding: str
-    version: str
-    tenant: str
-    card: Mapping[str, Any]
-
-    @property
-    def is_secured(self) -> bool:
-        """Whether every request needs credentials."""
-        name = "securityRequirements" if self.version == "1.0" else "security"
-        alternatives = [as_object(r) for r in as_list(self.card.get(name))]
-        if name == "securityRequirements":
-            alternatives = [as_object(r.get("schemes")) for r in alternatives]
-        return bool(alternatives) and all(alternatives)
-
-    def name_task(self, member: str, task: str) -> Mapping[str, str]:
-        """Return the parameters that name a task; gRPC's are resource names in 0.3."""
-        if (self.version, self.binding) != ("0.3", "GRPC"):
-            return {member: task}
-        return {"parent" if member == "taskId" else "name": f"tasks/{task}"}
-
-    def declares(self, capability: str) -> bool:
-        """Tell whether a capability is declared."""
-        if capability == "extendedAgentCard" and self.version == "0.3":
-            return self.card.get("supportsAuthenticatedExtendedCard") is True
-        return as_object(self.card.get("capabilities")).get(capability) is True
 
 
 @dataclass(slots=True)
@@ -118,28 +84,9 @@ async def check_online_async(
     :param token: the secret to authenticate with; empty for none.
     :param timeout: seconds for one request.
     """
-    promises = list(_promises(as_object(raw)))[:_MOST_INTERFACES]
-    ledgers = await asyncio.gather(*(_check(p, raw, endpoint, token, timeout, verify) for p in promises))
+    asked = promises(as_object(raw))[:_MOST_INTERFACES]
+    ledgers = await asyncio.gather(*(_check(p, raw, endpoint, token, timeout, verify) for p in asked))
     return [finding for ledger in ledgers for finding in ledger.findings()]
-
-
-def _promises(card: Mapping[str, Any]) -> list[Promise]:
-    """Return the interfaces of a card that can be asked; a card for both versions lists 0.3's among 1.0's."""
-    found: list[Promise] = []
-
-    def take(path: Path, url: Any, binding: Any, version: str, tenant: Any = "") -> None:
-        known = [p for p in found if (p.url, p.binding, p.version) == (url, binding, version)]
-        if as_text(url) and binding in CORE_BINDINGS and version in ("1.0", "0.3") and not known:
-            found.append(Promise(path, url, binding, version, as_text(tenant), card))
-
-    for i, entry in objects(card.get("supportedInterfaces")):
-        version = ".".join(as_text(entry.get("protocolVersion")).split(".")[:2])
-        take(("supportedInterfaces", i), entry.get("url"), entry.get("protocolBinding"), version, entry.get("tenant"))
-    if "0.3" in card_versions(card):
-        take(("url",), card.get("url"), card.get("preferredTransport", "JSONRPC"), "0.3")
-        for i, entry in objects(card.get("additionalInterfaces")):
-            take(("additionalInterfaces", i), entry.get("url"), entry.get("transport"), "0.3")
-    return found
 
 
 async def _check(promise: Promise, raw: Any, endpoint: str, token: str, timeout: float, verify: bool) -> Ledger:
@@ -240,7 +187,7 @@ async def _check_secured(probe: Probe) -> None:
 async def _check_streaming(probe: Probe) -> None:
     declared = probe.promise.declares("streaming")
     member = "request" if (probe.promise.version, probe.promise.binding) == ("0.3", "GRPC") else "message"
-    reply = await probe.ask("SendStreamingMessage", {member: _message(probe.promise)}, stream=True)
+    reply = await probe.ask("SendStreamingMessage", {member: probe.promise.message()}, stream=True)
     if declared and not reply.events:
         found = f"streaming is declared, and SendStreamingMessage gets {reply.describe()}"
         probe.tell("STREAM-001", "V03-STREAM-001", found, "stream, or declare streaming false", reply)
@@ -287,17 +234,6 @@ async def _cancel(probe: Probe, reply: Reply) -> None:
             if task and inner.get("role") is None:
                 await probe.ask("CancelTask", probe.promise.name_task("id", task))
                 return
-
-
-def _message(promise: Promise) -> Mapping[str, Any]:
-    """Return a harmless message in the version's own form."""
-    text = "ping"
-    common = {"messageId": str(uuid.uuid4())}
-    if promise.version == "1.0":
-        return {**common, "role": "ROLE_USER", "parts": [{"text": text}]}
-    if promise.binding == "JSONRPC":
-        return {**common, "kind": "message", "role": "user", "parts": [{"kind": "text", "text": text}]}
-    return {**common, "role": "ROLE_USER", "content": [{"text": text}]}
 
 
 def _nobody() -> str:
