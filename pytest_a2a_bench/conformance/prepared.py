@@ -29,6 +29,12 @@ class Prepared:
         result: T = await asyncio.shield(future)
         return result
 
+    async def close(self) -> None:
+        """Stop what is still being made: nobody waits for it any more."""
+        for future in self._made.values():
+            future.cancel()
+        await asyncio.gather(*self._made.values(), return_exceptions=True)
+
     async def completed_task(self, ctx: Context) -> Mapping[str, Any]:
         """Return a terminal task."""
         _, tasks = await self.context_with_tasks(ctx, 1)
@@ -61,6 +67,8 @@ class Prepared:
         for attempt in range(8):
             if state_of(task) in TERMINAL:
                 return task
+            if not state_of(task):
+                break
             await asyncio.sleep(0.05 * 2**attempt)
             reply = await ctx.call("GetTask", {"id": task.get("id")})
             task = task_in(reply.result) or task

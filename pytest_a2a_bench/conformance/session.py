@@ -69,6 +69,7 @@ class Session:
 
     async def close(self) -> None:
         """Delete and cancel what the checks left behind, then close the connection."""
+        await self.prepared.close()
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CLEANUP_SECONDS):

@@ -1,0 +1,187 @@
+"""The engine: what is planned, that every requirement is accounted for, and that nothing is lost or left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from faulty_server import serve_faulty
+from mutation import PROMPTS, read_card, targets
+
+from pytest_a2a_bench.conformance import check as registry
+from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, check
+from pytest_a2a_bench.conformance.engine import UNDECLARED, Planned, collect, load_checks, plan, run_checks
+from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
+from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.session import Session
+from pytest_a2a_bench.conformance.spelling import TERMINAL, state_of
+from pytest_a2a_bench.conformance.target import Target, declared, targets_of
+
+URL = "http://127.0.0.1:9"
+
+
+def make_card(*interfaces: tuple[str, str, str], **capabilities: bool) -> dict[str, Any]:
+    named = [{"url": u, "protocolBinding": b, "protocolVersion": v} for u, b, v in interfaces]
+    return {"name": "x", "supportedInterfaces": named, "capabilities": capabilities}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_requirement_has_a_check_or_a_reason(version: str) -> None:
+    load_checks()
+    checked = {id for id, checked_version in CHECKS if checked_version == version}
+    wanted = {r.id for r in load_requirements(version) if r.bindings != ("card",)}
+    reasons = {id for id in UNCHECKABLE if id in wanted}
+    assert checked | reasons == wanted
+    assert not checked & reasons
+    assert all(len(reason) > 20 for reason in UNCHECKABLE.values())
+
+
+def test_two_checks_for_one_requirement_are_a_mistake() -> None:
+    load_checks()
+
+    async def other(ctx: Context) -> None:
+        raise AssertionError
+
+    with pytest.raises(ValueError, match="two checks for SEND-001"):
+        check("SEND-001")(other)
+
+
+def test_plan_follows_card() -> None:
+    card = make_card((URL, "JSONRPC", "1.0"), (f"{URL}/rest", "HTTP+JSON", "1.0"))
+    planned = plan(card, URL)
+    names = [p.name for p in planned]
+    assert len(set(names)) == len(names)
+    assert "1.0/SEND-001[JSONRPC]" in names
+    assert "1.0/SEND-001[HTTP+JSON]" in names
+    assert "1.0/JR-001[HTTP+JSON]" not in names
+    assert [p.name for p in planned if p.binding == "GRPC"] == [f"1.0/{UNDECLARED}[GRPC]"]
+    order = [r.id for r in load_requirements("1.0")]
+    seen = [order.index(p.requirement.id) for p in planned if p.requirement.id != UNDECLARED]
+    assert seen == sorted(seen)
+
+
+def test_plan_can_be_narrowed() -> None:
+    card = make_card(*((URL, b, v) for b in BINDINGS for v in VERSIONS))
+    assert {p.requirement.version for p in plan(card, URL)} == {"1.0", "0.3"}
+    narrow = plan(card, URL, versions=["1.0"], bindings=["GRPC"])
+    assert {(p.requirement.version, p.binding) for p in narrow} == {("1.0", "GRPC")}
+
+
+def test_patch_versions_and_unknown_bindings() -> None:
+    card = make_card((URL, "JSONRPC", "1.0"), (URL, "JSONRPC", "1.0"), (URL, "SOAP", "1.0"), (URL, "GRPC", "7.0"))
+    assert declared(card, URL) == (("JSONRPC", "1.0"),)
+    assert [str(t) for t in targets_of(card, URL)] == [f"JSONRPC 1.0 at {URL}"]
+
+
+def run(target: Target | tuple[Target, ...], *ids: str) -> dict[str, CheckResult]:
+    results = asyncio.run(collect(target, select=lambda p: p.requirement.id in ids))
+    return {r.name: r for r in results}
+
+
+def test_undeclared_binding_is_one_skip() -> None:
+    card = make_card((URL, "JSONRPC", "1.0"))
+    results = run(targets_of(card, URL), UNDECLARED)
+    assert {r.binding: r.outcome for r in results.values()} == {"HTTP+JSON": "skipped", "GRPC": "skipped"}
+    assert all("declares no" in r.reason for r in results.values())
+
+
+def test_missing_scenario_says_how_to_give_it() -> None:
+    results = run(targets_of(make_card((URL, "JSONRPC", "1.0")), URL), "SEND-004")
+    result = results["1.0/SEND-004[JSONRPC]"]
+    assert result.outcome == "skipped"
+    assert "'slow'" in result.reason
+    assert "a2a_scenarios" in result.reason
+
+
+def test_nobody_answers() -> None:
+    results = run(targets_of(make_card((URL, "JSONRPC", "1.0")), URL), "SEND-001", "DM-001", "SEND-007")
+    assert results["1.0/SEND-001[JSONRPC]"].outcome == "failed"
+    assert results["1.0/SEND-001[JSONRPC]"].findings[0].exchanges[0].problem.startswith("ConnectError")
+    assert {results[f"1.0/{id}[JSONRPC]"].outcome for id in ("DM-001", "SEND-007")} == {"error"}
+
+
+@pytest.fixture
+def broken_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_checks()
+
+    async def broken(ctx: Context) -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setitem(registry.CHECKS, ("SEND-001", "1.0"), broken)
+
+
+@pytest.mark.usefixtures("broken_check")
+def test_bug_of_ours_costs_one_result_only() -> None:
+    results = run(targets_of(make_card((URL, "JSONRPC", "1.0")), URL), "SEND-001", "SEND-002")
+    assert results["1.0/SEND-001[JSONRPC]"].outcome == "error"
+    assert "bug of pytest-a2a-bench: KeyError" in results["1.0/SEND-001[JSONRPC]"].reason
+    assert "1.0/SEND-002[JSONRPC]" in results
+
+
+async def slow_runs() -> tuple[list[str], list[Any]]:
+    """Start slow tasks, leave early, and return the states of all tasks that the agent has."""
+    async with serve_faulty(None, step=5.0) as running:
+        card = await read_card(running)
+        found = [t for t in targets(running, card) if t.binding == "JSONRPC"]
+        names = []
+        async for result in run_checks(found, select=lambda p: p.requirement.id in ("SEND-004", "PUSH-001")):
+            names.append(result.name)
+        async with context_on(found[0]) as ctx:
+            listed = await ctx.call("ListTasks", {"pageSize": 100})
+            tasks = listed.result["tasks"]
+            configs = [await ctx.call("ListTaskPushNotificationConfigs", {"taskId": t["id"]}) for t in tasks]
+        return [state_of(t) for t in tasks], [c.result.get("configs") for c in configs if c.ok]
+
+
+@contextlib.asynccontextmanager
+async def context_on(target: Target) -> AsyncIterator[Context]:
+    """Give a context of its own on an interface."""
+    session = Session(target)
+    try:
+        yield Context(requirement("SEND-001"), session)
+    finally:
+        await session.close()
+
+
+def test_nothing_is_left_behind() -> None:
+    states, configs = asyncio.run(slow_runs())
+    assert states
+    assert set(states) <= TERMINAL
+    assert "TASK_STATE_CANCELED" in states
+    assert not any(configs)
+
+
+async def leave_early() -> int:
+    async with serve_faulty(None) as running:
+        found = targets(running, await read_card(running))
+        running_checks = run_checks(found)
+        async for _ in running_checks:
+            break
+        await running_checks.aclose()
+        return len([t for t in asyncio.all_tasks() if "_run_one" in repr(t)])
+
+
+def test_leaving_early_stops_the_rest() -> None:
+    assert asyncio.run(leave_early()) == 0
+
+
+async def planned_only() -> list[str]:
+    async with serve_faulty(None) as running:
+        found = targets(running, await read_card(running))
+        chosen = [Planned(requirement("SEND-001"), "GRPC")]
+        return [r.name + r.outcome async for r in run_checks(found, planned=chosen)]
+
+
+def test_planned_checks_can_be_given() -> None:
+    assert asyncio.run(planned_only()) == ["1.0/SEND-001[GRPC]passed"]
+
+
+def test_default_prompts() -> None:
+    assert Scenarios().get("task") == "Hello"
+    assert Scenarios({"default": "Hi"}).get("task") == "Hi"
+    assert Scenarios().get("slow") is None
+    assert PROMPTS.get("slow") == "slow please"
