@@ -15,6 +15,7 @@ AUTH_STATUSES = (401, 403)
 AUTH_GRPC_STATUSES = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 POLL_SECONDS = 0.05
 WAIT_SECONDS = 15.0
+RUNNING = frozenset({"submitted", "working"})
 
 V03_WRAPPERS = ("task", "message", "msg")
 """What is around a 0.3 result in protobuf's JSON: the field is called msg and its JSON name is message."""
@@ -125,7 +126,8 @@ async def settled(ctx: Context, task_id: str, *, seconds: float = WAIT_SECONDS) 
     until = time.monotonic() + seconds
     while True:
         reply = await get(ctx, task_id)
-        if not reply.ok or state_of(reply.result) in TERMINAL | INTERRUPTED or time.monotonic() > until:
+        # A state that is none of the protocol's will not become one by waiting.
+        if not reply.ok or state_of(reply.result) not in RUNNING or time.monotonic() > until:
             return reply
         await asyncio.sleep(POLL_SECONDS)
 
