@@ -180,7 +180,7 @@ BAD_0_3: list[tuple[str, str, str, Break]] = [
     ("user in url", "V03-CARD-017", "/url", put("url", value="https://u:p@a.example.com/")),
     ("relative icon", "V03-CARD-018", "/iconUrl", put("iconUrl", value="icon.png")),
     ("misspelt transport", "V03-CARD-019", "/preferredTransport", put("preferredTransport", value="JSON-RPC")),
-    ("snake case", "V03-DM-007", "/default_input_modes", rename("defaultInputModes", "default_input_modes")),
+    ("snake case", "V03-CARD-023", "/default_input_modes", rename("defaultInputModes", "default_input_modes")),
     ("signature not base64url", "V03-SIGN-001", "/signatures/0/protected", signed_with("!!")),
     ("signature without alg", "V03-SIGN-002", "/signatures/0/protected", signed_with({"kid": "k"})),
     ("alg none", "V03-SIGN-002", "/signatures/0/protected", signed_with({"alg": "none"})),
@@ -235,6 +235,12 @@ def test_every_rule_of_cards_has_a_bad_card() -> None:
     rules = {r.id for v in ("1.0", "0.3") for r in load_requirements(v) if r.group in ("card", "signatures")}
     told = {b[1] for b in (*BAD_1_0, *BAD_0_3, *BAD_HYBRID)}
     assert rules - told == ELSEWHERE | NOT_OURS
+
+
+def test_every_finding_about_a_card_belongs_to_a_requirement_about_cards() -> None:
+    """Reports have one item for each of these; a finding under another id would be in none of them."""
+    about_cards = {r.id for v in ("1.0", "0.3") for r in load_requirements(v) if r.bindings == ("card",)}
+    assert {b[1] for b in (*BAD_1_0, *BAD_0_3, *BAD_HYBRID)} <= about_cards
 
 
 @pytest.mark.parametrize(("make", "bad"), [(minimal_1_0, BAD_1_0), (minimal_0_3, BAD_0_3)])

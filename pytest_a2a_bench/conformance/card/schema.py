@@ -120,7 +120,7 @@ def _old_spelling(scheme: Mapping[str, Any]) -> str:
 
 
 def _tell_spelling(normalised: Normalised, told: set[Path], version: str, ledger: Ledger) -> None:
-    camel_rule, null_rule = ("CARD-012", "CARD-028") if version == "1.0" else ("V03-DM-007", "V03-CARD-009")
+    camel_rule, null_rule = ("CARD-012", "CARD-028") if version == "1.0" else ("V03-CARD-023", "V03-CARD-009")
     for path in normalised.snake:
         ledger.add(camel_rule, path, f"the member {show(path[-1])}", fix=f"rename it to {_camel(str(path[-1]))!r}")
     for path in normalised.nulls:
