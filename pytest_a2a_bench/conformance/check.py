@@ -194,6 +194,9 @@ class Context:
             fields["taskId"] = task_id
         if context_id:
             fields["contextId"] = context_id
+        if configuration is None and self.version == "0.3":
+            # There the default is not to wait for the task.
+            configuration = {"returnImmediately": False}
         params: dict[str, Any] = {"message": self.message(text, **fields)}
         return {**params, "configuration": dict(configuration)} if configuration is not None else params
 
@@ -255,7 +258,7 @@ class Context:
             self.skip(f"the card declares capabilities.{name}")
 
     def prompt(self, key: str) -> str:
-        """Return a scenario's prompt, or end the check with how to give one (``default`` and ``task`` always have one)."""
+        """Return a scenario's prompt, or end the check with how to give one; ``default`` and ``task`` always have one."""
         found = self.target.scenarios.get(key)
         return found if found is not None else self.skip(missing_text(key))
 

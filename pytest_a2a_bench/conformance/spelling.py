@@ -103,10 +103,9 @@ def _push_params(operation: str, params: dict[str, Any], binding: str) -> dict[s
             return {"taskId": task, "pushNotificationConfig": body}
         name = f"tasks/{task}/pushNotificationConfigs/{config}"
         spelled = {"parent": f"tasks/{task}", "configId": config}
-        spelled_body = {"config": {"name": name, "pushNotificationConfig": body}}
-        return (
-            {**spelled, **spelled_body} if binding == "GRPC" else {"taskId": task, **spelled_body, "configId": config}
-        )
+        spelled |= {"config": {"name": name, "pushNotificationConfig": body}}
+        # HTTP+JSON has the task in its path, and servers read the parent from the body, too.
+        return spelled if binding == "GRPC" else {"taskId": task, **spelled}
     if binding == "GRPC":
         parent = f"tasks/{task}"
         if operation.startswith("List"):

@@ -30,8 +30,11 @@ def is_missing(reply: Reply) -> bool:
     error = reply.error
     if error is None:
         return False
-    nothing = error.http_status in (404, 405, 501) and not error.reason and error.code is None
-    return error.name == "MethodNotFoundError" or error.grpc_status == "UNIMPLEMENTED" or nothing
+    named = isinstance(reply.document, Mapping) and set(reply.document) != {"detail"}
+    no_path = error.http_status in (405, 501) or (error.http_status == 404 and not named)
+    return (
+        error.name == "MethodNotFoundError" or error.grpc_status == "UNIMPLEMENTED" or (no_path and error.code is None)
+    )
 
 
 @check("EQ-001")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.check import Context, check, uncheckable
 from pytest_a2a_bench.conformance.checks.auth import GARBAGE, credentials, demands_credentials
-from pytest_a2a_bench.conformance.checks.equivalence import first, is_missing
+from pytest_a2a_bench.conformance.checks.equivalence import first
 from pytest_a2a_bench.conformance.checks.get_task import history_of
 from pytest_a2a_bench.conformance.events import TERMINAL, read_event, read_events, rebuild, state_of
 from pytest_a2a_bench.conformance.reply import Reply
@@ -223,6 +223,6 @@ async def transports_are_equivalent(ctx: Context) -> None:
         found = f"a task made on {ctx.binding} on {model.binding}: {state_of(there.result) or there.describe()}"
         ctx.fail(found, expected=f"the same task, {state_of(task)}", replies=(there,))
     here = await steps.get(ctx, ctx.unknown_id())
-    if here.error is None or is_missing(here) or not here.error.may_be("TaskNotFoundError"):
+    if here.error is None or not here.error.may_be("TaskNotFoundError"):
         found = f"an unknown task on {ctx.binding}: {here.describe()}"
         ctx.fail(found, expected="TaskNotFoundError, as on every transport", replies=(here,))

@@ -50,8 +50,11 @@ async def configs_are_kept(ctx: Context) -> None:
     if not listed.ok:
         ctx.fail(f"listing the configs: {listed.describe()}", expected="a list", replies=(made, listed))
     deleted = await ctx.call(DELETE, one)
-    if deleted.error is not None or deleted.problem:
+    if deleted.error is not None:
         ctx.fail(f"deleting it: {deleted.describe()}", expected="no error", replies=(made, deleted))
+    gone = await ctx.call(GET, one)
+    if inner(gone).get("url") == NEVER_CALLED:
+        ctx.fail("a deleted config is still there", expected="an error", replies=(deleted, gone))
 
 
 async def delivered(ctx: Context) -> Delivered:
