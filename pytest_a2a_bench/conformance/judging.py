@@ -27,7 +27,7 @@ class Judge:
         self._targets = tuple(targets)
         self._concurrency = concurrency
         self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
-        self._runs: list[tuple[concurrent.futures.Future[None], threading.Event]] = []
+        self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
 
     def start(self, planned: Iterable[Planned]) -> None:
         """Begin checks, together; those that have begun already go on."""
@@ -37,7 +37,7 @@ class Judge:
         for p in fresh:
             self._results[p.name] = concurrent.futures.Future()
         over = threading.Event()
-        self._runs.append((loop.submit(self._run(fresh, over)), over))
+        self._runs.append(([p.name for p in fresh], loop.submit(self._run(fresh, over)), over))
 
     def result(self, planned: Planned) -> CheckResult:
         """Wait for one check's result; it is begun if it has not been.
@@ -52,10 +52,11 @@ class Judge:
 
     def close(self) -> None:
         """Stop what still runs, and wait until what was made on the agent is cleared away."""
-        for future, over in self._runs:
-            if not over.is_set():
+        for names, future, _ in self._runs:
+            # A run whose results are all there is clearing away already, and must not be kept from it.
+            if not all(self._results[name].done() for name in names):
                 future.cancel()
-        for _, over in self._runs:
+        for _, _, over in self._runs:
             over.wait(_CLEANUP_SECONDS)
 
     async def _run(self, planned: list[Planned], over: threading.Event) -> None:

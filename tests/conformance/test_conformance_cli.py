@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from pytest_a2a_bench import cli
+from pytest_a2a_bench.agents.launcher import start_builtin
+
+
+@pytest.fixture(scope="module")
+def good_url() -> Iterator[str]:
+    """URL of an agent that breaks no requirement."""
+    with start_builtin("faulty") as agent:
+        yield agent.url
+
+
+@pytest.fixture(scope="module")
+def bad_url() -> Iterator[str]:
+    """URL of an agent that makes up the tasks it is asked for."""
+    with start_builtin("faulty?fault=get-unknown") as agent:
+        yield agent.url
+
+
+def run(*arguments: str | Path) -> int:
+    return cli.main(["conformance", *map(str, arguments)])
+
+
+def test_a_correct_agent_is_clean(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(good_url) == 0
+    out = capsys.readouterr().out
+    assert "A2A 1.0: fully conformant: MUST " in out
+    assert "no prompt for the scenario 'slow'" in out
+    assert "FAILED" not in out
+
+
+def test_findings_have_evidence_and_an_exit_code(bad_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(bad_url, "--group", "get-task") == 1
+    out = capsys.readouterr().out
+    for part in ("FAILED GET-002 [JSONRPC] MUST", "  > POST http://127.0.0.1", "  < HTTP 200", "repeat: curl -sS"):
+        assert part in out
+    assert "repeat: grpcurl -plaintext" in out
+
+
+def test_filters_narrow_it_down(bad_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ("--id", "GET-002", "--id", "GET-001", "--binding", "JSONRPC", "--version", "1.0", "--level", "MUST")
+    assert run(bad_url, *chosen, "--format", "json") == 1
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert {(r["id"], r["binding"]) for r in results} <= {("GET-001", "JSONRPC"), ("GET-002", "JSONRPC")}
+    assert [r["status"] for r in results if r["id"] == "GET-002"] == ["failed"]
+
+
+def test_every_format(bad_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = {}
+    for format in ("json", "junit", "sarif", "markdown"):
+        assert run(bad_url, "--id", "GET-002", "--format", format) == 1
+        seen[format] = capsys.readouterr().out
+    assert json.loads(seen["json"])["counts"]["failed"] == 3
+    assert len(list(ElementTree.fromstring(seen["junit"]).iter("failure"))) == 3
+    assert {r["ruleId"] for r in json.loads(seen["sarif"])["runs"][0]["results"]} == {"GET-002"}
+    assert seen["markdown"].startswith("# A2A conformance of http://127")
+
+
+def test_a_report_goes_to_a_file_and_the_matrix_to_the_terminal(
+    bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "new" / "report.sarif"
+    assert run(bad_url, "--id", "GET-002", "--format", "sarif", "-o", file) == 1
+    assert json.loads(file.read_text())["version"] == "2.1.0"
+    out = capsys.readouterr().out
+    assert "get-task  0/1 1 failed  0/1 1 failed  0/1 1 failed" in out
+
+
+def test_waivers(bad_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "waivers.toml"
+    file.write_text(
+        '[[waiver]]\nid = "GET-002"\nreason = "until 2.4"\n[[waiver]]\nid = "GET-006"\nreason = "was broken once"\n'
+    )
+    assert run(bad_url, "--group", "get-task", "--waivers", file, "--binding", "JSONRPC") == 0
+    out = capsys.readouterr().out
+    assert "waived: GET-002 [JSONRPC]: until 2.4" in out
+    assert "removable waiver: GET-006" in out
+
+
+def test_strict_counts_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    with start_builtin("faulty?fault=card-no-etag") as agent:
+        assert run(agent.url, "--binding", "card") == 0
+        assert "WARNED CARD-014" in capsys.readouterr().out
+        assert run(agent.url, "--binding", "card", "--strict") == 1
+
+
+def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    with start_builtin("faulty?fault=card-array") as agent:
+        assert run(agent.url) == 1
+    out = capsys.readouterr().out
+    assert "FAILED CARD-002" in out
+    assert "there is no agent card that can be read" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["http://127.0.0.1:1"], "nothing answers at"),
+        (["nonsense"], "nonsense"),
+        (["GOOD", "--group", "sned"], "--group names sned; there are "),
+        (["GOOD", "--id", "SEND-999"], "there is no requirement 'SEND-999'"),
+        (["GOOD", "--timeout", "0"], "--timeout is 0"),
+        (["GOOD", "--waivers", "/no/such/file.toml"], "cannot be read"),
+        (["GOOD", "--scenarios", "/no/such/file.toml"], "cannot be read"),
+        (["GOOD", "--id", "CARD-001", "--binding", "GRPC"], "no check is left"),
+    ],
+)
+def test_what_cannot_run_is_one_line_and_exit_code_2(
+    good_url: str, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*(good_url if a == "GOOD" else a for a in arguments)) == 2
+    captured = capsys.readouterr()
+    assert complaint in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+
+
+def test_the_token_is_nowhere_in_a_report(
+    bad_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", "s3cret-token-value")
+    for format in ("text", "json", "junit", "sarif", "markdown"):
+        run(bad_url, "--id", "GET-002", "--auth-env", "MY_TOKEN", "--format", format)
+        assert "s3cret-token-value" not in capsys.readouterr().out
