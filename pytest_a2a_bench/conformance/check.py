@@ -258,7 +258,7 @@ class Context:
             self.skip(f"the card declares capabilities.{name}")
 
     def prompt(self, key: str) -> str:
-        """Return a scenario's prompt, or end the check with how to give one; ``default`` and ``task`` always have one."""
+        """Return a scenario's prompt, or end the check with how to give one; ``default`` and ``task`` have one."""
         found = self.target.scenarios.get(key)
         return found if found is not None else self.skip(missing_text(key))
 

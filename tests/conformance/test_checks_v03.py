@@ -20,7 +20,7 @@ from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.requirements import load_requirements
 
 GROUPS = {requirement.group for requirement in load_requirements("0.3")}
-PEER = Path(__file__).parent.parent / "agents" / "peer_sdk03.py"
+AGENTS = Path(__file__).parent.parent / "agents"
 
 
 @pytest.fixture(scope="module")
@@ -58,20 +58,34 @@ def interpreter() -> str:
     return str(named["sdk03"] or sys.executable)
 
 
-def test_a2a_sdk_0_3_26_has_its_true_defects() -> None:
+def judge_peer(name: str, prompts: dict[str, str]) -> dict[str, CheckResult]:
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    command = [interpreter(), str(PEER)]
+    command = [interpreter(), str(AGENTS / name)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             url = str(json.loads(process.stdout.readline())["url"])
-            results = judge(url, groups=GROUPS, prompts={})
+            return judge(url, groups=GROUPS, prompts=prompts)
         finally:
             process.stdin.close()
             process.wait(15)
+
+
+def test_a2a_sdk_0_3_26_has_its_true_defects() -> None:
+    results = judge_peer("peer_sdk03.py", {})
     # It leaves the id out where JSON-RPC wants null, and says -32603 where 0.3 has -32003.
     assert faults(results) == {"V03-RPC-003[JSONRPC]": "warned", "V03-PUSH-004[JSONRPC]": "failed"}
+
+
+def test_a2a_sdk_0_3_26_with_all_that_it_can() -> None:
+    prompts = {"task": "hello", "message": "echo hi", "slow": "slow", "file": "file", "data": "data"}
+    results = judge_peer("peer_sdk03_full.py", prompts)
+    # Over HTTP+JSON it breaks when configs are listed, and cannot delete them.
+    assert faults(results) == {"V03-RPC-003[JSONRPC]": "warned", "V03-PUSH-001[HTTP+JSON]": "failed"}
+    made = {r.requirement.id for r in results.values() if r.outcome == "passed"}
+    assert made >= {"V03-DM-005", "V03-DM-006", "V03-SEND-002", "V03-SEND-003", "V03-STREAM-002", "V03-STREAM-003"}
+    assert made >= {"V03-PUSH-001", "V03-PUSH-002", "V03-PUSH-003", "V03-TASK-002", "V03-EQ-001", "V03-REST-002"}
 
 
 def test_objects_are_found_by_their_place() -> None:

@@ -1,0 +1,90 @@
+"""An agent on a2a-sdk 0.3.x with JSON-RPC, HTTP+JSON and push notifications; obeys words. Not for a2a-sdk 1.x."""
+
+# mypy: ignore-errors
+# What it imports lives in another environment than the one that is type-checked.
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.tasks import (
+    BasePushNotificationSender,
+    InMemoryPushNotificationConfigStore,
+    InMemoryTaskStore,
+    TaskUpdater,
+)
+from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentSkill,
+    DataPart,
+    FilePart,
+    FileWithBytes,
+    Part,
+    TextPart,
+)
+from a2a.utils import new_agent_text_message, new_task
+from peer_brain import serve
+
+PARTS = {
+    "data": Part(root=DataPart(data={"a": 1})),
+    "file": Part(root=FilePart(file=FileWithBytes(bytes="eA==", mime_type="text/plain", name="x.txt"))),
+}
+
+
+class Executor(AgentExecutor):
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        word, _, argument = context.get_user_input().partition(" ")
+        if word == "echo":
+            await event_queue.enqueue_event(new_agent_text_message(argument, context.context_id, None))
+            return
+        task = context.current_task or new_task(context.message)
+        await event_queue.enqueue_event(task)
+        updater = TaskUpdater(event_queue, task.id, task.context_id)
+        await updater.start_work()
+        if word == "slow":
+            await asyncio.sleep(0.8)
+        await updater.add_artifact([PARTS.get(word, Part(root=TextPart(text=argument or word)))])
+        await updater.complete()
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
+
+
+def make_app(url: str) -> Any:
+    root = url.rstrip("/")
+    card = AgentCard(
+        name="full peer on a2a-sdk 0.3",
+        description="Obeys words.",
+        url=root,
+        version="1",
+        preferred_transport="JSONRPC",
+        additional_interfaces=[
+            AgentInterface(transport="JSONRPC", url=root),
+            AgentInterface(transport="HTTP+JSON", url=f"{root}/rest"),
+        ],
+        capabilities=AgentCapabilities(streaming=True, push_notifications=True),
+        default_input_modes=["text/plain"],
+        default_output_modes=["text/plain"],
+        skills=[AgentSkill(id="obey", name="obey", description="Obeys.", tags=["test"])],
+    )
+    configs = InMemoryPushNotificationConfigStore()
+    handler = DefaultRequestHandler(
+        agent_executor=Executor(),
+        task_store=InMemoryTaskStore(),
+        push_config_store=configs,
+        push_sender=BasePushNotificationSender(httpx.AsyncClient(), configs),
+    )
+    app = A2AStarletteApplication(agent_card=card, http_handler=handler).build()
+    app.mount("/rest", A2ARESTFastAPIApplication(agent_card=card, http_handler=handler).build())
+    return app
+
+
+if __name__ == "__main__":
+    serve(make_app)
