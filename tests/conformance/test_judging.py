@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.conformance.engine import Planned
+from pytest_a2a_bench.conformance.judging import Judge, check_all
+from pytest_a2a_bench.conformance.raw import RawWire
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at, refuse_unjudgeable
+from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.errors import CardError, ConfigurationError, EndpointUnreachableError, HarnessError
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """URL of an agent that breaks no requirement."""
+    with start_builtin("faulty") as agent:
+        yield agent.url
+
+
+@pytest.fixture(scope="module")
+def subject(url: str) -> Subject:
+    return look_at(ClientConfig(url))
+
+
+@pytest.fixture
+def targets(subject: Subject) -> tuple[Target, ...]:
+    return subject.targets(ClientConfig(subject.endpoint), Scenarios(), 10.0)
+
+
+def group(subject: Subject, *names: str) -> list[Planned]:
+    return [p for p in subject.plan() if p.requirement.group in names]
+
+
+def test_a_subject_survives_the_way_to_a_worker() -> None:
+    with start_builtin("faulty?fault=card-missing") as agent:
+        found = look_at(ClientConfig(agent.url))
+    assert found.findings[0].exchanges
+    assert Subject.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def test_what_a_card_says(subject: Subject) -> None:
+    assert subject.findings == ()
+    assert subject.interfaces == ("1.0 JSONRPC", "1.0 HTTP+JSON", "1.0 GRPC")
+    assert subject.problem == ""
+    assert {r.outcome for r in subject.card_results() if r.requirement.group == "card"} == {"passed"}
+    assert {r.outcome for r in subject.card_results() if r.requirement.group == "signatures"} == {"skipped"}
+    refuse_unjudgeable(subject)
+
+
+@pytest.mark.parametrize("card", [None, [], "x", {}, {"supportedInterfaces": []}, {"url": 3}])
+def test_a_card_that_names_nothing_to_speak_to(card: object) -> None:
+    subject = Subject("http://127.0.0.1:1", card)
+    assert subject.problem
+    assert [p.requirement.id for p in subject.plan()] == ["DECLARED"]
+    assert subject.targets(ClientConfig(subject.endpoint), Scenarios(), 1.0) == ()
+    assert list(subject.card_results())
+    with pytest.raises(CardError, match="cannot be judged"):
+        refuse_unjudgeable(subject)
+
+
+def test_without_a_card_there_is_every_binding() -> None:
+    planned = Subject("", OFFLINE_CARD).plan()
+    assert {p.binding for p in planned} == {"JSONRPC", "HTTP+JSON", "GRPC"}
+    assert {p.requirement.version for p in planned} == {"1.0"}
+
+
+def test_nothing_there_is_an_error() -> None:
+    with pytest.raises(EndpointUnreachableError, match="nothing answers"):
+        look_at(ClientConfig("http://127.0.0.1:1"))
+
+
+def test_results_come_in_the_order_of_the_plan(subject: Subject, targets: tuple[Target, ...]) -> None:
+    planned = group(subject, "get-task", "cancel")
+    results = check_all(targets, planned)
+    assert list(results) == [p.name for p in planned]
+    assert {r.outcome for r in results.values()} <= {"passed", "skipped"}
+
+
+def test_a_check_that_was_not_begun_is_begun_when_it_is_asked_for(
+    subject: Subject, targets: tuple[Target, ...]
+) -> None:
+    judge = Judge(targets)
+    planned = group(subject, "get-task")
+    judge.start(planned[:1])
+    assert judge.result(planned[1]).name == planned[1].name
+    assert judge.result(planned[0]) is judge.result(planned[0])
+    judge.close()
+
+
+def test_stopping_early_is_quick_and_says_so(subject: Subject, targets: tuple[Target, ...]) -> None:
+    judge = Judge(targets, concurrency=1)
+    planned = subject.plan()
+    judge.start(planned)
+    begin = time.monotonic()
+    judge.close()
+    assert time.monotonic() - begin < 5
+    with pytest.raises(HarnessError, match="was stopped before it ended"):
+        judge.result(planned[-1])
+
+
+def test_raw_exchanges_are_unread(targets: tuple[Target, ...]) -> None:
+    wire = RawWire(targets)
+    try:
+        for binding, version in wire.interfaces:
+            reply = wire.call("GetTask", {"id": "no-such-task"}, binding=binding, version=version)
+            assert reply.error is not None
+            assert reply.error.name == "TaskNotFoundError"
+        broken = wire.call("GetTask", body=b"{", binding="JSONRPC")
+        assert broken.exchange.request == "{"
+        assert broken.error is not None
+        assert broken.error.code == -32700
+        with pytest.raises(ConfigurationError, match=r"no interface 0\.3; it declares: 1\.0 JSONRPC"):
+            wire.send("hello", version="0.3")
+    finally:
+        wire.close()
