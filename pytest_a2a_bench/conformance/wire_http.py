@@ -72,8 +72,10 @@ class HttpWire:
         self._limits = limits or Limits()
         self._redactor = redactor or Redactor()
         self._ids = itertools.count(1)
-        self._client = _open_client(verify_ssl, keep=_CONNECTIONS)
-        self._fresh = _open_client(verify_ssl, keep=0)
+        # Loading certificates takes 50 ms, and no redirect ever leads from http to https.
+        verify = verify_ssl and not url.lower().startswith("http:")
+        self._client = _open_client(verify, keep=_CONNECTIONS)
+        self._fresh = _open_client(verify, keep=0)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,0 +1,266 @@
+"""The basic groups: correct servers have only the defects known of them, broken ones are found out."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+from faulty_server import serve_app
+from scripted import scripted_agent
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pytest_a2a_bench.conformance.engine import Planned, collect
+from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.target import Target, targets_of
+
+Json = dict[str, Any]
+GROUPS = frozenset({"send", "validation", "errors", "versioning", "data-model", "data-parts", "binding", "card"})
+PROMPTS = Scenarios(
+    {
+        "default": "task hello",
+        "message": "echo hello",
+        "slow": "slow 0.6 done",
+        "input": "ask which?",
+        "data": 'data {"a": 1}',
+        "crash": "crash boom",
+        "large": "task ",
+    }
+)
+
+# What a2a-sdk 1.3.0 gets wrong, each read against the specification by hand.
+SDK_DEFECTS = {
+    # Any media type is accepted unless the agent's author switches the check on.
+    *(f"SEND-009[{b}] warned" for b in ("JSONRPC", "HTTP+JSON", "GRPC")),
+    # A part without any content is accepted.
+    *(f"VAL-006[{b}] failed" for b in ("JSONRPC", "HTTP+JSON", "GRPC")),
+    # protobuf's JSON reader for Python skips characters that are no base64.
+    *(f"VAL-010[{b}] failed" for b in ("JSONRPC", "HTTP+JSON")),
+    # Only the major version is compared, and gRPC does not look at it at all.
+    *(f"VER-004[{b}] failed" for b in ("JSONRPC", "HTTP+JSON", "GRPC")),
+    *(f"{id}[GRPC] failed" for id in ("VER-001", "VER-007", "GR-002")),
+}
+
+
+def is_basic(planned: Planned) -> bool:
+    return planned.requirement.group in GROUPS and planned.requirement.version == "1.0"
+
+
+def findings(results: tuple[CheckResult, ...]) -> set[str]:
+    return {f"{r.requirement.id}[{r.binding}] {r.outcome}" for r in results if r.outcome not in ("passed", "skipped")}
+
+
+def judge(url: str, scenarios: Scenarios) -> tuple[CheckResult, ...]:
+    card = httpx.get(f"{url.rstrip('/')}/.well-known/agent-card.json", trust_env=False).json()
+    found = targets_of(card, url, scenarios=scenarios)
+    return asyncio.run(collect(found, select=is_basic))
+
+
+@pytest.fixture(scope="module")
+def scripted_results() -> Iterator[tuple[CheckResult, ...]]:
+    with scripted_agent() as agent:
+        yield judge(agent.url, PROMPTS)
+
+
+def test_sdk_has_its_known_defects_only(scripted_results: tuple[CheckResult, ...]) -> None:
+    assert findings(scripted_results) == SDK_DEFECTS
+
+
+def test_evidence_of_a_defect(scripted_results: tuple[CheckResult, ...]) -> None:
+    result = next(r for r in scripted_results if r.name == "1.0/VER-004[HTTP+JSON]")
+    exchange = result.findings[0].exchanges[0]
+    assert (exchange.binding, exchange.http_method, exchange.status) == ("HTTP+JSON", "GET", 404)
+    assert exchange.request_headers["a2a-version"] == "1.5"
+    assert "TASK_NOT_FOUND" in exchange.response
+    assert result.findings[0].spec == result.requirement.spec
+
+
+def test_most_is_really_checked(scripted_results: tuple[CheckResult, ...]) -> None:
+    skipped = {r.requirement.id for r in scripted_results if r.outcome == "skipped"}
+    passed = {r.requirement.id for r in scripted_results if r.outcome == "passed"}
+    assert len(passed) > 80
+    # What stays out: the agent has neither push notifications, nor an extended card, nor extensions, nor files.
+    assert {"PART-007", "PART-008", "ERR-JSON-ExtensionSupportRequired"} <= skipped
+    assert all(r.reason for r in scripted_results if r.outcome == "skipped")
+
+
+def test_agent_that_answers_with_messages(noop_url: str) -> None:
+    results = judge(noop_url, Scenarios())
+    assert findings(results) == SDK_DEFECTS
+    blocking = next(r for r in results if r.name == "1.0/SEND-002[JSONRPC]")
+    assert blocking.outcome == "skipped"
+
+
+# -- a JSON-RPC agent of our own, and what can be wrong with it --
+
+TASK: Json = {
+    "id": "t-1",
+    "contextId": "c-1",
+    "status": {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-02T03:04:05.678Z"},
+    "artifacts": [{"artifactId": "a-1", "parts": [{"text": "hello"}]}],
+}
+Break = Callable[[Json, Json], Any]
+
+
+def answer(request: Json) -> Json:
+    """Give what a small correct agent gives, as far as the tests below ask."""
+    method, params = request.get("method"), request.get("params") or {}
+    if method == "SendMessage":
+        result: Json = {"task": copy.deepcopy(TASK)}
+    elif method == "GetTask" and params.get("id") == "t-1":
+        result = copy.deepcopy(TASK)
+    elif method == "ListTasks":
+        result = {"tasks": [copy.deepcopy(TASK)], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
+    else:
+        info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND"}
+        error = {"code": -32001, "message": "no such task", "data": [{**info, "domain": "a2a-protocol.org"}]}
+        return {"jsonrpc": "2.0", "id": request.get("id"), "error": error}
+    return {"jsonrpc": "2.0", "id": request.get("id"), "result": result}
+
+
+def agent(breaks: Break) -> Starlette:
+    async def endpoint(request: Request) -> Response:
+        asked = json.loads(await request.body())
+        document = answer(asked)
+        changed = breaks(asked, document)
+        if isinstance(changed, Response):
+            return changed
+        return Response(json.dumps(document), media_type="application/json")
+
+    return Starlette(routes=[Route("/", endpoint, methods=["POST"])])
+
+
+async def served(breaks: Break, ids: tuple[str, ...], timeout: float) -> dict[str, CheckResult]:
+    async with serve_app(agent(breaks)) as url:
+        interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        card: Mapping[str, Any] = {"name": "small", "supportedInterfaces": [interface], "capabilities": {}}
+        found = targets_of(card, url, timeout=timeout)
+        return {r.requirement.id: r for r in await collect(found, select=lambda p: p.requirement.id in ids)}
+
+
+def judged(breaks: Break, *ids: str, timeout: float = 5.0) -> dict[str, CheckResult]:
+    return asyncio.run(served(breaks, ids, timeout))
+
+
+def in_task(change: Callable[[Json], Any]) -> Break:
+    def breaks(_: Json, document: Json) -> None:
+        result = document.get("result", {})
+        for task in (result.get("task"), result if "status" in result else None, *result.get("tasks", ())):
+            if task is not None:
+                change(task)
+
+    return breaks
+
+
+def in_result(change: Callable[[Json], Any]) -> Break:
+    return lambda request, document: change(document["result"]) if request["method"] == "SendMessage" else None
+
+
+def in_error(change: Callable[[Json], Any]) -> Break:
+    return lambda _, document: change(document["error"]) if "error" in document else None
+
+
+def plain(status: int, text: str, media_type: str) -> Break:
+    return lambda *_: Response(text, status, media_type=media_type)
+
+
+def test_small_agent_is_right() -> None:
+    ids = ("SEND-001", "SEND-002", "SEND-003", *(f"DM-{n:03}" for n in range(1, 15)), "JR-001", "JR-003", "ERR-015")
+    results = judged(lambda *_: None, *ids, "ERR-003", "PART-009", "ERR-JSON-TaskNotFound", "CARD-007")
+    del results["ERR-015"]  # it asks in malformed JSON too, for which the small agent is too simple
+    assert {r.outcome for r in results.values()} == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("id", "breaks", "pointer"),
+    [
+        ("SEND-001", in_result(lambda r: r.update(message={"messageId": "m"})), "/result"),
+        ("SEND-001", in_result(lambda r: r.pop("task")), "/result"),
+        ("SEND-002", in_result(lambda r: r["task"]["status"].update(state="TASK_STATE_WORKING")), "/task/status/state"),
+        ("SEND-003", in_result(lambda r: r["task"].pop("artifacts")), "/task/artifacts"),
+        ("DM-001", in_task(lambda t: t.pop("id")), "/task/id"),
+        ("DM-002", in_task(lambda t: t["status"].update(state="completed")), "/task/status/state"),
+        ("DM-002", in_task(lambda t: t["status"].update(state="TASK_STATE_UNSPECIFIED")), "/task/status/state"),
+        ("DM-003", in_task(lambda t: t.update(history=[{"role": "ROLE_USER"}])), "/task/history/0/messageId"),
+        ("DM-004", in_task(lambda t: t.update(history=[{"role": "user"}])), "/task/history/0/role"),
+        ("DM-005", in_task(lambda t: t["artifacts"][0].update(parts=[])), "/task/artifacts/0/parts"),
+        ("DM-006", in_task(lambda t: t["artifacts"].append(t["artifacts"][0])), "/task/artifacts"),
+        ("DM-007", in_task(lambda t: t["status"].pop("state")), "/task/status/state"),
+        ("DM-008", in_task(lambda t: t.update(context_id="c")), "/task/context_id"),
+        ("DM-009", in_task(lambda t: t["status"].update(state="TASK_STATE_DONE")), "/task/status/state"),
+        ("DM-010", in_task(lambda t: t["status"].update(timestamp="2026-01-02T03:04:05")), "/task/status/timestamp"),
+        ("DM-010", in_task(lambda t: t["status"].update(timestamp=1767323045)), "/task/status/timestamp"),
+        ("DM-011", in_task(lambda t: t["status"].update(timestamp="2026-01-02T03:04:05Z")), "/task/status/timestamp"),
+        ("DM-012", in_task(lambda t: t.update(kind="task")), "/task/kind"),
+        ("DM-013", in_task(lambda t: t.update(history=None)), "/task/history"),
+        ("DM-014", in_task(lambda t: t["artifacts"][0].pop("artifactId")), "/task/artifacts/0/artifactId"),
+        ("PART-009", in_task(lambda t: t["artifacts"][0]["parts"][0].update(kind="text")), "/task/artifacts/0/parts/0"),
+        ("PART-009", in_task(lambda t: t["artifacts"][0].update(parts=[{}])), "/task/artifacts/0/parts/0"),
+        ("JR-001", plain(200, json.dumps(answer({"id": 1, "method": "SendMessage"})), "text/plain"), "/content-type"),
+        ("JR-003", lambda _, document: document.pop("jsonrpc"), "/jsonrpc"),
+        ("ERR-001", in_error(lambda e: e.update(code="-32001")), "/error/code"),
+        ("ERR-001", in_error(lambda e: e.pop("message")), "/error/message"),
+        ("ERR-002", in_error(lambda e: e.update(data={"why": "x"})), "/error/data"),
+        ("ERR-003", in_error(lambda e: e.pop("data")), "/error/details"),
+        ("ERR-015", lambda _, document: document.update(id=str(document["id"])), "/id"),
+        ("ERR-JSON-TaskNotFound", in_error(lambda e: e.update(code=-32603)), ""),
+        ("CARD-007", plain(404, "Not Found", "text/plain"), "/supportedInterfaces"),
+        ("SEND-008", lambda *_: None, ""),
+        ("VAL-001", lambda *_: None, ""),
+        ("VER-001", lambda *_: None, ""),
+        ("VER-003", in_error(lambda e: e.update(code=-32009)), ""),
+        ("JR-002", in_error(lambda e: e.update(code=-32601)), ""),
+    ],
+)
+def test_broken_agent_is_found_out(id: str, breaks: Break, pointer: str) -> None:
+    result = judged(breaks, id)[id]
+    assert result.outcome == ("failed" if result.requirement.level == "MUST" else "warned"), result
+    assert pointer in {f.pointer for f in result.findings}
+    assert all(f.found and f.expected and f.spec and f.exchanges for f in result.findings)
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        plain(500, "Internal Server Error", "text/plain"),
+        plain(200, "<html></html>", "text/html"),
+        plain(200, "[" * 100_000, "application/json"),
+        plain(200, "", "application/json"),
+        plain(200, "{}", "application/json"),
+        plain(200, '"\\ud800"', "application/json"),
+        plain(200, '{"jsonrpc": "2.0", "id": 1, "result": [null, 1]}', "application/json"),
+        plain(200, '{"jsonrpc": "2.0", "id": 1, "error": "no"}', "application/json"),
+        plain(302, "", "text/plain"),
+    ],
+)
+def test_nonsense_is_a_finding_and_never_a_traceback(breaks: Break) -> None:
+    ids = ("SEND-001", "SEND-003", "DM-001", "ERR-001", "ERR-015", "VAL-001", "VER-001", "JR-002", "PART-001")
+    results = judged(breaks, *ids)
+    assert len(results) == len(ids)
+    assert results["SEND-001"].outcome == "failed"
+    assert not any("bug of pytest-a2a-bench" in r.reason for r in results.values())
+
+
+def test_agent_that_never_answers() -> None:
+    async def hang(_: Request) -> Response:
+        await asyncio.sleep(30)
+        raise AssertionError
+
+    def app(endpoint: Callable[[Request], Awaitable[Response]]) -> Starlette:
+        return Starlette(routes=[Route("/", endpoint, methods=["POST"])])
+
+    async def ask() -> tuple[CheckResult, ...]:
+        async with serve_app(app(hang)) as url:
+            target = Target(url, {"supportedInterfaces": [{"url": url}]}, "1.0", "JSONRPC", url, timeout=0.2)
+            return await collect(target, select=lambda p: p.requirement.id in ("SEND-001", "VAL-001"))
+
+    results = asyncio.run(asyncio.wait_for(ask(), 20))
+    assert {r.outcome for r in results} <= {"failed"}
