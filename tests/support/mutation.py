@@ -21,7 +21,7 @@ from pytest_a2a_bench.conformance.target import Target, targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 
 OTHER_TOKEN_ENV = "A2A_BENCH_OTHER_TOKEN"
-_NOT_PROMPTS = {"default": None, "task": None, "large": None, "other_token_env": OTHER_TOKEN_ENV}
+_NOT_PROMPTS = {"default": None, "task": None, "other_token_env": OTHER_TOKEN_ENV}
 PROMPTS = Scenarios(
     {key: text for key in SCENARIOS if (text := _NOT_PROMPTS.get(key, f"{key} please")) is not None}, "tests"
 )

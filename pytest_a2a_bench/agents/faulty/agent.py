@@ -57,6 +57,7 @@ class FaultyAgent:
         self._step = step
         self._store = TaskStore()
         self._notifier = Notifier(fault)
+        self._heard: set[str] = set()
         self._operations: dict[str, Callable[[Json, tuple[str, str]], Any]] = {
             "GetTask": self._get,
             "ListTasks": self._list,
@@ -121,6 +122,8 @@ class FaultyAgent:
             call = call._replace(params=fault.request(call, copy.deepcopy(call.params)))
         if not _speaks(caller.version, fault.switches if fault else frozenset()):
             raise failure("VersionNotSupported", f"version {caller.version or '0.3'} is not supported, 1.0 is")
+        if self.on("refuse-required") and caller.extensions:
+            raise failure("ExtensionSupportRequired")
         self._check_extensions(caller)
         self._check_capabilities(call.operation)
         waived = fault.waive if fault else frozenset()
@@ -170,7 +173,13 @@ class FaultyAgent:
         record = self._continued(message, owner) if message.get("taskId") else None
         word = first_word(parts)
         modes = [m for m in configuration.get("acceptedOutputModes") or [] if isinstance(m, str)]
-        if word == "message" and record is None:
+        if self.on("repeats-crash") and message.get("messageId") in self._heard:
+            raise failure("Internal")
+        if self.on("crash-raises") and word == "crash":
+            raise CrashError
+        self._heard.add(str(message.get("messageId")))
+        early = self.on("early-message-task") and configuration.get("returnImmediately")
+        if word == "message" and record is None and not early:
             context_id = message.get("contextId") or new_id()
             return {"message": agent_message(answer_parts(parts or [], modes), context_id)}
         resumed = record is not None
@@ -275,6 +284,7 @@ class FaultyAgent:
                 state = holder.get("status", {}).get("state")
                 # Section 11.7 closes on both interrupted states, section 7.6.1 keeps the stream open for AUTH_REQUIRED.
                 interrupted = state == "TASK_STATE_INPUT_REQUIRED" and not self.on("open-input")
+                interrupted = interrupted or (state == "TASK_STATE_AUTH_REQUIRED" and self.on("auth-closes"))
                 if state in TERMINAL or ("statusUpdate" in event and interrupted):
                     return
         finally:

@@ -34,7 +34,43 @@ def _html(packet: Packet) -> Packet:
     return packet._replace(headers={**packet.headers, "content-type": "text/html"}, body=page)
 
 
+def _implicit(card: Json) -> None:
+    flow = {"authorizationUrl": "https://example.com/authorize", "scopes": {}}
+    card["securitySchemes"]["login"] = {"oauth2SecurityScheme": {"flows": {"implicit": flow}}}
+
+
+def _second_interface(**members: str) -> Callable[[Json], Json]:
+    return _changed(lambda card: card["supportedInterfaces"].append({**card["supportedInterfaces"][0], **members}))
+
+
 CARD_FAULTS = (
+    Fault(
+        "card-odd-binding",
+        "An interface's binding is a word that nobody knows.",
+        ("CARD-011",),
+        card=_second_interface(protocolBinding="WEBSOCKET", url="https://example.com/socket"),
+    ),
+    Fault(
+        "card-extension-version",
+        "An extension's URI has no version.",
+        ("CARD-024",),
+        card=_changed(lambda card: card["capabilities"]["extensions"][0].update(uri="https://example.com/echo")),
+    ),
+    Fault(
+        "card-implicit-flow", "A deprecated OAuth flow is offered.", ("CARD-025",), "guarded", card=_changed(_implicit)
+    ),
+    Fault(
+        "card-extended-no-scheme",
+        "An extended card is offered, and no security scheme to get it with.",
+        ("CARD-027",),
+        card=_changed(lambda card: card["capabilities"].update(extendedAgentCard=True)),
+    ),
+    Fault(
+        "card-not-served",
+        "The card declares a version that the interface does not speak.",
+        ("VER-009",),
+        card=_second_interface(protocolVersion="0.3"),
+    ),
     Fault(
         "card-missing",
         "The card is not at the well-known path.",

@@ -45,6 +45,31 @@ def _codes() -> list[Fault]:
     return made
 
 
+def _extended_codes() -> list[Fault]:
+    kind = "ExtendedAgentCardNotConfigured"
+    plan = (
+        ("JSON", "JSONRPC", {"code": -32603}),
+        ("HTTP", "HTTP+JSON", {"http": 500}),
+        ("GRPC", "GRPC", {"grpc": "INTERNAL"}),
+    )
+    return [
+        Fault(
+            f"code-{place.lower()}-{kind}",
+            f"{kind}Error is {next(iter(fields.values()))} on {binding}.",
+            (f"ERR-{place}-{kind}",),
+            variant="guarded",
+            bindings=(binding,),
+            switches=frozenset({"no-extended"}),
+            error=error_as(kind, **fields),
+        )
+        for place, binding, fields in plan
+    ]
+
+
+def _no_artifacts(call: Call, index: int, event: Json) -> tuple[Json, ...]:
+    return () if "artifactUpdate" in event else (event,)
+
+
 def _early(kind: str, code: int) -> Any:
     return error_as(kind, code=code)
 
@@ -193,6 +218,44 @@ def _switch(
 
 ERROR_FAULTS = (
     *_codes(),
+    *_extended_codes(),
+    _switch("refuse-required", "Callers that know the required extension are refused.", "EXT-002", variant="strict"),
+    Fault(
+        "no-commas",
+        "A list of extensions is read as one.",
+        ("EXT-005",),
+        "strict",
+        HTTP,
+        switches=frozenset({"no-commas"}),
+    ),
+    Fault(
+        "rest-only-a2a-json",
+        "application/json is refused.",
+        ("HJ-003",),
+        bindings=("HTTP+JSON",),
+        switches=frozenset({"only-a2a-json"}),
+    ),
+    Fault(
+        "rest-no-subscribe",
+        "There is no way to subscribe over REST.",
+        ("SUB-007",),
+        bindings=("HTTP+JSON",),
+        request=_missing("SubscribeToTask"),
+    ),
+    Fault(
+        "grpc-no-list",
+        "gRPC does not list tasks, the others do.",
+        ("EQ-001",),
+        bindings=("GRPC",),
+        request=_missing("ListTasks"),
+    ),
+    Fault(
+        "grpc-lost-artifacts",
+        "gRPC streams no artifacts, the others do.",
+        ("EQ-004",),
+        bindings=("GRPC",),
+        event=_no_artifacts,
+    ),
     Fault(
         "error-no-message",
         "Errors have an empty message.",

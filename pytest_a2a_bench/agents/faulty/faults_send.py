@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_a2a_bench.agents.faulty.behaviour import text_of
 from pytest_a2a_bench.agents.faulty.fault import HTTP, Call, Fault, Json
+from pytest_a2a_bench.agents.faulty.problems import failure
 from pytest_a2a_bench.agents.faulty.rewrite import (
     Reply,
     answering,
@@ -191,6 +193,20 @@ def _no_extensions_member(found: Json) -> None:
         found["extensions"] = ["https://example.com/undeclared/v1"]
 
 
+def _unfollowable(call: Call, result: Any) -> Any:
+    if call.operation == "GetTask" and result["status"]["state"] in ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"):
+        raise failure("TaskNotFound", f"there is no task {result['id']!r}")
+    return result
+
+
+def _large(call: Call, params: Json) -> Json:
+    message = params.get("message")
+    parts = message.get("parts") if isinstance(message, dict) else None
+    if text_of(parts if isinstance(parts, list) else [])[1_000_000:]:
+        raise failure("Internal")
+    return params
+
+
 SEND_FAULTS = (
     Fault(
         "send-bare-task",
@@ -250,6 +266,19 @@ SEND_FAULTS = (
         ("VAL-011", "GET-005"),
         waive=frozenset({"history-length"}),
     ),
+    Fault("data-no-object", "A data part cannot be an object.", ("PART-001",), request=_refuse_data(dict)),
+    Fault(
+        "data-no-number",
+        "A data part cannot be a number.",
+        ("PART-004",),
+        request=lambda call, params: _refuse_data(float)(call, _refuse_data(int)(call, params)),
+    ),
+    Fault("early-unfollowable", "A task that was returned early cannot be got.", ("SEND-005",), reply=_unfollowable),
+    _switch("early-message-task", "returnImmediately makes a task of a message.", "SEND-006"),
+    _switch("repeats-crash", "A repeated messageId is an internal error.", "SEND-016"),
+    _switch("crash-raises", "A crash of the agent is the web server's own 500.", "ERR-016"),
+    Fault("large-500", "A large request is an internal error.", ("ERR-018",), request=_large),
+    _switch("auth-closes", "Streams end on AUTH_REQUIRED.", "MT-011"),
     Fault("data-no-array", "A data part cannot be an array.", ("PART-002",), request=_refuse_data(list)),
     Fault("data-no-string", "A data part cannot be a string.", ("PART-003",), request=_refuse_data(str)),
     Fault("data-no-boolean", "A data part cannot be a boolean.", ("PART-005",), request=_refuse_data(bool)),
@@ -286,7 +315,7 @@ SEND_FAULTS = (
     _wire("timestamp-seconds", "Timestamps have no milliseconds.", ("DM-011",), _seconds),
     _wire("null-members", "Unset members are null.", ("DM-013",), _null),
     Fault("task-no-context", "A task has no contextId.", ("MT-001",), reply=each_task(without("contextId"))),
-    _switch("new-context", "A client's contextId is silently replaced.", "MT-002"),
+    _switch("new-context", "A client's contextId is silently replaced.", "MT-002", "MT-007"),
     _switch("task-id-of-context", "Every task of a context has the same id.", "MT-003"),
     _switch("any-context", "A contextId that is not the task's is accepted.", "MT-005"),
     Fault("no-references", "referenceTaskIds are refused.", ("MT-008",), request=_no_reference),

@@ -40,7 +40,8 @@ class Desk:
         name = identify(request.headers.get("authorization", ""), self.tokens, self.agent.faulted(binding))
         version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version", "")
         wanted = ",".join(request.headers.getlist("a2a-extensions"))
-        return Caller(name, version, tuple(uri.strip() for uri in wanted.split(",") if uri.strip()))
+        uris = [wanted] if self.agent.on("no-commas") else wanted.split(",")
+        return Caller(name, version, tuple(uri.strip() for uri in uris if uri.strip()))
 
     def respond(
         self, call: Call, status: int, media: str, body: Any, headers: Mapping[str, str] | None = None

@@ -53,6 +53,7 @@ class Rest:
         try:
             operation, found = _match(request)
             call = call._replace(operation=operation)
+            self._check_media(request)
             caller = self._desk.caller(request, "HTTP+JSON")
             call = call._replace(params={**await _params(request), **found}, version=caller.version)
             if operation in STREAMED:
@@ -65,6 +66,11 @@ class Rest:
             tag = hashlib.sha256(json.dumps(result).encode()).hexdigest()[:16]
             headers = {**headers, "cache-control": "private, max-age=60", "etag": f'"{tag}"'}
         return self._desk.respond(call, 200, MEDIA, result, headers)
+
+    def _check_media(self, request: Request) -> None:
+        media = request.headers.get("content-type", MEDIA).partition(";")[0]
+        if self._desk.agent.on("only-a2a-json") and request.method == "POST" and media != MEDIA:
+            raise failure("ContentTypeNotSupported", f"{media} is not supported, {MEDIA} is")
 
     async def _stream(self, call: Call, caller: Caller) -> Response:
         events = await self._desk.agent.stream(call, caller)
