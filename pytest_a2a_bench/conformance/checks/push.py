@@ -99,8 +99,8 @@ def show(seen: Delivered) -> str:
 
 
 async def create(ctx: Context, task_id: str, **members: Any) -> Reply:
-    """Create a config that no event will ever use."""
-    return await ctx.call(CREATE, {"taskId": task_id, "url": NEVER_CALLED, **members})
+    """Create a config that no event will ever use, with an id of its own: checks share the task."""
+    return await ctx.call(CREATE, {"taskId": task_id, "id": ctx.unknown_id(), "url": NEVER_CALLED, **members})
 
 
 async def created(ctx: Context, **members: Any) -> tuple[str, Mapping[str, Any], Reply]:
@@ -119,7 +119,7 @@ async def create_returns_the_config(ctx: Context) -> None:
     """Create returns the config with id, url and taskId."""
     ctx.require_capability("pushNotifications")
     task = await ctx.completed_task()
-    reply = await create(ctx, str(task["id"]))
+    reply = await ctx.call(CREATE, {"taskId": task["id"], "url": NEVER_CALLED})
     if not reply.ok or not isinstance(reply.result, Mapping):
         ctx.fail(f"{CREATE}: {reply.describe()}", expected="the config with its id", replies=(reply,))
         return
@@ -162,7 +162,7 @@ async def list_returns_all(ctx: Context) -> None:
     """List returns every config of the task."""
     ids = []
     for _ in range(2):
-        task_id, config, _ = await created(ctx, id=ctx.unknown_id())
+        task_id, config, _ = await created(ctx)
         ids.append(config["id"])
     reply = await ctx.call(LIST, {"taskId": task_id})
     found = reply.result.get("configs") if isinstance(reply.result, Mapping) else None
@@ -372,9 +372,12 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
         await hook.wait(timeout=1)
     if not hook.deliveries:
         ctx.skip("nothing was delivered to the webhook")
-    if not reply.ok or taken > usual.exchange.seconds + HELD_UP_SECONDS * 0.8:
+    # Measured again, for the agent may have been busy with something else.
+    after = await steps.send(ctx, text)
+    normal = max(usual.exchange.seconds, after.exchange.seconds)
+    if not reply.ok or taken > normal + HELD_UP_SECONDS * 0.8:
         found = f"with a webhook that answers after {HELD_UP_SECONDS} s the answer took {taken:.1f} s"
-        expected = f"about {usual.exchange.seconds:.1f} s, as without it"
+        expected = f"about {normal:.1f} s, as without it"
         ctx.fail(f"{found}: {reply.describe()}", expected=expected, replies=(usual, reply))
 
 
