@@ -107,6 +107,10 @@ async def header_case(ctx: Context) -> None:
 
 
 @check("VER-009")
-async def declared_pair_works(ctx: Context) -> None:
-    """Send an ordinary message to this interface."""
-    ctx.expect_ok(await ctx.send(), f"{ctx.target} is declared, so that it answers")
+async def declared_pairs_work(ctx: Context) -> None:
+    """Send an ordinary message to this interface, and to those of the same binding and another version."""
+    for binding, version in ctx.target.interfaces:
+        other = ctx.sibling(binding, version) if binding == ctx.binding else None
+        if other is not None:
+            reply = await other.send()
+            ctx.expect_ok(reply, f"{other.target} is declared, so that it answers")
