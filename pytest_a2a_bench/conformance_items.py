@@ -29,6 +29,7 @@ PARTS = tuple(module.domain for module in CONFORMANCE_MODULES)
 ANSWER_SECONDS = 30.0
 """Most seconds for one answer while the protocol is judged; ``--a2a-timeout`` may make it less."""
 
+_TRANSPORTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
 _FILTERS = ("group", "level", "id", "binding", "version")
 
 
@@ -126,7 +127,15 @@ def _plan(run: BenchRun, suite: str) -> list[Planned]:
     from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject
 
     subject = Subject.from_json(run.subject) if run.subject is not None else Subject("", OFFLINE_CARD)
-    return [Planned(entry, "card") for entry in subject.card_plan()] if suite == "card" else subject.plan()
+    if suite == "card":
+        return [Planned(entry, "card") for entry in subject.card_plan()]
+    return [p for p in subject.plan() if subject.problem or _is_spoken(p, run)]
+
+
+def _is_spoken(planned: Planned, run: BenchRun) -> bool:
+    """Tell whether ``--a2a-protocol`` and ``--a2a-transport`` leave a check in."""
+    version, transport = run.settings.protocol, run.settings.transport
+    return version in ("auto", planned.requirement.version) and transport in ("auto", _TRANSPORTS[planned.binding])
 
 
 def _parameter(check: ItemCheck) -> Any:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_a2a_bench.errors import A2ABenchError, CardError, EndpointUnreachableError, InfrastructureError
+from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.run_state import BenchRun, Endpoint, raise_usage_error
 
 if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.card import AgentCard
     from pytest_a2a_bench.a2a.client import AgentConnection
 
 _NOTHING_RUNS = ("collectonly", "showfixtures", "show_fixtures_per_test", "setupplan", "cacheshow", "markers")
@@ -90,13 +92,17 @@ def connect(run: BenchRun) -> AgentConnection:
 
 
 def _describe(run: BenchRun) -> Endpoint:
-    from pytest_a2a_bench.a2a.card import choose_interface
-
     connection = connect(run)
     try:
         card = connection.wait_until_ready()
     finally:
         connection.close()
+    return _endpoint(run, card)
+
+
+def _endpoint(run: BenchRun, card: AgentCard) -> Endpoint:
+    from pytest_a2a_bench.a2a.card import choose_interface
+
     has_grpc = importlib.util.find_spec("grpc") is not None
     chosen = choose_interface(card, run.settings.protocol, run.settings.transport, grpc=has_grpc)
     agent = " ".join(word for word in (card.name, card.version) if word)
@@ -106,15 +112,16 @@ def _describe(run: BenchRun) -> Endpoint:
 def _look(run: BenchRun) -> Endpoint:
     """Describe an agent that is to be judged: a card that is wrong is a finding then, and no reason to stop."""
     from pytest_a2a_bench import conformance_items
+    from pytest_a2a_bench.a2a.card import parse_card
 
+    if run.settings.wait:
+        with contextlib.suppress(A2ABenchError):
+            _describe(run)
+    subject = conformance_items.subject_of(run)
     try:
-        found = _describe(run)
-    except EndpointUnreachableError:
-        raise
-    except (CardError, InfrastructureError):
-        found = Endpoint(str(run.target.endpoint), "", "its card cannot be used")
-    conformance_items.subject_of(run)
-    return found
+        return _endpoint(run, parse_card(subject.card, subject.endpoint))
+    except CardError:
+        return Endpoint(subject.endpoint, "", "its card cannot be used")
 
 
 def _prepare_results(run: BenchRun) -> None:

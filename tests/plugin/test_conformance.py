@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +28,30 @@ def bad_url() -> Iterator[str]:
     """URL of an agent whose card has no name."""
     with start_builtin("faulty?fault=card-no-name") as agent:
         yield agent.url
+
+
+@contextlib.contextmanager
+def trickling_server() -> Iterator[str]:
+    """Serve a card a byte at a time, and never to its end."""
+    over = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while not over.is_set():
+                peer, _ = listener.accept()
+                with peer:
+                    peer.recv(65536)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{")
+                    while not over.wait(0.1):
+                        peer.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        over.set()
+    thread.join(5)
 
 
 def outcomes(result: pytest.RunResult) -> dict[str, int]:
@@ -222,6 +250,24 @@ def test_an_undeclared_binding_is_one_skip(bench: Bench) -> None:
         result = bench("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "GRPC", "-rs")
     assert outcomes(result)["skipped"] == 1
     result.stdout.fnmatch_lines(["SKIPPED [[]1[]] *the card declares no GRPC interface of version 1.0"])
+
+
+def test_protocol_and_transport_narrow_it_down(bench: Bench) -> None:
+    with start_builtin("noop") as agent:
+        run = ("--a2a-endpoint", agent.url, "--a2a-suite", "protocol", "-k", "DM or V03-DM", "-v")
+        result = bench(*run, "--a2a-protocol", "1.0", "--a2a-transport", "rest")
+    names = {line.split()[0] for line in result.outlines if line.startswith("a2a/protocol::")}
+    assert names
+    assert all("-HTTP+JSON]" in name and "V03" not in name for name in names)
+
+
+def test_a_card_that_trickles_in_is_a_finding_and_no_hang(bench: Bench) -> None:
+    with trickling_server() as url:
+        begin = time.monotonic()
+        result = bench("--a2a-endpoint", url, "--a2a-suite", "card", "--a2a-timeout", "1")
+    assert time.monotonic() - begin < 10
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*no complete answer within 1 s*"])
 
 
 def test_a_card_that_cannot_be_used_is_a_finding(bench: Bench) -> None:
