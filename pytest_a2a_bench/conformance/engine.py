@@ -168,6 +168,8 @@ async def _outcome(ctx: Context) -> tuple[Outcome, str]:
         return "error", reason
     except TimeoutError:
         ctx.fail(f"the check did not end within {CHECK_SECONDS:g} s", fix="answer sooner")
+    except RecursionError:
+        ctx.fail("the answer is nested too deeply to be judged", fix="answer with less depth")
     except Exception as error:
         # A bug of ours must not cost the user the results of all other checks.
         return "error", f"the check itself broke, which is a bug of pytest-a2a-bench: {type(error).__name__}: {error}"

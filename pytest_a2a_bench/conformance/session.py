@@ -7,13 +7,14 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import SkipCheck
+from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.exchange import Limits, Redactor
 from pytest_a2a_bench.conformance.prepared import Prepared
 from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.spelling import TERMINAL, spell_params, task_in
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.wire import CannotExpressError, Wire, WireRequest
+from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
 
 _CLEANUP_SECONDS = 3.0
 _IN_FLIGHT = 24
@@ -45,7 +46,7 @@ class Session:
         :raises SkipCheck: if the binding has no form for the request.
         """
         if self._wire is None:
-            self._wire = open_wire(self.target)
+            self._wire = self._open()
         try:
             if request.stream:
                 reply = await self._wire.call(request)
@@ -57,6 +58,14 @@ class Session:
         if request.operation in ("SendMessage", "SendStreamingMessage"):
             self._remember(reply)
         return reply
+
+    def _open(self) -> Wire:
+        try:
+            return open_wire(self.target)
+        except MissingExtraError as error:
+            raise SkipCheck(str(error)) from error
+        except (ProtocolError, ValueError) as error:
+            raise NoAnswer(f"the interface {self.target.url!r:.200} cannot be asked: {error}") from error
 
     def _remember(self, reply: Reply) -> None:
         for value in (reply.result, *reply.events[:1], *reply.events[-1:]):

@@ -84,7 +84,15 @@ class HttpWire:
 
     async def call(self, request: WireRequest) -> Reply:
         """Send a request and read the answer."""
-        prepared, rpc_id = self._build(request)
+        try:
+            prepared, rpc_id = self._build(request)
+        except (httpx.InvalidURL, ValueError) as error:
+            problem = f"the request to {self.url!r:.200} cannot be made: {error}"
+            shown = self._redactor.text
+            return Reply(
+                Exchange(self.binding, request.operation, shown(self.url), problem=shown(problem)),
+                problem=shown(problem),
+            )
         answer, started = _Answer(), time.monotonic()
         try:
             async with asyncio.timeout(request.timeout):

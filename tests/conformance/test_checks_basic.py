@@ -233,6 +233,7 @@ def test_broken_agent_is_found_out(id: str, breaks: Break, pointer: str) -> None
         plain(500, "Internal Server Error", "text/plain"),
         plain(200, "<html></html>", "text/html"),
         plain(200, "[" * 100_000, "application/json"),
+        plain(200, '{"jsonrpc": "2.0", "id": 1, "result": ' + '{"a":' * 900 + "1" + "}" * 901, "application/json"),
         plain(200, "", "application/json"),
         plain(200, "{}", "application/json"),
         plain(200, '"\\ud800"', "application/json"),

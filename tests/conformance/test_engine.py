@@ -13,7 +13,7 @@ from mutation import PROMPTS, read_card, targets
 
 from pytest_a2a_bench.conformance import check as registry
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, check
-from pytest_a2a_bench.conformance.engine import UNDECLARED, Planned, collect, load_checks, plan, run_checks
+from pytest_a2a_bench.conformance.engine import UNDECLARED, Planned, collect, load_checks, plan, run_check, run_checks
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios
@@ -102,6 +102,32 @@ def test_nobody_answers() -> None:
     assert results["1.0/SEND-001[JSONRPC]"].outcome == "failed"
     assert results["1.0/SEND-001[JSONRPC]"].findings[0].exchanges[0].problem.startswith("ConnectError")
     assert {results[f"1.0/{id}[JSONRPC]"].outcome for id in ("DM-001", "SEND-007")} == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("binding", "url", "outcome"),
+    [
+        ("JSONRPC", "http://[::1", "failed"),
+        ("JSONRPC", "http://h:99999/", "failed"),
+        ("GRPC", "ftp://127.0.0.1:1", "error"),
+        ("GRPC", "http://127.0.0.1:99999", "error"),
+        ("GRPC", "127.0.0.1:9", "failed"),
+    ],
+)
+def test_address_that_is_none(binding: str, url: str, outcome: str) -> None:
+    target = Target(URL, {"supportedInterfaces": [{"url": URL}]}, "1.0", binding, url, timeout=2.0)
+    session = Session(target)
+
+    async def ask() -> CheckResult:
+        try:
+            return await run_check(requirement("SEND-001"), session)
+        finally:
+            await session.close()
+
+    load_checks()
+    result = asyncio.run(ask())
+    assert result.outcome == outcome, result
+    assert "bug" not in result.reason
 
 
 @pytest.fixture
