@@ -67,7 +67,7 @@ class Prepared:
         for attempt in range(8):
             if state_of(task) in TERMINAL:
                 return task
-            if not state_of(task):
+            if attempt and not state_of(task):
                 break
             await asyncio.sleep(0.05 * 2**attempt)
             reply = await ctx.call("GetTask", {"id": task.get("id")})

@@ -284,7 +284,6 @@ class FaultyAgent:
                 state = holder.get("status", {}).get("state")
                 # Section 11.7 closes on both interrupted states, section 7.6.1 keeps the stream open for AUTH_REQUIRED.
                 interrupted = state == "TASK_STATE_INPUT_REQUIRED" and not self.on("open-input")
-                interrupted = interrupted or (state == "TASK_STATE_AUTH_REQUIRED" and self.on("auth-closes"))
                 if state in TERMINAL or ("statusUpdate" in event and interrupted):
                     return
         finally:

@@ -278,7 +278,6 @@ SEND_FAULTS = (
     _switch("repeats-crash", "A repeated messageId is an internal error.", "SEND-016"),
     _switch("crash-raises", "A crash of the agent is the web server's own 500.", "ERR-016"),
     Fault("large-500", "A large request is an internal error.", ("ERR-018",), request=_large),
-    _switch("auth-closes", "Streams end on AUTH_REQUIRED.", "MT-011"),
     Fault("data-no-array", "A data part cannot be an array.", ("PART-002",), request=_refuse_data(list)),
     Fault("data-no-string", "A data part cannot be a string.", ("PART-003",), request=_refuse_data(str)),
     Fault("data-no-boolean", "A data part cannot be a boolean.", ("PART-005",), request=_refuse_data(bool)),
