@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import functools
 import json
 import re
 import shlex
@@ -49,8 +51,9 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text without the secrets, bounded."""
-        for secret in self.secrets:
-            text = text.replace(secret, REDACTED)
+        for secret in filter(None, self.secrets):
+            for form in _forms(secret):
+                text = text.replace(form, REDACTED)
         return clip(text)
 
     def headers(self, headers: Mapping[str, str] | Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -64,6 +67,14 @@ class Redactor:
         if "@" in parts.netloc:
             url = parts._replace(netloc=f"{REDACTED}@{parts.netloc.rpartition('@')[2]}").geturl()
         return self.text(url)
+
+
+@functools.cache
+def _forms(secret: str) -> tuple[str, ...]:
+    """Return a secret as it is, in a URL, in JSON and as HTTP's basic credentials, longest first."""
+    forms = {secret, urllib.parse.quote(secret, safe=""), urllib.parse.quote_plus(secret), json.dumps(secret)[1:-1]}
+    forms.add(base64.b64encode(secret.encode("utf-8", "surrogatepass")).decode())
+    return tuple(sorted(forms, key=len, reverse=True))
 
 
 def curl_line(exchange: Exchange) -> str:

@@ -60,6 +60,12 @@ def test_secrets_are_taken_out() -> None:
     assert redactor.url(f"http://me:pw@h/?key={SECRET}") == "http://***@h/?key=***"
 
 
+def test_secrets_are_taken_out_in_every_form() -> None:
+    redactor = Redactor(("", 'a b/"c'))
+    assert redactor.url("http://h/?key=a+b%2F%22c&x=a%20b%2F%22c") == "http://h/?key=***&x=***"
+    assert redactor.text('{"k": "a b/\\"c"} YSBiLyJj') == '{"k": "***"} ***'
+
+
 def test_texts_are_bounded() -> None:
     assert len(Redactor().text("x" * 10_000_000)) < SHOWN_BYTES + 100
 
