@@ -15,6 +15,8 @@ AUTH_STATUSES = (401, 403)
 AUTH_GRPC_STATUSES = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 POLL_SECONDS = 0.05
 WAIT_SECONDS = 15.0
+ATTEMPTS = 3
+"""How often something that depends on time is tried before an agent is blamed: the machine may have been busy."""
 RUNNING = frozenset({"submitted", "working"})
 
 V03_WRAPPERS = ("task", "message", "msg")

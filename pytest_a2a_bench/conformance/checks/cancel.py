@@ -12,6 +12,7 @@ from pytest_a2a_bench.conformance.events import TERMINAL, rebuild, state_of
 from pytest_a2a_bench.conformance.reply import Reply
 
 STREAM_SECONDS = 5.0
+OPEN_SECONDS = 1.0
 AFTER_SECONDS = 0.3
 """How long after its usual end a cancelled task is looked at again."""
 
@@ -50,8 +51,13 @@ async def _cancel_and_wait(ctx: Context, text: str, usual: asyncio.Future[float]
     task_id = str((await steps.start(ctx, text))["id"])
     watching: asyncio.Task[Reply] | None = None
     if ctx.target.declares("streaming"):
-        watching = asyncio.create_task(ctx.call("SubscribeToTask", {"id": task_id}, timeout=STREAM_SECONDS))
-        await asyncio.sleep(0.1)
+        opened = asyncio.Event()
+        watching = asyncio.create_task(
+            ctx.call("SubscribeToTask", {"id": task_id}, timeout=STREAM_SECONDS, on_event=lambda event: opened.set())
+        )
+        opening = asyncio.create_task(opened.wait())
+        await asyncio.wait({opening, watching}, timeout=OPEN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        opening.cancel()
     first = await ctx.call("CancelTask", {"id": task_id})
     second = await ctx.call("CancelTask", {"id": task_id})
     soon = await steps.get(ctx, task_id)

@@ -209,14 +209,16 @@ async def refused_without_the_capability(ctx: Context) -> None:
 async def feedback_is_immediate(ctx: Context) -> None:
     """The first event comes before the work is done."""
     ctx.require_capability("streaming")
-    reply = await steps.stream(ctx, ctx.prompt("slow"))
-    steps.followed(ctx, reply, "the stream of the scenario slow")
-    total = reply.times[-1] if reply.times else 0.0
-    if total < 0.2:
-        ctx.skip(f"the scenario slow took {total:.2f} s: too short to tell")
-    if reply.times[0] > total / 2:
-        found = f"the first event came after {reply.times[0]:.2f} s of {total:.2f} s"
-        ctx.fail(found, expected="the Task at once, and updates while it works", replies=(reply,))
+    for attempt in range(steps.ATTEMPTS):
+        reply = await steps.stream(ctx, ctx.prompt("slow"))
+        steps.followed(ctx, reply, "the stream of the scenario slow")
+        if reply.times[-1] < 0.2:
+            ctx.skip(f"the scenario slow took {reply.times[-1]:.2f} s: too short to tell")
+        if reply.times[0] <= reply.times[-1] / 2:
+            return
+        if attempt == steps.ATTEMPTS - 1:
+            found = f"the first event came after {reply.times[0]:.2f} s of {reply.times[-1]:.2f} s"
+            ctx.fail(found, expected="the Task at once, and updates while it works", replies=(reply,))
 
 
 @check("STREAM-014")
@@ -246,13 +248,12 @@ async def streamed_equals_stored(ctx: Context) -> None:
 async def task_outlives_its_stream(ctx: Context) -> None:
     """Closing the stream does not stop the task."""
     ctx.require_capability("streaming")
-    # The timeout closes the connection while the task works.
-    reply = await steps.stream(ctx, ctx.prompt("slow"), timeout=0.3)
-    events = read_events(reply.events)
-    if not events:
-        ctx.skip("no event came within 0.3 s, so the task could not be left alone")
+    params = ctx.send_params(ctx.prompt("slow"))
+    # The connection is closed after the first event, while the task works.
+    reply = await ctx.call("SendStreamingMessage", params, until=lambda event: True)
+    events = steps.followed(ctx, reply, "the stream of the scenario slow")
     if any(event.state in TERMINAL for event in events):
-        ctx.skip("the task of the scenario slow was over within 0.3 s")
+        ctx.skip("the task of the scenario slow was over at once")
     task_id = _task_id(ctx, events)
     stored = await steps.settled(ctx, task_id)
     ended = rebuild(read_events([{"task": stored.result}])).state if stored.ok else ""

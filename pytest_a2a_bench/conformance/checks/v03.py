@@ -116,8 +116,11 @@ async def last_update_is_final(ctx: Context) -> None:
 async def resubscribing_goes_on(ctx: Context) -> None:
     """tasks/resubscribe gives the rest of a running task's events."""
     ctx.require_capability("streaming")
-    task = await steps.start(ctx, ctx.prompt("slow"))
-    reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
+    for _ in range(steps.ATTEMPTS):
+        task = await steps.start(ctx, ctx.prompt("slow"))
+        reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
+        if reply.events:
+            break
     state = rebuild(read_events(reply.events)).state
     if state not in TERMINAL:
         found = f"the stream of a running task ended at {state or 'no state'}: {reply.describe()}"
