@@ -19,6 +19,7 @@ from pytest_a2a_bench.errors import (
     A2ABenchError,
     CardError,
     ConfigurationError,
+    EvaluatorError,
     InfrastructureError,
     JudgeMissingError,
     TrialTimeoutError,
@@ -160,11 +161,13 @@ class Runner:
             duration=duration,
             transcript=outcome.transcript,
             metrics=tuple(session.metrics) if session is not None else (),
+            turn_latencies=tuple(session.turn_seconds) if session is not None else (),
             findings=outcome.findings + (tuple(session.findings) if session is not None else ()),
             agent_usage=outcome.agent_usage,
             user_usage=outcome.user_usage,
             context_id=session.context_id if session is not None else None,
             dialect=outcome.dialect,
+            splits=outcome.splits,
             seed=trial_seed(self.settings.seed, key.trial),
             provenance=dict(outcome.provenance),
             simulation=outcome.simulation,
@@ -177,6 +180,8 @@ def classify(error: Exception | None) -> TrialStatus:
         return "evaluated"
     if isinstance(error, JudgeMissingError):
         return "skipped"
+    if isinstance(error, EvaluatorError):
+        return "evaluator_error"
     if isinstance(error, InfrastructureError | CardError | ConfigurationError):
         return "infrastructure_error"
     return "harness_error"

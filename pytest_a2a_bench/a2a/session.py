@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import random
 import threading
+import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -63,6 +64,8 @@ class AgentSession:
     :ivar context_id: the agent's name for the conversation, once it has given one.
     :ivar a2a_task_id: the last a2a_task that the agent worked on.
     :ivar request_count: requests sent, repetitions and polls included.
+    :ivar turn_seconds: seconds of every turn from sending to the settled answer, with retries and polls; turns that end
+        in infrastructure trouble have none.
     :ivar usage: the sum of what the agent reported about itself.
     :ivar findings: oddities on the wire that were put up with.
     """
@@ -82,6 +85,7 @@ class AgentSession:
         self.history: list[HistoryEntry] = []
         self.request_count = 0
         self.metrics: list[ProtocolMetrics] = []
+        self.turn_seconds: list[float] = []
         self.usage = Usage()
         self.findings: list[DialectFinding] = []
 
@@ -135,10 +139,16 @@ class AgentSession:
             raise TrialCancelledError("the conversation was cancelled")
         limit = self._config.timeout if timeout is None else timeout
         self._running = asyncio.current_task()
+        clock = time.monotonic()
         self._waiting_for = "the agent card"
         try:
             async with asyncio.timeout(limit):
-                return await self._turn(parts)
+                reply = await self._turn(parts)
+            self.turn_seconds.append(time.monotonic() - clock)
+            return reply
+        except AgentOutcomeError:
+            self.turn_seconds.append(time.monotonic() - clock)
+            raise
         except TimeoutError as error:
             raise TurnTimeoutError(
                 f"{self._config.endpoint}: the turn took longer than {limit:g} s, waiting for {self._waiting_for}; "

@@ -65,6 +65,7 @@ class Outcome:
     transcript: tuple[Turn, ...] = ()
     findings: tuple[DialectFinding, ...] = ()
     dialect: str | None = None
+    splits: tuple[str, ...] = ()
     agent_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
     provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pytest_a2a_bench.model.keys import TrialKey
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
-from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, add_known
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, add_known, percentile
 from pytest_a2a_bench.model.reading import known_fields, to_plain
 
 SCHEMA_VERSION = 1
@@ -99,7 +99,7 @@ class Reward:
         return cls(**known)
 
 
-TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "harness_error"]
+TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator_error", "harness_error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,7 @@ class TrialResult:
     :param status: ``evaluated`` has a reward; every other status has ``error`` instead.
     :param termination_reason: tau2's ``TerminationReason`` value.
     :param duration: seconds that the conversation took, without loading the benchmark and evaluating.
+    :param turn_latencies: seconds of each turn, from sending to the settled answer, with its retries and polls.
     :param agent_usage: what the agent reported about itself over A2A, if it did.
     :param user_usage: what the user simulator (and judge) cost.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
@@ -126,6 +127,7 @@ class TrialResult:
     duration: float = 0.0
     transcript: tuple[Turn, ...] = ()
     metrics: tuple[ProtocolMetrics, ...] = ()
+    turn_latencies: tuple[float, ...] = ()
     findings: tuple[DialectFinding, ...] = ()
     agent_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
@@ -166,8 +168,8 @@ class TrialResult:
 
     @property
     def latency(self) -> float:
-        """The median latency of the agent's answers in seconds."""
-        return (self.wire.latency_ms_p50 or 0.0) / 1000
+        """The median seconds that the agent took for an answer, with retries and polls; 0 where it gave none."""
+        return percentile(sorted(self.turn_latencies), 50) or 0.0
 
     @property
     def tokens(self) -> int | None:
@@ -217,6 +219,7 @@ class TrialResult:
         known["findings"] = tuple(DialectFinding(**known_fields(DialectFinding, f)) for f in data.get("findings", ()))
         known["agent_usage"] = Usage(**known_fields(Usage, data.get("agent_usage") or {}))
         known["user_usage"] = Usage(**known_fields(Usage, data.get("user_usage") or {}))
+        known["turn_latencies"] = tuple(data.get("turn_latencies", ()))
         known["splits"] = tuple(data.get("splits", ()))
         known["path"] = path
         return cls(**known)

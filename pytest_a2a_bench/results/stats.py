@@ -38,10 +38,13 @@ class DomainSummary:
     """One line of the summary.
 
     :param tasks: different tasks with at least one trial.
-    :param trials: all trials; ``evaluated``, ``infra_errors``, ``skipped`` and ``harness_errors`` add up to it.
+    :param trials: all trials; ``evaluated``, ``infra_errors``, ``skipped``, ``evaluator_errors`` and ``harness_errors``
+        add up to it.
     :param pass_hat_k: k -> pass^k over evaluated trials.
     :param turns_mean: agent messages per evaluated trial.
-    :param latency_p50: seconds per request to the agent.
+    :param latency_p50: seconds per turn of the agent, with retries and polls.
+    :param input_tokens: what the agents reported about themselves.
+    :param cost_usd: agent, user simulator and judge together.
     """
 
     suite: str
@@ -51,6 +54,7 @@ class DomainSummary:
     evaluated: int = 0
     infra_errors: int = 0
     skipped: int = 0
+    evaluator_errors: int = 0
     harness_errors: int = 0
     mean_reward: float | None = None
     successes: int = 0
@@ -73,13 +77,15 @@ def summarise(results: Iterable[TrialResult]) -> list[DomainSummary]:
 
 def _summary(suite: str, domain: str, results: list[TrialResult]) -> DomainSummary:
     evaluated = [r for r in results if r.status == "evaluated"]
-    by_task: dict[str, list[bool]] = defaultdict(list)
+    # The same task under two labels is two tests, and their trials are no draws from one.
+    by_task: dict[tuple[str, str | None], list[bool]] = defaultdict(list)
     for result in evaluated:
-        by_task[result.key.task_key].append(result.success)
-    latencies = sorted(m.latency_ms / 1000 for r in results for m in r.metrics if m.error is None)
-    usage = Usage()
+        by_task[result.key.task_key, result.key.label].append(result.success)
+    latencies = sorted(seconds for r in results for seconds in r.turn_latencies)
+    agent, everything = Usage(), Usage()
     for result in results:
-        usage = usage + result.agent_usage + result.user_usage
+        agent = agent + result.agent_usage
+        everything = everything + result.agent_usage + result.user_usage
     return DomainSummary(
         suite=suite,
         domain=domain,
@@ -88,6 +94,7 @@ def _summary(suite: str, domain: str, results: list[TrialResult]) -> DomainSumma
         evaluated=len(evaluated),
         infra_errors=sum(r.status == "infrastructure_error" for r in results),
         skipped=sum(r.status == "skipped" for r in results),
+        evaluator_errors=sum(r.status == "evaluator_error" for r in results),
         harness_errors=sum(r.status == "harness_error" for r in results),
         mean_reward=_mean([r.reward for r in evaluated]),
         successes=sum(r.success for r in evaluated),
@@ -95,9 +102,9 @@ def _summary(suite: str, domain: str, results: list[TrialResult]) -> DomainSumma
         turns_mean=_mean([float(r.turns) for r in evaluated]),
         latency_p50=percentile(latencies, 50),
         latency_p95=percentile(latencies, 95),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=usage.cost_usd,
+        input_tokens=agent.input_tokens,
+        output_tokens=agent.output_tokens,
+        cost_usd=everything.cost_usd,
     )
 
 

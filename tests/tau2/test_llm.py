@@ -150,6 +150,7 @@ def test_the_judge_decides(
         [result] = run_trials("noop", judge_settings(llm), [JUDGED])
     assert (result.error, result.reward) == (None, reward)
     assert result.provenance["judge"] == "openai/judge"
+    assert result.user_usage.input_tokens == 100 * len(llm.requests)
     assert result.provenance["evaluation_type"] == "all_with_nl_assertions"
     assert [c.met for c in result.reward_info.checks if c.kind == "nl_assertion"] == list(met)  # type: ignore[union-attr]
 

@@ -131,7 +131,8 @@ def test_what_tests_assert_on() -> None:
             Turn("tool", "x", requestor="agent"),
             Turn("agent", "done"),
         ),
-        metrics=(metric(100.0), metric(300.0)),
+        metrics=(metric(1.0), metric(300.0)),
+        turn_latencies=(0.1, 0.3),
         agent_usage=Usage(10, 5, 0.25),
         user_usage=Usage(1, 1, 0.5),
     )

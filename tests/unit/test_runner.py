@@ -37,6 +37,7 @@ class Session:
     def __init__(self, metadata: Any) -> None:
         self.metadata = metadata
         self.finished = 0
+        self.turn_seconds = [0.5, 1.5]
         self.findings = [DialectFinding("wire", "odd", turn=1)]
 
     def finish(self) -> None:
@@ -84,7 +85,7 @@ def make(
         (CardError("x"), "infrastructure_error"),
         (ConfigurationError("x"), "infrastructure_error"),
         (JudgeMissingError("x"), "skipped"),
-        (EvaluatorError("x"), "harness_error"),
+        (EvaluatorError("x"), "evaluator_error"),
         (HarnessError("x"), "harness_error"),
         (ZeroDivisionError("x"), "harness_error"),
         (AgentOutcomeError("x", state="failed"), "harness_error"),  # benchmarks turn it into a reward of 0
@@ -105,6 +106,7 @@ def test_a_trial_of_this_run_is_never_run_twice(monkeypatch: pytest.MonkeyPatch,
     assert runner.run(KEY) == first
     assert (len(fake.contexts), connection.opened[0].finished) == (1, 1)
     assert first.success
+    assert first.latency == 1.0
     assert first.seed == trial_seed(300, 2)
     # What was odd on the wire is kept beside what the dialect did not allow.
     assert [f.rule for f in first.findings] == ["wire"]

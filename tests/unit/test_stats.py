@@ -35,7 +35,9 @@ def trial(task: str, number: int, status: TrialStatus = "evaluated", reward: flo
         status=status,
         reward_info=Reward(reward) if status == "evaluated" else None,
         transcript=(Turn("agent", "a"), Turn("agent", "b")),
-        metrics=(ProtocolMetrics("i", "e", "m", 200, 500.0, "t"),),
+        metrics=(ProtocolMetrics("i", "e", "m", 200, 5.0, "t"),),
+        turn_latencies=(0.5,),
+        user_usage=Usage(1000, 1000, 1.0),
         agent_usage=Usage(10, None, 0.1),
     )
 
@@ -50,17 +52,28 @@ def test_errors_never_leave_the_denominator_unseen() -> None:
             trial("3", 0, "infrastructure_error"),
             trial("4", 0, "skipped"),
             trial("5", 0, "harness_error"),
+            trial("6", 0, "evaluator_error"),
         ]
     )
-    assert (summary.tasks, summary.trials, summary.evaluated) == (5, 7, 4)
+    assert (summary.tasks, summary.trials, summary.evaluated) == (6, 8, 4)
     assert (summary.infra_errors, summary.skipped, summary.harness_errors) == (1, 1, 1)
+    assert summary.evaluator_errors == 1
     assert (summary.mean_reward, summary.successes) == (0.75, 3)
     assert summary.pass_hat_k == {1: 0.75, 2: 0.5}
-    assert (summary.latency_p50, summary.input_tokens, summary.output_tokens) == (0.5, 70, None)
-    assert summary.cost_usd == pytest.approx(0.7)
+    assert (summary.latency_p50, summary.input_tokens, summary.output_tokens) == (0.5, 80, None)
+    assert summary.cost_usd == pytest.approx(8.8)
 
 
 def test_nothing_evaluated_has_no_mean() -> None:
     [summary] = summarise([trial("1", 0, "infrastructure_error")])
     assert summary.mean_reward is None
     assert summary.pass_hat_k == {}
+
+
+def test_labels_are_different_tests() -> None:
+    import dataclasses
+
+    first = trial("1", 0)
+    other = dataclasses.replace(first, key=TrialKey("tau2", "airline", "1", 0, "quick"))
+    [summary] = summarise([first, other])
+    assert (summary.trials, summary.pass_hat_k) == (2, {1: 1.0})

@@ -79,6 +79,7 @@ class _Simulation:
         self.task = task
         self.context = context
         self.duration = 0.0
+        self.judge_spent: list[Usage] = []
         settings = context.settings
         with paused_collector():
             self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
@@ -128,7 +129,7 @@ class _Simulation:
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
         try:
             waits = llm.needs_judge(self.tau2, self.task)
-            with contextlib.nullcontext() if waits else paused_collector():
+            with llm.counting_judge(self.judge_spent), contextlib.nullcontext() if waits else paused_collector():
                 reward = evaluate.evaluate(
                     self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
                 )
@@ -147,13 +148,20 @@ class _Simulation:
             transcript=tuple(_turns(trajectory)),
             findings=tuple(self.conversation.findings),
             dialect=self.conversation.settled or self.context.settings.dialect,
+            splits=index.splits_of(self.context.key.domain, self.context.key.task_id),
             agent_usage=self.conversation.usage,
-            user_usage=_user_usage(trajectory) if self.context.settings.user_kind == "llm" else Usage(),
+            user_usage=self._user_usage(trajectory),
             provenance=self.provenance(),
             termination_reason="infrastructure_error" if isinstance(error, InfrastructureError) else None,
             error=error,
             duration=self.duration,
         )
+
+    def _user_usage(self, trajectory: Sequence[Any]) -> Usage:
+        total = _user_usage(trajectory) if self.context.settings.user_kind == "llm" else Usage()
+        for spent in self.judge_spent:
+            total = total + spent
+        return total
 
     def _ended_by_agent(self) -> Any:
         """Make the simulation of an agent that gave up, as tau2 makes its own: the trajectory and ``agent_error``."""

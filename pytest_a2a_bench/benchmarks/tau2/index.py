@@ -136,6 +136,11 @@ def load_task_json(domain: str, task_id: str) -> dict[str, Any]:
     return tasks[task_id]
 
 
+def splits_of(domain: str, task_id: str) -> tuple[str, ...]:
+    """Return the names of the splits that list a task, sorted."""
+    return tuple(sorted(name for name, ids in _split_ids(domain).items() if task_id in ids))
+
+
 def _domain_directory(domain: str) -> Path:
     directory = find_installation().domains / domain
     if not _task_files(directory):

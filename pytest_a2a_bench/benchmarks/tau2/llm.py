@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
+from pytest_a2a_bench.model import Usage
 
 _ATTEMPTS = 3
 """How often an unusable answer (empty, or not the JSON that was asked for) is asked for again."""
@@ -89,6 +91,26 @@ def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
             module.generate = _guarded(module.generate)
 
 
+_COUNTER = threading.local()
+
+
+@contextlib.contextmanager
+def counting_judge(spent: list[Usage]) -> Iterator[None]:
+    """Collect what the judge costs in this thread; it answers in the thread that evaluates."""
+    _COUNTER.spent = spent
+    try:
+        yield
+    finally:
+        _COUNTER.spent = None
+
+
+def _count(answer: Any) -> None:
+    spent: list[Usage] | None = getattr(_COUNTER, "spent", None)
+    if spent is not None:
+        used = answer.usage or {}
+        spent.append(Usage(used.get("prompt_tokens"), used.get("completion_tokens"), answer.cost))
+
+
 def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(generate)
     def guarded(*args: Any, **kwargs: Any) -> Any:
@@ -98,6 +120,7 @@ def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
                 answer = generate(*args, **kwargs)
             except Exception as exc:
                 raise LLMError(f"the judge's model {kwargs.get('model')!r} failed: {_first_line(exc)}") from exc
+            _count(answer)
             answer.content = unfence(answer.content or "")
             problem = judge_problem(answer.content)
             if not problem:
