@@ -47,11 +47,13 @@ class Hook:
 
     :param status: the answer to each delivery.
     :param delay: seconds to wait before answering.
+    :param late: how many deliveries are answered with that delay; those that follow are answered at once.
     """
 
     url: str
     status: int = 200
     delay: float = 0.0
+    late: int = _MOST_DELIVERIES
     deliveries: list[Delivery] = field(default_factory=list)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -118,11 +120,11 @@ class WebhookReceiver:
             raise RuntimeError("the webhook receiver was not started")
         return int(self._server.sockets[0].getsockname()[1])
 
-    def hook(self, *, status: int = 200, delay: float = 0.0) -> Hook:
+    def hook(self, *, status: int = 200, delay: float = 0.0, late: int = _MOST_DELIVERIES) -> Hook:
         """Return a new hook with a path that nobody can guess."""
         path = f"/{secrets.token_urlsafe(12)}"
         host = f"[{self._host}]" if ":" in self._host else self._host
-        self._hooks[path] = Hook(f"http://{host}:{self.port}{path}", status, delay)
+        self._hooks[path] = Hook(f"http://{host}:{self.port}{path}", status, delay, late)
         return self._hooks[path]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -150,7 +152,7 @@ class WebhookReceiver:
             await _respond(writer, 404)
             return
         hook.add(delivery)
-        if hook.delay:
+        if hook.delay and len(hook.deliveries) <= hook.late:
             await asyncio.sleep(hook.delay)
         await _respond(writer, hook.status)
 

@@ -31,7 +31,7 @@ NEVER_CALLED = "https://webhook.example.org/never-called"
 SECRET = "Zm9yLXRoaXMtd2ViaG9vay1vbmx5"
 DELIVERY_SECONDS = 5.0
 IN_FLIGHT_SECONDS = 0.3
-HELD_UP_SECONDS = 0.6
+HELD_UP_SECONDS = 1.5
 """How long a webhook keeps the agent waiting, to see whether the task waits too."""
 
 
@@ -373,7 +373,7 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
     usual = await steps.send(ctx, text)
     steps.task_of(ctx, usual, "the scenario task")
     async with receiver(ctx) as hooks:
-        hook = hooks.hook(status=500, delay=HELD_UP_SECONDS)
+        hook = hooks.hook(status=500, delay=HELD_UP_SECONDS, late=1)
         reply = await steps.send(ctx, text, configuration={"taskPushNotificationConfig": {"url": hook.url}})
         taken = reply.exchange.seconds
         await hook.wait(timeout=1)
