@@ -8,8 +8,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-from faulty_server import TOKENS, Running, serve_faulty
+from faulty_server import TOKENS, serve_faulty
 
 from pytest_a2a_bench.a2a import ClientConfig, Credentials
 from pytest_a2a_bench.agents.faulty.fault import Fault
@@ -57,39 +56,38 @@ class Verdict:
                 self.lines.append(f"{result.name} {result.outcome}: {told}")
 
 
-def targets(running: Running, card: dict[str, Any], timeout: float = 5.0) -> tuple[Target, ...]:
+def targets(url: str, card: Any, timeout: float = 5.0) -> tuple[Target, ...]:
     """Return what is to be judged, with credentials where the card wants them."""
-    grpc = [i["url"] for i in running.server.agent.card["supportedInterfaces"] if i["protocolBinding"] == "GRPC"]
-    auth = Credentials(TOKENS[0]) if running.server.tokens else None
-    config = ClientConfig(endpoint=running.url, auth=auth, allowed_origins=tuple(grpc))
-    return targets_of(card, running.url, config=config, scenarios=PROMPTS, timeout=timeout)
+    interfaces = [i for i in card.get("supportedInterfaces", ()) if isinstance(i, dict)]
+    grpc = tuple(dict.fromkeys(str(i["url"]) for i in interfaces if i.get("protocolBinding") == "GRPC"))
+    auth = Credentials(TOKENS[0]) if card.get("securitySchemes") else None
+    config = ClientConfig(endpoint=url, auth=auth, allowed_origins=grpc)
+    return targets_of(card, url, config=config, scenarios=PROMPTS, timeout=timeout)
 
 
 async def judge(
     fault: Fault | None, variant: str = "auto", *, ids: Container[str] | None = None, step: float = 0.15
 ) -> Verdict:
-    """Serve the agent and run the checks with these ids; all by default."""
+    """Serve the agent in this process and run the checks with these ids; all by default."""
+    async with serve_faulty(fault.name if fault else None, variant, step=step) as running:
+        return await judge_url(running.url, ids)
+
+
+async def judge_url(url: str, ids: Container[str] | None = None) -> Verdict:
+    """Run the checks with these ids, all by default, against an agent that is served already."""
     verdict = Verdict()
     os.environ[OTHER_TOKEN_ENV] = TOKENS[1]
-    async with serve_faulty(fault.name if fault else None, variant, step=step) as running:
-        try:
-            card, served, findings = await fetch_card_async(running.url)
-        except A2ABenchError as error:
-            verdict.rules.add("CARD-001")
-            verdict.lines.append(str(error))
-            return verdict
-        verdict.add_card(findings)
-        if card is None:
-            return verdict
-        verdict.add_card(check_card(card, url=running.url, http=served))
-        with contextlib.suppress(A2ABenchError):
-            found = targets(running, card)
-            verdict.add(await collect(found, select=lambda p: ids is None or p.requirement.id in ids))
+    try:
+        card, served, findings = await fetch_card_async(url)
+    except A2ABenchError as error:
+        verdict.rules.add("CARD-001")
+        verdict.lines.append(str(error))
+        return verdict
+    verdict.add_card(findings)
+    if card is None:
+        return verdict
+    verdict.add_card(check_card(card, url=url, http=served))
+    with contextlib.suppress(A2ABenchError):
+        found = targets(url, card)
+        verdict.add(await collect(found, select=lambda p: ids is None or p.requirement.id in ids))
     return verdict
-
-
-async def read_card(running: Running) -> dict[str, Any]:
-    """Fetch the card by hand."""
-    async with httpx.AsyncClient(trust_env=False) as client:
-        card: dict[str, Any] = (await client.get(running.url + ".well-known/agent-card.json")).json()
-    return card
