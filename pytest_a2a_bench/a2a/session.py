@@ -64,8 +64,8 @@ class AgentSession:
     :ivar context_id: the agent's name for the conversation, once it has given one.
     :ivar a2a_task_id: the last a2a_task that the agent worked on.
     :ivar request_count: requests sent, repetitions and polls included.
-    :ivar turn_seconds: seconds of every turn from sending to the settled answer, with retries and polls; turns that end
-        in infrastructure trouble have none.
+    :ivar turn_seconds: seconds of every turn that ended in an answer, or in the agent giving up: from the first sending
+        of the message to the settled answer, repetitions and polls included, the agent card's first fetching not.
     :ivar usage: the sum of what the agent reported about itself.
     :ivar findings: oddities on the wire that were put up with.
     """
@@ -80,6 +80,7 @@ class AgentSession:
         self._state: str | None = None
         self._delivered: dict[str, tuple[Part, ...]] = {}
         self._waiting_for = ""
+        self._answered_at = 0.0
         self.context_id: str | None = None
         self.a2a_task_id: str | None = None
         self.history: list[HistoryEntry] = []
@@ -139,16 +140,10 @@ class AgentSession:
             raise TrialCancelledError("the conversation was cancelled")
         limit = self._config.timeout if timeout is None else timeout
         self._running = asyncio.current_task()
-        clock = time.monotonic()
         self._waiting_for = "the agent card"
         try:
             async with asyncio.timeout(limit):
-                reply = await self._turn(parts)
-            self.turn_seconds.append(time.monotonic() - clock)
-            return reply
-        except AgentOutcomeError:
-            self.turn_seconds.append(time.monotonic() - clock)
-            raise
+                return await self._turn(parts)
         except TimeoutError as error:
             raise TurnTimeoutError(
                 f"{self._config.endpoint}: the turn took longer than {limit:g} s, waiting for {self._waiting_for}; "
@@ -168,6 +163,7 @@ class AgentSession:
         calls: list[Call] = []
         self.history.append(HistoryEntry("sent", message.parts, _now(), message.message_id))
         stream = self._config.streaming == "on" or self._connection.must_stream
+        started = time.perf_counter()
         try:
             await self._exchange(wire, message, turn, calls, stream=stream)
         except ProtocolError as error:
@@ -178,7 +174,7 @@ class AgentSession:
         finally:
             self._remember(turn)
         await self._poll(wire, turn, calls)
-        return self._conclude(turn, calls)
+        return self._conclude(turn, calls, self._answered_at - started)
 
     def _compose(self, parts: Sequence[Part]) -> OutMessage:
         resume = self._state in ("input-required", "auth-required")
@@ -206,7 +202,7 @@ class AgentSession:
         async def once(call: Call) -> None:
             calls.append(call)
             async with aclosing(wire.send(message, call, stream=stream)) as events:
-                await _read(events, turn)
+                self._answered_at = await _read(events, turn)
 
         try:
             await self._attempts(wire, once, what)
@@ -241,6 +237,7 @@ class AgentSession:
         async def once(call: Call) -> None:
             calls.append(call)
             turn.feed(await wire.get_task(task_id, call))
+            self._answered_at = time.perf_counter()
 
         what = f"task {task_id} to end (it is {turn.state or 'in no known state'})"
         await self._attempts(wire, once, what, poll=True)
@@ -285,7 +282,7 @@ class AgentSession:
         elif turn.settled:
             self._state = None
 
-    def _conclude(self, turn: Turn, calls: list[Call]) -> AgentReply:
+    def _conclude(self, turn: Turn, calls: list[Call], seconds: float) -> AgentReply:
         reply = turn.reply()
         notes = dict.fromkeys([*reply.notes, *(n for c in calls for n in c.notes)])
         raw = "\n".join(c.raw for c in calls if c.raw)[:_RAW_LIMIT]
@@ -294,6 +291,8 @@ class AgentSession:
         number = sum(e.direction == "received" for e in self.history)
         self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
         self.history.append(HistoryEntry("received", reply.parts, _now(), state=reply.state))
+        if reply.state != "auth-required":  # that ends in an infrastructure error, whose duration says nothing
+            self.turn_seconds.append(seconds)
         self._check_outcome(turn, reply)
         return reply
 
@@ -343,19 +342,24 @@ class AgentSession:
             self.metrics.append(call.metrics(self.context_id, error=error))
 
 
-async def _read(events: AsyncGenerator[InEvent, None], turn: Turn) -> None:
-    """Feed a turn until the events end or, a moment after the answer is there, are no longer waited for."""
+async def _read(events: AsyncGenerator[InEvent, None], turn: Turn) -> float:
+    """Feed a turn until the events end or, a moment after the answer is there, are no longer waited for.
+
+    :returns: when the answer was there, or the events ended without one.
+    """
     iterator = aiter(events)
     while not (turn.settled or turn.final):
         try:
             turn.feed(await anext(iterator))
         except StopAsyncIteration:
-            return
+            return time.perf_counter()
+    answered_at = time.perf_counter()
     with suppress(TimeoutError, InfrastructureError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             async for event in iterator:
                 if not (turn.settled and isinstance(event, InTask) and event.state not in TERMINAL):
                     turn.feed(event)
+    return answered_at
 
 
 def _now() -> str:
