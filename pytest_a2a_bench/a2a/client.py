@@ -17,7 +17,17 @@ from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
 from pytest_a2a_bench.a2a.jsontext import excerpt
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Wire
-from pytest_a2a_bench.errors import AuthenticationError, CardError, ProtocolError, TransportError
+from pytest_a2a_bench.errors import (
+    AuthenticationError,
+    CardError,
+    EndpointUnreachableError,
+    ProtocolError,
+    TransportError,
+    TurnTimeoutError,
+)
+
+_CARD_SECONDS = 30.0
+"""Most seconds for a card, which is a small file: a server that takes longer is not going to answer."""
 
 _READY_INTERVAL = 0.1
 _READY_MAX_INTERVAL = 1.0
@@ -111,13 +121,24 @@ class AgentConnection:
         )
 
     async def _get(self, url: str) -> tuple[int, bytes]:
-        """Fetch a card; cards are public by rule, so the token is only shown to a server that asks for it."""
+        """Fetch a card, within a time of its own: a turn's may be far too long for it."""
+        seconds = min(_CARD_SECONDS, self.config.timeout, self.config.read_timeout or _CARD_SECONDS)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._get_showing_token_if_asked(url)
+        except (TimeoutError, TurnTimeoutError) as error:
+            raise EndpointUnreachableError(
+                f"GET {url}: no answer within {seconds:g} s; check that the address is the "
+                "agent's and that the agent is not stuck (--a2a-wait SECONDS keeps trying)"
+            ) from error
+
+    async def _get_showing_token_if_asked(self, url: str) -> tuple[int, bytes]:
+        """Cards are public by rule, so the token is only shown to a server that asks for it."""
         request = HttpRequest("GET", url, headers={"Accept": "application/json"})
-        async with asyncio.timeout(max(self.config.connect_timeout * 3, 1)):
-            status, body = await self._edge_here().get(request)
-            if status in (401, 403) and self.config.auth is not None:
-                auth = place(self.config.auth, None)
-                status, body = await self._edge_here().get(HttpRequest("GET", url, headers=request.headers, auth=auth))
+        status, body = await self._edge_here().get(request)
+        if status in (401, 403) and self.config.auth is not None:
+            auth = place(self.config.auth, None)
+            status, body = await self._edge_here().get(HttpRequest("GET", url, headers=request.headers, auth=auth))
         return status, body
 
     # -- conversations --
