@@ -70,8 +70,8 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "requests": wire.requests,
         "retries": wire.retries,
         "duration_s": round(result.duration, 3),
-        "latency_p50_ms": _rounded(wire.latency_ms_p50),
-        "latency_p95_ms": _rounded(wire.latency_ms_p95),
+        "latency_p50_ms": _milliseconds(result, 50),
+        "latency_p95_ms": _milliseconds(result, 95),
         "tokens_in": result.agent_usage.input_tokens,
         "tokens_out": result.agent_usage.output_tokens,
         "cost_usd": result.cost,
@@ -176,5 +176,8 @@ def _set_properties(item: pytest.Item, values: dict[str, str | int | float | boo
     item.user_properties[:] = [*kept, *((PREFIX + name, value) for name, value in values.items())]
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 1)
+def _milliseconds(result: TrialResult, percent: float) -> float | None:
+    from pytest_a2a_bench.model import percentile
+
+    seconds = percentile(sorted(result.turn_latencies), percent)
+    return None if seconds is None else round(seconds * 1000, 1)

@@ -92,7 +92,7 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
         yield "the agent was told the name of each task (--a2a-tag-trials)"
 
 
-_ONLY_IF_ANY = ("skipped", "harness errors")
+_ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
 
 
 def _cells(s: DomainSummary, most: int) -> dict[str, str]:
@@ -100,11 +100,14 @@ def _cells(s: DomainSummary, most: int) -> dict[str, str]:
         "domain": s.domain if s.suite == "tau2" else f"{s.suite}/{s.domain}",
         "tasks": str(s.tasks),
         "trials": str(s.trials),
+        # The reward and pass^k are over these; all others are counted below.
+        "evaluated": str(s.evaluated),
         "reward": _number(s.mean_reward, 3),
     }
     cells |= {f"pass^{k}": _number(s.pass_hat_k.get(k), 3) for k in range(1, most + 1)}
     cells |= {
         "infra errors": str(s.infra_errors),
+        "evaluator errors": str(s.evaluator_errors),
         "harness errors": str(s.harness_errors),
         "skipped": str(s.skipped),
         "turns": _number(s.turns_mean, 1),
