@@ -273,12 +273,41 @@ def _doubled_keys(trials: list[pytest.Item]) -> Iterator[str]:
     for item in trials:
         key = item.stash[TRIAL].key
         if key in seen:
-            yield (
-                f"{seen[key].nodeid} and {item.nodeid} are the same trial, {key}; "
-                'give one of their markers another name: label="..."'
-            )
+            yield f"{seen[key].nodeid} and {item.nodeid} are the same trial, {key}; {_way_out(seen[key], item)}"
             return
         seen[key] = item
+
+
+def _way_out(item: pytest.Item, other: pytest.Item) -> str:
+    if item.parent is other.parent and _function_name(item) == _function_name(other):
+        return (
+            "a parametrized test would report one conversation several times: "
+            "move the parameters into the test's body, or write a test with a label of its own for each"
+        )
+    return 'give one of their markers another name: label="..."'
+
+
+def _function_name(item: pytest.Item) -> str:
+    return getattr(item, "originalname", None) or item.name
+
+
+def _leave_out_doubles(session: pytest.Session, run: BenchRun) -> None:
+    """Drop built-in trials that only an expression chose where the user's own selected tests run the same ones."""
+    if not run.selection.candidates:
+        return
+    trials = census(session.items).trials
+    own = {item.stash[TRIAL].key for item in trials if not _is_built_in(item)}
+    doubles = [item for item in trials if _is_built_in(item) and item.stash[TRIAL].key in own]
+    if not doubles:
+        return
+    run.left_out = len(doubles)
+    dropped = set(doubles)
+    session.items[:] = [item for item in session.items if item not in dropped]
+    session.config.hook.pytest_deselected(items=doubles)
+
+
+def _is_built_in(item: pytest.Item) -> bool:
+    return item.getparent(SuiteModule) is not None
 
 
 def _scopes(users: list[pytest.Item]) -> Iterator[str]:
@@ -298,6 +327,7 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
 
     :raises pytest.UsageError: with everything that is wrong with them.
     """
+    _leave_out_doubles(session, run)
     run.used = bool(census(session.items).users)
     problems = find_problems(session, run)
     if not problems and run.used and run.endpoint_problem and not session.config.option.collectonly:

@@ -82,6 +82,7 @@ class BenchRun:
     :param endpoint_problem: why the preflight failed, where that is only an error once something uses the endpoint.
     :param problems: what is wrong with the tests; reported together when collection is over.
     :param notes: what the user should know about the selection.
+    :param left_out: how many built-in items gave way to the user's own tests of the same trials.
     :param used: whether an item uses the endpoint.
     :param subject: the agent's card and what is wrong with it, as JSON; None until it was fetched.
     :param judge: runs the checks of this process's items.
@@ -97,6 +98,7 @@ class BenchRun:
     endpoint_problem: str | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    left_out: int = 0
     used: bool = False
     worker: Mapping[str, Any] | None = None
     schedule: Schedule | None = None

@@ -50,9 +50,16 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
     lines = []
     if run.used and not run.resolution.asked and (header := header_line(run)):
         lines.append(header)
+    if run.left_out:
+        lines.append(f"a2a: {left_out_line(run)}")
     if not trials:
         lines += [f"a2a: {note}" for note in run.notes]
     return lines
+
+
+def left_out_line(run: BenchRun) -> str:
+    """Say that built-in items gave way to the user's own."""
+    return f"{run.left_out} built-in items left out: your own tests run the same trials"
 
 
 class Reporting:
@@ -144,6 +151,8 @@ class Reporting:
         unreported = summary.unreported(self.run, self.reported, since=self.began_wall)
         if unreported:
             yield f"finished, but not reported by an item: {_some(str(r.key) for r in unreported)}"
+        if self.run.left_out and self.config.pluginmanager.hasplugin("dsession"):  # workers collected, not this process
+            yield left_out_line(self.run)
         yield f"results: {_shown(self.run, self.config)}"
 
 

@@ -55,9 +55,9 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell the controller whether anything used the agent."""
+        """Tell the controller whether anything used the agent, and what was left out."""
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-        output.setdefault(WORKER_INPUT, {})["used"] = self.run.used
+        output.setdefault(WORKER_INPUT, {}).update(used=self.run.used, left_out=self.run.left_out)
 
 
 class Controller:
@@ -98,6 +98,7 @@ class Controller:
         """Hear what a worker found; a crashed one has nothing to say."""
         told = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
         self.run.used = self.run.used or bool(told.get("used"))
+        self.run.left_out = max(self.run.left_out, int(told.get("left_out", 0)))
         if "problem" in told:
             run_state.raise_usage_error(told["problem"])
 

@@ -140,3 +140,15 @@ def test_wrong_markers_under_xdist(pytester: pytest.Pytester, bench: Bench) -> N
     result = bench.apart("-n2", "--a2a-endpoint", "builtin:noop")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: test_it.py::test_x: *'x' is not one of*"])
+
+
+def test_a_parametrized_test_is_not_told_to_take_a_label(pytester: pytest.Pytester, bench: Bench) -> None:
+    source = """
+@pytest.mark.tau2("mock", tasks="create_task_1")
+@pytest.mark.parametrize("limit", [1, 2])
+def test_x(trial, limit): pass
+"""
+    result = collect(pytester, bench, source)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *test_x* and *test_x* are the same trial, *; a parametrized test *body*"])
+    assert 'label="' not in result.stderr.str()

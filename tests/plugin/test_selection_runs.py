@@ -100,3 +100,25 @@ def test_a_suite_from_an_installed_package(pytester: pytest.Pytester, bench: Ben
     result = bench.apart("--a2a-endpoint", noop_url, "test_mine.py")
     result.assert_outcomes(passed=1)
     assert bench.apart("--a2a-suite", "desks").ret == 4
+
+
+@WORKERS
+def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(
+    pytester: pytest.Pytester, suite: Bench, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(
+        test_own="""
+        import pytest
+        @pytest.mark.desk("front", tasks=["ok", "bad-0-a"])
+        def test_front_is_quick(trial): assert trial.turns == 2
+        """
+    )
+    note = "*2 built-in items left out: your own tests run the same trials"
+    for expression in (("-k", "front"), ("-m", "desk")):
+        result = suite.apart(*workers, *expression)
+        assert counts(result) == {"passed": 2, "failed": 1}
+        result.stdout.fnmatch_lines([note])
+    every = suite.apart(*workers, "-k", "test_desk")
+    assert counts(every) == {"passed": 1, "failed": 2}
+    assert "left out" not in every.stdout.str()
+    assert suite.apart(*workers, "--a2a-suite", "front", "test_own.py").ret == 4
