@@ -25,7 +25,7 @@ class RetryPolicy:
 
     :param max_retries: repetitions after the first try.
     :param base: seconds before the first repetition, doubled for each further one.
-    :param maximum: most seconds to wait, also where the server asks for more.
+    :param maximum: most seconds to wait, unless the server asks for more.
     """
 
     max_retries: int = 3
@@ -35,10 +35,20 @@ class RetryPolicy:
     def delay(self, attempt: int, retry_after: float | None, jitter: Callable[[], float]) -> float:
         """Return the seconds to wait after try number ``attempt`` (from 1); ``jitter`` returns 0 to 1."""
         if retry_after is not None:
-            return min(max(retry_after, 0.0), self.maximum)
+            return max(retry_after, 0.0)
         # At most 2**32: an attempt count is an int of the user's choice, and a float has an end.
         full: float = min(self.base * 2.0 ** min(attempt - 1, 32), self.maximum)
         return full / 2 + full / 2 * jitter()
+
+
+def not_in_time(error: TransportError, asked: float, left: float) -> TransportError:
+    """Return the error to give up with at once, because the agent asked for a longer wait than the turn has left."""
+    return TransportError(
+        f"{error}; the agent asked to wait {asked:.0f} s before another try, and this turn has "
+        f"{max(left, 0):.0f} s left; raise --a2a-timeout above that, or try again later",
+        status_code=error.status_code,
+        retry_after=error.retry_after,
+    )
 
 
 def parse_retry_after(value: str | None, now: datetime.datetime) -> float | None:

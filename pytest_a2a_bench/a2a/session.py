@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
+import math
 import random
 import threading
 import time
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.call import Call
 from pytest_a2a_bench.a2a.messages import TERMINAL, InEvent, InTask, OutMessage
-from pytest_a2a_bench.a2a.retry import RetryPolicy, is_retryable
+from pytest_a2a_bench.a2a.retry import RetryPolicy, is_retryable, not_in_time
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
@@ -81,6 +82,7 @@ class AgentSession:
         self._delivered: dict[str, tuple[Part, ...]] = {}
         self._waiting_for = ""
         self._answered_at = 0.0
+        self._deadline = math.inf
         self.context_id: str | None = None
         self.a2a_task_id: str | None = None
         self.history: list[HistoryEntry] = []
@@ -140,6 +142,7 @@ class AgentSession:
             raise TrialCancelledError("the conversation was cancelled")
         limit = self._config.timeout if timeout is None else timeout
         self._running = asyncio.current_task()
+        self._deadline = time.monotonic() + limit
         self._waiting_for = "the agent card"
         try:
             async with asyncio.timeout(limit):
@@ -260,6 +263,9 @@ class AgentSession:
                 if not retry or attempt > self._retry.max_retries:
                     raise
                 retry_after = error.retry_after if isinstance(error, TransportError) else None
+                left = self._deadline - time.monotonic()
+                if isinstance(error, TransportError) and retry_after is not None and retry_after >= left:
+                    raise not_in_time(error, retry_after, left) from error
             else:
                 self.metrics.append(call.metrics(self.context_id))
                 return

@@ -39,12 +39,12 @@ def test_retry_after(header: str | None, seconds: float | None) -> None:
     assert parse_retry_after(header, NOW) == seconds
 
 
-def test_delays_grow_and_are_capped() -> None:
+def test_delays_grow_and_are_capped_unless_the_server_asks_for_more() -> None:
     policy = RetryPolicy(base=1, maximum=5)
     assert [policy.delay(n, None, lambda: 1.0) for n in (1, 2, 3, 4, 9999)] == [1, 2, 4, 5, 5]
     assert policy.delay(2, None, lambda: 0.0) == 1
     assert policy.delay(1, 3.0, lambda: 1.0) == 3
-    assert policy.delay(1, 3600.0, lambda: 1.0) == 5
+    assert policy.delay(1, 3600.0, lambda: 1.0) == 3600
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])

@@ -510,18 +510,37 @@ def test_transport_faults(connect: Connect, fault: Exception, error: type[Except
         assert route.call_count == 3
 
 
-def test_retry_after_as_a_date_is_capped(connect: Connect) -> None:
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [("Fri, 31 Dec 2100 23:59:59 GMT", r"asked to wait \d{9,} s .*has 10 s left"), ("120", "asked to wait 120 s")],
+)
+def test_retry_after_beyond_the_turn_fails_at_once(connect: Connect, asked: str, told: str) -> None:
+    card = {"name": "x", "url": "http://agent.test/rpc"}
+    with respx.mock:
+        respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)
+        route = respx.post("http://agent.test/rpc").respond(503, headers={"Retry-After": asked})
+        started = time.monotonic()
+        with pytest.raises(TransportError, match=f"HTTP 503.*{told}.*--a2a-timeout") as caught:
+            say(connect("http://agent.test", max_retries=2))
+        assert time.monotonic() - started < 2
+    assert route.call_count == 1
+    assert caught.value.status_code == 503
+    assert caught.value.retry_after is not None
+    assert caught.value.retry_after >= 120
+
+
+def test_retry_after_is_kept_where_it_exceeds_our_own_backoff(connect: Connect) -> None:
     card = {"name": "x", "url": "http://agent.test/rpc"}
     answers = [
-        httpx.Response(503, headers={"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"}),
+        httpx.Response(429, headers={"Retry-After": "1"}),
         httpx.Response(200, json={"jsonrpc": "2.0", "id": 1, "result": REPLY_0_3}),
     ]
     with respx.mock:
         respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)
         respx.post("http://agent.test/rpc").mock(side_effect=answers)
         started = time.monotonic()
-        assert say(connect("http://agent.test", max_retries=1, backoff_max=0.2)).text == "fine"
-        assert 0.15 < time.monotonic() - started < 2
+        assert say(connect("http://agent.test", max_retries=1, backoff_max=0.1)).text == "fine"
+        assert 0.95 < time.monotonic() - started < 3
 
 
 def test_cookies_of_one_conversation_do_not_reach_another(serve: Serve, connect: Connect) -> None:
