@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from faulty_server import serve_faulty
-from mutation import PROMPTS, read_card, targets
+from mutation import PROMPTS, targets
 
 from pytest_a2a_bench.conformance import check as registry
+from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, check
 from pytest_a2a_bench.conformance.engine import UNDECLARED, Planned, collect, load_checks, plan, run_check, run_checks
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
@@ -148,11 +149,16 @@ def test_bug_of_ours_costs_one_result_only() -> None:
     assert "1.0/SEND-002[JSONRPC]" in results
 
 
+async def judged(url: str) -> tuple[Target, ...]:
+    """Return an agent's targets, from its card."""
+    card, _, _ = await fetch_card_async(url)
+    return targets(url, card)
+
+
 async def slow_runs() -> tuple[list[str], list[Any]]:
     """Start slow tasks, leave early, and return the states of all tasks that the agent has."""
     async with serve_faulty(None, step=5.0) as running:
-        card = await read_card(running)
-        found = [t for t in targets(running, card) if t.binding == "JSONRPC"]
+        found = [t for t in await judged(running.url) if t.binding == "JSONRPC"]
         names = []
         async for result in run_checks(found, select=lambda p: p.requirement.id in ("SEND-004", "PUSH-001")):
             names.append(result.name)
@@ -183,7 +189,7 @@ def test_nothing_is_left_behind() -> None:
 
 async def leave_early() -> int:
     async with serve_faulty(None) as running:
-        found = targets(running, await read_card(running))
+        found = await judged(running.url)
         running_checks = run_checks(found)
         async for _ in running_checks:
             break
@@ -197,7 +203,7 @@ def test_leaving_early_stops_the_rest() -> None:
 
 async def planned_only() -> list[str]:
     async with serve_faulty(None) as running:
-        found = targets(running, await read_card(running))
+        found = await judged(running.url)
         chosen = [Planned(requirement("SEND-001"), "GRPC")]
         return [r.name + r.outcome async for r in run_checks(found, planned=chosen)]
 
