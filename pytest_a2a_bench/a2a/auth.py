@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_a2a_bench.a2a.address import host_of, is_bare, read_target
 from pytest_a2a_bench.a2a.card import AgentCard
 from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
 
@@ -33,24 +34,34 @@ class AuthParts:
         return bool(self.headers or self.query or self.cookies)
 
 
-def origin_of(url: str) -> Origin:
+def origin_of(url: str, endpoint: str = "") -> Origin:
     """Return scheme, host and port of a URL; the names of the loopback interface count as one host.
 
-    gRPC's schemes (and its bare ``host:port``) count as http and https.
+    gRPC's schemes count as http and https; so do its bare addresses, according to whether they are called with TLS.
+
+    :param endpoint: the user's, which has a say in that.
+    :raises ValueError: if it names no host, or none to rely on.
     """
-    parts = urllib.parse.urlsplit(url if "://" in url else f"grpc://{url}")
+    scheme, host, port = _read_origin(url, endpoint)
+    return scheme, "localhost" if host in _LOOPBACK else host, port
+
+
+def _read_origin(url: str, endpoint: str) -> Origin:
+    if is_bare(url):
+        host, number = host_of(url)
+        return "https" if read_target(url, endpoint).tls else "http", host.lower().rstrip("."), number
+    parts = urllib.parse.urlsplit(url)
     scheme = parts.scheme.lower()
-    host = (parts.hostname or "").lower().rstrip(".")
     port = parts.port or _DEFAULT_PORTS.get(scheme)
     scheme = {"grpc": "http", "grpcs": "https"}.get(scheme, scheme)
-    return scheme, "localhost" if host in _LOOPBACK else host, port
+    return scheme, (parts.hostname or "").lower().rstrip("."), port
 
 
 def may_receive(url: str, config: ClientConfig) -> bool:
     """Tell whether credentials may be sent to a URL."""
     allowed = {origin_of(config.endpoint), *map(origin_of, config.allowed_origins)}
     try:
-        return origin_of(url) in allowed
+        return origin_of(url, config.endpoint) in allowed
     except ValueError:
         return False
 
@@ -74,11 +85,19 @@ def explain_refusal(url: str, config: ClientConfig, sent: bool) -> str:
     source = config.auth.source or "the configured credentials"
     if sent:
         return f"{source} was sent and refused; check its value"
-    origin = urllib.parse.urlsplit(url)
-    return (
-        f"{source} was withheld: the agent card names an interface at another origin than the endpoint "
-        f"{config.endpoint}; if you trust it, set {ALLOWED_ORIGINS_ENV}={origin.scheme}://{origin.netloc}"
-    )
+    what = f"{source} was withheld: the agent card names an interface at another origin than the endpoint"
+    try:
+        origin = _show_origin(_read_origin(url, config.endpoint))
+    except ValueError as error:
+        return f"{what} {config.endpoint}, and none that could be allowed ({error}); fix the agent card"
+    return f"{what} {config.endpoint}; if you trust it, set {ALLOWED_ORIGINS_ENV}={origin}"
+
+
+def _show_origin(origin: Origin) -> str:
+    """Write an origin as the configuration takes it."""
+    scheme, host, port = origin
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown}" + ("" if port in (None, _DEFAULT_PORTS.get(scheme)) else f":{port}")
 
 
 def _candidates(card: AgentCard) -> list[Mapping[str, Any]]:

@@ -6,10 +6,11 @@ Messages cross as protobuf's JSON, so that one codec serves every binding.
 from __future__ import annotations
 
 import contextlib
-import urllib.parse
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_a2a_bench.a2a.address import Target as Target
+from pytest_a2a_bench.a2a.address import read_target as read_target
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
 from pytest_a2a_bench.a2a.call import Call
 from pytest_a2a_bench.a2a.card import Interface
@@ -40,32 +41,6 @@ _ERROR_CODES = {
     "INTERNAL": -32603,
     "UNKNOWN": -32603,
 }
-
-
-class Target(NamedTuple):
-    """Where a channel goes: gRPC's own name for it, and whether it is encrypted."""
-
-    address: str
-    tls: bool
-
-
-def read_target(url: str, endpoint: str) -> Target:
-    """Read any of the forms in which cards give a gRPC address.
-
-    ``https`` and ``grpcs`` mean TLS, ``http`` and ``grpc`` none. A bare ``host:port`` says nothing about it: TLS is
-    used on port 443 and where the endpoint itself is ``https``.
-    """
-    scheme, separator, rest = url.partition("://")
-    scheme = scheme.lower()
-    if not separator or scheme in ("dns", "ipv4", "ipv6"):
-        address = url if separator else url.rstrip("/")
-        return Target(address, address.endswith(":443") or endpoint.lower().startswith("https:"))
-    if scheme not in ("http", "https", "grpc", "grpcs"):
-        raise ProtocolError(f"the gRPC address {url!r} has an unknown scheme; fix the agent card")
-    tls = scheme in ("https", "grpcs")
-    parts = urllib.parse.urlsplit(f"//{rest}")
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return Target(f"{host}:{parts.port or (443 if tls else 80)}", tls)
 
 
 class GrpcWire:

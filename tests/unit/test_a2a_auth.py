@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.a2a.address import read_target
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of, place
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.a2a.grpc_wire import read_target
 from pytest_a2a_bench.errors import ProtocolError
 
 
@@ -22,7 +22,24 @@ from pytest_a2a_bench.errors import ProtocolError
         ("https://agent.example.evil.com/", False),
         ("https://agent.example@evil.com/", False),
         ("https://evil.com/agent.example", False),
-        ("agent.example:443", False),
+        ("agent.example:443", True),
+        ("agent.example", True),
+        ("Agent.example:443/", True),
+        ("dns:///agent.example:443", True),
+        ("dns:agent.example:443", True),
+        ("DNS:///agent.example.", True),
+        ("dns://evil.com/agent.example:443", False),
+        ("dns:///agent.example:8443", False),
+        ("agent.example:8443", False),
+        ("agent.example:80", False),
+        ("evil.com:443", False),
+        ("evil.com:443/agent.example:443", False),
+        ("evil.com\\@agent.example:443", False),
+        ("agent.example:443,evil.com:443", False),
+        ("ipv4:agent.example:443,evil.com:443", False),
+        ("unix:agent.example", False),
+        ("", False),
+        (":443", False),
         ("https://[bad", False),
         ("https://friend.example/x", True),
     ],
@@ -36,6 +53,7 @@ def test_names_of_the_loopback_are_one_host() -> None:
     assert origin_of("http://localhost:9") == origin_of("http://127.0.0.1:9") == origin_of("http://[::1]:9/x")
     assert origin_of("http://localhost:9") != origin_of("http://localhost:8")
     assert origin_of("127.0.0.1:9") == origin_of("http://127.0.0.1:9")
+    assert origin_of("ipv6:[::1]:9") == origin_of("ipv4:127.0.0.1:9") == origin_of("http://127.0.0.1:9")
 
 
 def card(security: Any, **schemes: Any) -> AgentCard:
@@ -83,6 +101,33 @@ def test_explanations_name_what_to_do() -> None:
     withheld = explain_refusal("https://b:1/rpc", config, sent=False)
     assert "A2A_ALLOWED_ORIGINS=https://b:1" in withheld
     assert "tok" not in withheld.replace("MY_TOKEN", "")
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint", "origin"),
+    [
+        ("agent.example:8443", "https://agent.example", "https://agent.example:8443"),
+        ("dns:///agent.example:8443", "https://agent.example", "https://agent.example:8443"),
+        ("agent.example:50051", "http://agent.example", "http://agent.example:50051"),
+        ("agent.example:443", "http://agent.example", "https://agent.example"),
+        ("[::1]:50051", "http://[::1]:8000", "http://[::1]:50051"),
+        ("grpcs://agent.example:1/x", "http://agent.example", "https://agent.example:1"),
+        ("https://agent.example/rpc?x=1", "http://agent.example", "https://agent.example"),
+    ],
+)
+def test_the_origin_that_is_advised_is_one_that_helps(url: str, endpoint: str, origin: str) -> None:
+    auth = Credentials("tok")
+    config = ClientConfig(endpoint, auth=auth)
+    assert not may_receive(url, config)
+    assert explain_refusal(url, config, sent=False).endswith(f" set A2A_ALLOWED_ORIGINS={origin}")
+    assert may_receive(url, ClientConfig(endpoint, auth=auth, allowed_origins=(origin,)))
+
+
+def test_an_address_with_its_own_name_server_cannot_be_allowed() -> None:
+    config = ClientConfig("https://agent.example", auth=Credentials("tok"))
+    advice = explain_refusal("dns://evil.com/agent.example:443", config, sent=False)
+    assert "names a name server of its own" in advice
+    assert "A2A_ALLOWED_ORIGINS" not in advice
 
 
 @pytest.mark.parametrize(
