@@ -65,9 +65,11 @@ def start(session: pytest.Session) -> None:
     """Find the agent, where it is time for that."""
     run = run_state.of(session.config)
     if run.worker is None:
-        if run.settings.endpoint and run.resolution.asked:
+        distributed = _is_distributed(session.config)
+        # What workers collect, and so whether they use the agent, is known here only when they are done.
+        if run.settings.endpoint and (run.resolution.asked or distributed):
             _catch_sigterm(session.config)
-        preflight.at_start(session.config, run, distributed=_is_distributed(session.config))
+        preflight.at_start(session.config, run, distributed=distributed)
 
 
 def conclude_collection(session: pytest.Session) -> None:
