@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
@@ -124,7 +125,18 @@ def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKe
 
     if run.worker is None or partition.ORPHANS not in run.worker:
         return []
-    return [key for key in ahead if not store.path(key).is_file()][: run.settings.concurrency]
+    return list(islice((key for key in ahead if not _is_done(key, run, store)), run.settings.concurrency))
+
+
+def _is_done(key: TrialKey, run: BenchRun, store: Store) -> bool:
+    from pytest_a2a_bench.results.store import StoreError
+
+    try:
+        stored = store.read(key)
+    except StoreError:
+        return False
+    # Files of an earlier run say nothing about what this one finished.
+    return stored is not None and stored.run_id == run.run_id
 
 
 def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
@@ -147,6 +159,8 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
     path = shown_path(result.path, config)
     tail = f"\ntranscript so far: {path}" if path else ""
     error = failures.sanitise(result.error or "no reason given")
+    if result.status == "evaluator_error":
+        return f"{result.key}: {error}{tail}"
     if result.status == "harness_error":
         return (
             f"{result.key}: a bug in pytest-a2a-bench (or in a hook of yours), not in the agent; please report it with "

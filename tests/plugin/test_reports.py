@@ -46,6 +46,15 @@ def test_each_kind_of_end_is_told_apart(pytester: pytest.Pytester, desk: Bench, 
     )
 
 
+def test_a_broken_evaluator_is_neither_the_agents_fault_nor_ours(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "broken")
+    result = desk()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["desk/front/broken#0: tau2's evaluator raised KeyError: 'seat'"])
+    for word in ("a bug in pytest-a2a-bench", "infrastructure error", "Traceback"):
+        assert word not in result.stdout.str()
+
+
 def test_scalars_reach_junit(pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]) -> None:
     desk.apart(*process, "--junitxml=j.xml")
     properties = junit_properties(junit_cases(pytester.path / "j.xml")["test_desk[ok-t0]"])

@@ -49,12 +49,12 @@ class Bench:
 
 
 DESK = '''
-"""A benchmark whose task ids say what happens: ok, bad, down, skip, bug, crash, flaky, each with seconds to take."""
+"""A benchmark whose task ids say what happens: ok, bad, down, skip, bug, broken, crash, flaky, each with seconds to take."""
 
 import os, pathlib, time
 
 from pytest_a2a_bench.benchmarks.base import Outcome
-from pytest_a2a_bench.errors import JudgeMissingError, TransportError, TrialCancelledError
+from pytest_a2a_bench.errors import EvaluatorError, JudgeMissingError, TransportError, TrialCancelledError
 from pytest_a2a_bench.model import BenchTask, Reward, RewardCheck, ToolCall, Turn, Usage
 from pytest_a2a_bench.suite_registry import Suite
 
@@ -86,6 +86,8 @@ class Desk:
             return Outcome(error=TransportError("connection reset by peer"))
         if kind == "skip":
             return Outcome(error=JudgeMissingError("needs a judge; pass --a2a-judge-llm"))
+        if kind == "broken":
+            return Outcome(error=EvaluatorError("tau2's evaluator raised KeyError: 'seat'"))
         if kind == "bug":
             raise ValueError("a bug in the benchmark")
         value = 0.0 if kind == "bad" else 1.0
