@@ -14,7 +14,7 @@ from pytest_a2a_bench.run_state import TRIAL
 from pytest_a2a_bench.runner import Runner
 
 _TICK = 0.5
-_FINAL = ("evaluated", "skipped")
+_REPEATED = ("infrastructure_error",)
 
 
 class Schedule:
@@ -52,15 +52,18 @@ class Schedule:
     def result(self, key: TrialKey) -> TrialResult:
         """Wait for a trial.
 
-        Asked again (a rerun of the item), a finished trial is not held again; one that met trouble is.
+        Asked again (a rerun of the item), a trial is held again only if the infrastructure failed it: anything else
+        would come to the same.
 
         :raises TrialCancelledError: if the run is stopping.
         """
         previous = self._reported.get(key)
+        if previous is not None and previous.status not in _REPEATED:
+            return previous
         if key not in self._careful:
             self._careful.clear()
             self._start_ahead()
-        future = (self._repeat(key) if previous and previous.status not in _FINAL else self._pools[0]).submit(key)
+        future = (self._repeat(key) if previous else self._pools[0]).submit(key)
         while not concurrent.futures.wait([future], timeout=_TICK).done:
             self._tick()
         if future.cancelled():

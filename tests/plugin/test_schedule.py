@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from harness import Bench, junit_cases, log_of
 
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.results.store import Store
+
 
 @pytest.fixture
 def tasks(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
@@ -113,6 +116,27 @@ def test_reruns_repeat_trouble_and_never_a_bad_reward(
     assert len(properties) == len(set(properties))
 
 
+def test_what_would_come_to_the_same_is_not_repeated(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    monkeypatch.setenv("DESK_TASKS", "bug broken down")
+    result = desk.apart("-ppytest_rerunfailures", "--reruns=1")
+    result.stdout.fnmatch_lines(["*3 error*3 rerun in*"])
+    assert sorted(log_of(pytester)) == ["broken", "bug", "down", "down"]
+
+
+def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = ["ok-0.6-a", "ok-0.6-b", "ok-0.6-c", "crash-0.1"]
+    monkeypatch.setenv("DESK_TASKS", " ".join(tasks))
+    store = Store(pytester.path / "a2a-results")
+    for task in tasks:
+        store.write(TrialResult(TrialKey("desk", "front", task), "evaluated", run_id="earlier"))
+    desk.apart("-n1", "--a2a-concurrency=4").assert_outcomes(passed=2, errors=2)
+
+
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, concurrency: int
@@ -174,6 +198,21 @@ def test_interruption_keeps_finished_work_and_reports_it(
     files = [json.loads(p.read_text()) for p in (pytester.path / "a2a-results" / "trials").glob("*.json")]
     assert sum(f["status"] == "evaluated" for f in files) == 4
     assert sorted(log_of(pytester, "cancelled")) == ["slow-60-a", "slow-60-b"]
+
+
+def test_an_agent_from_the_environment_is_left_as_orderly(
+    pytester: pytest.Pytester, desk: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b slow-60-a slow-60-b")
+    monkeypatch.setenv("A2A_ENDPOINT", noop_url)
+    process = Bench(pytester).popen("-n2", "--junitxml=j.xml")
+    wait_for(lambda: len(log_of(pytester)) == 3 or process.poll() is not None)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    out = process.communicate(timeout=30)[0].decode()
+    assert process.returncode == 2, out
+    assert "a2a benchmark summary" in out
+    assert len(junit_cases(pytester.path / "j.xml")) >= 2
 
 
 def test_workers_stop_when_their_controller_is_killed(
