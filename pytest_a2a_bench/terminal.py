@@ -15,7 +15,8 @@ from pytest_a2a_bench.run_state import TRIAL, BenchRun
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
 
-_TRIAL_ID = re.compile(r"-t\d+\](?:@[^\]]*)?$")
+# The user's own parameters come after the trial's, or before it: "[12-t0-fast]".
+_TRIAL_ID = re.compile(r"\[.*-t\d+(?:-.*)?\](?:@[^\]]*)?$", re.DOTALL)
 
 
 def looks_like_trial(nodeid: str) -> bool:
@@ -124,10 +125,15 @@ class Reporting:
             return
         if self.reported:
             self._write_summary(terminalreporter)
-        elif self.run.resolution.asked and self.run.settings.endpoint_source == "cli" and not self.run.used:
+        elif self._agent_was_forgotten() and exitstatus != pytest.ExitCode.INTERRUPTED:
             terminalreporter.write_line(
                 "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)"
             )
+
+    def _agent_was_forgotten(self) -> bool:
+        """Tell whether an agent was given on the command line, and neither a suite nor a test that uses it."""
+        named = self.run.selection.ids or self.run.selection.modules
+        return self.run.settings.endpoint_source == "cli" and not named and not self.run.used
 
     def _write_summary(self, terminal: Any) -> None:
         from pytest_a2a_bench import summary

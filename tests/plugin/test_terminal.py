@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from harness import Bench
 
-from pytest_a2a_bench.terminal import Reporting
+from pytest_a2a_bench.terminal import Reporting, looks_like_trial
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +94,48 @@ def test_an_unusable_results_directory_is_a_usage_error(pytester: pytest.Pyteste
     result = desk("--a2a-results", "file")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: *results directory *file cannot be written: *"])
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "expected"),
+    [
+        ("a2a/airline::test_airline[12-t0]", True),
+        ("test_x.py::test_x[update_task_1-t0-q]", True),
+        ("test_x.py::test_x[q-update_task_1-t10]", True),
+        ("test_x.py::test_x[12-t0-1.5]@group", True),
+        ("test_x.py::test_x[12-t0]@group", True),
+        ("test_x.py::test_x[a-b]", False),
+        ("test_x.py::test_x[top-ten]", False),
+        ("test-t0.py::test_x", False),
+    ],
+)
+def test_trials_are_known_by_their_ids(nodeid: str, expected: bool) -> None:
+    assert looks_like_trial(nodeid) is expected
+
+
+def test_a_crash_in_a_parametrized_test_of_a_trial_is_an_error(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "crash")
+    pytester.makepyfile(
+        test_desk="""
+        import pytest
+        @pytest.mark.parametrize("limit", ["q"])
+        @pytest.mark.desk("front")
+        def test_desk(trial, limit): pass
+        """
+    )
+    desk.apart("-n1").assert_outcomes(errors=1)
+
+
+def test_an_interrupted_run_is_not_told_that_it_forgot_the_agent(
+    pytester: pytest.Pytester, bench: Bench, noop_url: str
+) -> None:
+    pytester.makepyfile("def test_x(): raise KeyboardInterrupt")
+    result = bench.apart("--a2a-endpoint", noop_url)
+    assert result.ret == 2
+    assert "no test used the agent" not in result.stdout.str()
+    pytester.makepyfile("def test_x(): pass")
+    assert "no test used the agent" in bench("--a2a-endpoint", noop_url).stdout.str()
+    named = bench("--a2a-endpoint", noop_url, "--a2a-suite", "mock", "-k", "nothing_of_that_name")
+    assert "no test used the agent" not in named.stdout.str()
