@@ -108,9 +108,13 @@ class WebhookReceiver:
         if self._server is None:
             return
         self._server.close()
+        # A handler that is cancelled before its first step would leave its connection open.
+        await asyncio.sleep(0)
         for handler in self._handlers:
             handler.cancel()
         await asyncio.gather(*self._handlers, return_exceptions=True)
+        # Transports really close one round of the loop after they are told to.
+        await asyncio.sleep(0)
         self._server = None
 
     @property
