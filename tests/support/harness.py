@@ -49,7 +49,7 @@ class Bench:
 
 
 DESK = '''
-"""A benchmark whose task ids say what happens: ok, bad, down, skip, bug, broken, crash, flaky, each with seconds to take."""
+"""A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky) and for how long."""
 
 import os, pathlib, time
 
