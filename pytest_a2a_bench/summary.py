@@ -25,13 +25,21 @@ def progress(reported: Iterable[Mapping[str, Any]], total: int, seconds: float, 
     return ", ".join([*parts, _duration(seconds)])
 
 
-def load_reported(run: BenchRun, reported: Mapping[str, Mapping[str, Any]]) -> tuple[list[TrialResult], int]:
-    """Return the results of reported trials from their files, and how many are not there."""
+def load_reported(
+    run: BenchRun, reported: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[TrialResult], Counter[str | None]]:
+    """Return the results of reported trials, and whose files are in the place of theirs, by run.
+
+    A trial whose file another run overwrote is rebuilt from its report, which has all but the latencies.
+
+    :returns: the results; the runs that overwrote files, None for a file that is gone or cannot be read.
+    """
     from pytest_a2a_bench.model import TrialKey
     from pytest_a2a_bench.results.store import Store, StoreError
 
     store = Store(run.results)
-    results = []
+    results: list[TrialResult] = []
+    lost: Counter[str | None] = Counter()
     for key in sorted(reported):
         try:
             result = store.read(TrialKey.parse(key))
@@ -39,7 +47,43 @@ def load_reported(run: BenchRun, reported: Mapping[str, Mapping[str, Any]]) -> t
             result = None
         if result is not None and result.run_id == run.run_id:
             results.append(result)
-    return results, len(reported) - len(results)
+        else:
+            lost[result.run_id if result is not None else None] += 1
+            results.append(_from_report(key, reported[key]))
+    return results, lost
+
+
+def lost_lines(run: BenchRun, lost: Mapping[str | None, int]) -> Iterator[str]:
+    """Say what became of files that are not there any more."""
+    for run_id, count in lost.items():
+        what = f"{count} trial files in {run.results}"
+        if run_id is None:
+            yield f"{what} are gone or cannot be read; the latencies in this table are without theirs"
+        else:
+            yield (
+                f"{what} were overwritten by run {run_id}; the latencies in this table are without theirs "
+                "(use another --a2a-results for each of several runs)"
+            )
+
+
+def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
+    from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage
+
+    reward = values.get("reward")
+    return TrialResult(
+        key=TrialKey.parse(key),
+        status=values["status"],
+        run_id=str(values.get("run_id", "")),
+        reward_info=None if reward is None else Reward(float(reward), ()),
+        termination_reason=values.get("termination_reason"),
+        error_type=values.get("error_type"),
+        duration=float(values.get("duration_s", 0.0)),
+        transcript=(Turn("agent"),) * int(values.get("turns", 0)),
+        agent_usage=Usage(values.get("tokens_in"), values.get("tokens_out"), values.get("cost_usd")),
+        dialect=values.get("dialect"),
+        seed=values.get("seed"),
+        provenance={name: values[name] for name in _PROVENANCE if name in values},
+    )
 
 
 def unreported(run: BenchRun, reported: Mapping[str, Any], since: float) -> list[TrialResult]:
@@ -91,6 +135,8 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     if any(r.provenance.get("tagged") for r in results):
         yield "the agent was told the name of each task (--a2a-tag-trials)"
 
+
+_PROVENANCE = ("user", "user_llm", "judge", "evaluation_type", "benchmark", "tagged")
 
 _ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
 

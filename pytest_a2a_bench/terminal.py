@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -138,22 +138,21 @@ class Reporting:
     def _write_summary(self, terminal: Any) -> None:
         from pytest_a2a_bench import summary
 
-        results, missing = summary.load_reported(self.run, self.reported)
+        results, lost = summary.load_reported(self.run, self.reported)
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
             terminal.write_line(line)
         if self.config.get_verbosity() >= 0:
-            for line in self._notes(results, missing):
+            for line in self._notes(results, lost):
                 terminal.write_line(line)
         if not any(r.status == "evaluated" for r in results):
             terminal.write_line("no trial was evaluated: these results say nothing about the agent", red=True)
 
-    def _notes(self, results: Sequence[TrialResult], missing: int) -> Iterator[str]:
+    def _notes(self, results: Sequence[TrialResult], lost: Mapping[str | None, int]) -> Iterator[str]:
         from pytest_a2a_bench import summary
 
         yield from summary.provenance_lines(results)
-        if missing:
-            yield f"{missing} trials are not in this table: their files are not in {self.run.results}"
+        yield from summary.lost_lines(self.run, lost)
         unreported = summary.unreported(self.run, self.reported, since=self.began_wall)
         if unreported:
             yield f"finished, but not reported by an item: {_some(str(r.key) for r in unreported)}"

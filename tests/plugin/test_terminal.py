@@ -139,3 +139,28 @@ def test_an_interrupted_run_is_not_told_that_it_forgot_the_agent(
     assert "no test used the agent" in bench("--a2a-endpoint", noop_url).stdout.str()
     named = bench("--a2a-endpoint", noop_url, "--a2a-suite", "mock", "-k", "nothing_of_that_name")
     assert "no test used the agent" not in named.stdout.str()
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_files_that_another_run_overwrote_cost_no_numbers(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write(
+            """
+import json
+def pytest_runtest_teardown(item):
+    for file in item.config.rootpath.glob("a2a-results/trials/*.json"):
+        data = json.loads(file.read_text())
+        file.write_text(json.dumps({**data, "run_id": "other", "reward": 0.0, "reward_info": None}))
+"""
+        )
+    result = desk.apart(*workers)
+    result.stdout.fnmatch_lines(
+        [
+            "desk/front * 2 * 2 * 0.500 * 0.500 * 0 * 2.0 * 20/10 * $0.5000",
+            "user simulator: scripted *",
+            "2 trial files in * were overwritten by run other; *use another --a2a-results*",
+        ]
+    )
+    assert "no trial was evaluated" not in result.stdout.str()
