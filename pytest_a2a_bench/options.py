@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,12 @@ TAGGED_AGENTS = ("oracle", "readonly")
 
 FILES = ("results", "waivers", "scenarios")
 """Options that are paths: relative to the root directory where the ini file has them."""
+
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:(?:api|access|secret|private|subscription|auth)_?key|apikey|key|token|secret|password|passwd|credentials?"
+    r"|authorization|cookie)$",
+    re.IGNORECASE,
+)
 
 _REMOTE_TX = re.compile(r"(?:^|\*|//)(?:ssh|socket|vagrant_ssh)=")
 
@@ -140,6 +146,15 @@ def results_directory(settings: Settings, config: pytest.Config) -> Path:
     return (config.invocation_params.dir / settings.results).absolute()
 
 
+def without_query(text: str, endpoint: str | None) -> str:
+    """Return text without an endpoint's query, which may hold a key; a built-in agent's has only its options."""
+    where, _, query = (endpoint or "").partition("?")
+    if not query or where.startswith(s.BUILTIN_PREFIX):
+        return text
+    shown = text.replace(f"?{query}", "?...")
+    return shown.replace(query, "...") if "=" in query else shown
+
+
 def usage_text(problems: tuple[str, ...]) -> str:
     """Put several problems into one usage error's text."""
     return "; ".join(problems)
@@ -245,6 +260,30 @@ def _json_object(text: str) -> dict[str, Any]:
     return value
 
 
+def _model_arguments(text: str) -> dict[str, Any]:
+    value = _json_object(text)
+    secrets = sorted(set(_secret_names(value)))
+    if secrets:
+        # They would be stored with every result. The values are not repeated here either.
+        raise ValueError(
+            f"must not hold {', '.join(secrets)}; set the environment variable that LiteLLM reads for your provider "
+            "(OPENAI_API_KEY, ANTHROPIC_API_KEY, ...) instead"
+        )
+    return value
+
+
+def _secret_names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if _SECRET_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", name)):
+                yield name
+            else:
+                yield from _secret_names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secret_names(inner)
+
+
 def _variable_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         # The value is not repeated: what is wrong here is most often that it is the token itself.
@@ -269,7 +308,7 @@ def _endpoint(text: str) -> str:
     if "@" in parts.netloc:
         raise ValueError("the URL contains credentials; put the token into an environment variable (--a2a-auth-env)")
     if not valid:
-        raise ValueError(f"{text!r} is not an endpoint; {_ENDPOINTS}")
+        raise ValueError(f"{without_query(text, text)!r} is not an endpoint; {_ENDPOINTS}")
     return text
 
 
@@ -285,6 +324,8 @@ def _suites(text: str) -> tuple[str, ...]:
 
     names = tuple(dict.fromkeys(name for name in re.split(r"[,\s]+", text) if name))
     valid = suite_registry.selectable_names()
+    if not names:
+        raise ValueError(f"no suite is named; valid are: {', '.join(valid)}")
     unknown = [name for name in names if name not in valid]
     if unknown:
         raise ValueError(f"unknown suite {', '.join(map(repr, unknown))}; valid are: {', '.join(valid)}")
@@ -311,7 +352,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("max_errors", "N", "Tool errors after which a conversation is ended", _whole(1)),
     Option("user", "|".join(s.USERS), "Who plays the user", _one_of(*s.USERS)),
     Option("user_llm", "MODEL", "Model of the simulated user, any LiteLLM name", _text),
-    Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", _json_object),
+    Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", _model_arguments),
     Option("judge_llm", "MODEL", "Model that judges what tau2 leaves to a judge", _text),
     Option("results", "DIR", "Directory for result files", _text),
     Option("tag_trials", "", "Name the task to the agent in message metadata", _switch, flag=True),

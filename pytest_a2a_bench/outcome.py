@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_a2a_bench import options, run_state
 from pytest_a2a_bench.run_state import BenchRun
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
     path = shown_path(result.path, config)
     tail = f"\ntranscript so far: {path}" if path else ""
     error = failures.sanitise(result.error or "no reason given")
+    error = options.without_query(error, run_state.of(config).settings.endpoint)
     if result.status == "evaluator_error":
         return f"{result.key}: {error}{tail}"
     if result.status == "harness_error":

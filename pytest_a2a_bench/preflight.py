@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_a2a_bench import options
 from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.run_state import BenchRun, Endpoint, raise_usage_error
 
@@ -132,4 +133,4 @@ def _prepare_results(run: BenchRun) -> None:
 
 def _problem(run: BenchRun, error: A2ABenchError) -> str:
     where = {"cli": "--a2a-endpoint", "env": "A2A_ENDPOINT", "ini": "ini a2a_endpoint"}[run.settings.endpoint_source]
-    return f"{where}={run.settings.endpoint}: {error}"
+    return options.without_query(f"{where}={run.settings.endpoint}: {error}", run.settings.endpoint)

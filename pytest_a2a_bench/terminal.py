@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench import run_state
+from pytest_a2a_bench import options, run_state
 from pytest_a2a_bench.run_state import TRIAL, BenchRun
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def header_line(run: BenchRun) -> str | None:
     settings = run.settings
     if not settings.endpoint:
         return None
-    where = settings.endpoint
+    where = options.without_query(settings.endpoint, settings.endpoint)
     if run.endpoint is not None:
         agent = f" ({failures.one_line(run.endpoint.agent, 60)})" if run.endpoint.agent else ""
         where = f"{where}{agent}, {run.endpoint.interface}"

@@ -110,3 +110,15 @@ def test_an_endpoint_that_nothing_used_says_how_to_name_a_suite(
     line = "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)"
     assert line in bench("--a2a-endpoint", noop_url).outlines
     assert line in bench.apart("-n1", "--a2a-endpoint", noop_url).outlines
+
+
+def test_a_key_in_the_endpoints_query_is_not_shown(
+    pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile("import pytest\n@pytest.mark.tau2('mock', tasks='create_task_1')\ndef test_x(trial): pass")
+    gone = bench("--a2a-endpoint", "http://127.0.0.1:9/?key=s3cret", "--a2a-wait", "0")
+    assert gone.ret == 4
+    there = bench("--co", "--a2a-endpoint", f"{noop_url}?key=s3cret")
+    there.stdout.fnmatch_lines([f"a2a: {noop_url}[?]...; *"])
+    for result in (gone, there):
+        assert "s3cret" not in result.stdout.str() + result.stderr.str()

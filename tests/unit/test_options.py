@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.options import OPTIONS, Resolution, resolve
+from pytest_a2a_bench.options import OPTIONS, Resolution, resolve, without_query
 from pytest_a2a_bench.settings import Settings
 
 
@@ -103,6 +104,8 @@ def test_good_values(name: str, text: str, value: Any) -> None:
         ("user_llm_args", "{", "not JSON"),
         ("user_llm_args", "[1]", "'[1]' is not a JSON object"),
         ("results", " ", "the value is empty"),
+        ("suite", [""], "no suite is named; valid are: tau2, airline, retail, telecom, mock"),
+        ("suite", [" , "], "no suite is named; valid are: tau2, "),
         ("suite", ["airlines"], "unknown suite 'airlines'; valid are: tau2, airline, retail, telecom, mock"),
     ],
 )
@@ -130,6 +133,40 @@ def test_a_secret_in_a_url_is_refused_and_not_repeated(given: str) -> None:
     assert found.settings.endpoint is None
     assert "credentials" in found.problems[0]
     assert "s3cret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"api_key": "s3cret"},
+        {"api_token": "s3cret"},
+        {"azure_api_key": "s3cret"},
+        {"aws_secret_access_key": "s3cret"},
+        {"temperature": 0, "extra_headers": {"Authorization": "Bearer s3cret"}},
+        {"extra_headers": {"X-Api-Key": "s3cret"}},
+        {"fallbacks": [{"model": "m", "apiKey": "s3cret"}]},
+    ],
+)
+def test_a_secret_among_a_models_arguments_is_refused_and_not_repeated(arguments: dict[str, Any]) -> None:
+    found = resolved({"a2a_user_llm_args": json.dumps(arguments)})
+    assert found.settings.user_llm_args == {}
+    (problem,) = found.problems
+    assert "must not hold" in problem
+    assert "environment variable" in problem
+    assert "s3cret" not in repr(found)
+
+
+def test_arguments_that_only_sound_secret_are_taken() -> None:
+    arguments = {"max_tokens": 5, "max_completion_tokens": 5, "logit_bias": {"12": 1}, "extra_headers": {"X-Team": "k"}}
+    assert resolved({"a2a_user_llm_args": json.dumps(arguments)}).settings.user_llm_args == arguments
+
+
+def test_an_endpoints_query_is_not_repeated() -> None:
+    assert "s3cret" not in resolved({"a2a_endpoint": "ftp://host/?key=s3cret"}).problems[0]
+    text = "https://host/a?key=s3cret: GET https://host/a/card?key=s3cret failed"
+    shown = without_query(text, "https://host/a?key=s3cret")
+    assert shown == "https://host/a?...: GET https://host/a/card?... failed"
+    assert without_query("builtin:oracle?latency=1", "builtin:oracle?latency=1") == "builtin:oracle?latency=1"
 
 
 def test_a_token_given_as_the_name_of_a_variable_is_not_repeated() -> None:
