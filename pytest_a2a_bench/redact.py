@@ -1,9 +1,13 @@
-"""Text from elsewhere, made harmless for terminals and reports (pure)."""
+"""Text from elsewhere, made harmless for terminals and reports, and without our secrets (pure)."""
 
 from __future__ import annotations
 
+import base64
+import functools
+import html
 import re
 import unicodedata
+from collections.abc import Iterable
 
 _SHOWN = 400
 _ESCAPES = re.compile(
@@ -23,3 +27,76 @@ def one_line(text: str, limit: int = _SHOWN) -> str:
     """Return sanitised text on one line, shortened."""
     plain = " ".join(sanitise(text).split())
     return plain if len(plain) <= limit else plain[: limit - 3] + "..."
+
+
+HIDDEN = "***"
+_SHORT = 4
+"""A secret shorter than this is only hidden where it stands alone: it is part of too many words."""
+
+_FRAGMENT = 8
+_CUT = re.compile(r"\Z|['\"]?\.\.\.")
+
+
+def hide_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Replace secrets by ``***``: as they are, escaped for a URL, JSON or HTML, and as HTTP's basic credentials.
+
+    So are long beginnings of them, and short ones where the text was cut off: a shortened text may end within one.
+    """
+    for secret in secrets:
+        for form in _forms(secret):
+            text = form.hide(text)
+    return text
+
+
+class _Form:
+    """One spelling of a secret, to be found however each of its characters is escaped."""
+
+    def __init__(self, secret: str) -> None:
+        self._characters = [re.compile(_character(c)) for c in secret]
+        whole = "".join(p.pattern for p in self._characters)
+        self._is_short = len(secret) < _SHORT
+        self._whole = re.compile(rf"(?<![A-Za-z0-9]){whole}(?![A-Za-z0-9])" if self._is_short else whole)
+        self._head = re.compile("".join(p.pattern for p in self._characters[:_SHORT]))
+        self._telling = max(_FRAGMENT, len(secret) // 2)
+
+    def hide(self, text: str) -> str:
+        text = self._whole.sub(HIDDEN, text)
+        return text if self._is_short else self._hide_fragments(text)
+
+    def _hide_fragments(self, text: str) -> str:
+        kept: list[str] = []
+        start = 0
+        for found in self._head.finditer(text):
+            end, count = found.end(), _SHORT
+            for character in self._characters[_SHORT:]:
+                following = character.match(text, end)
+                if following is None:
+                    break
+                end, count = following.end(), count + 1
+            if found.start() >= start and (count >= self._telling or _CUT.match(text, end)):
+                kept += [text[start : found.start()], HIDDEN]
+                start = end
+        return "".join([*kept, text[start:]])
+
+
+@functools.lru_cache(maxsize=64)
+def _forms(secret: str) -> tuple[_Form, ...]:
+    raw = secret.encode("utf-8", "surrogatepass")
+    encoded = (base64.b64encode(raw), base64.urlsafe_b64encode(raw))
+    spellings = [secret, *(e.decode().rstrip("=") for e in encoded)]
+    return tuple(_Form(s) for s in dict.fromkeys(spellings) if s)
+
+
+def _character(c: str) -> str:
+    """Return a pattern for one character: itself, after backslashes, percent-encoded (repeatedly), or an entity."""
+    if c == "\\":
+        plain = r"\\{1,4}"
+    else:
+        plain = r"\\{0,4}" + re.escape(c)
+    octets = "".join(rf"%(?:25){{0,2}}(?i:{b:02x})" for b in c.encode("utf-8", "surrogatepass"))
+    forms = [plain, octets, rf"\\{{1,4}}u(?i:{ord(c):04x})"]
+    if c == " ":
+        forms.append(r"\+")
+    if html.escape(c) != c:
+        forms += [re.escape(html.escape(c)), f"&#0*{ord(c)};"]
+    return f"(?:{'|'.join(forms)})"

@@ -13,11 +13,13 @@ from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, place
 from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.hiding import hide_in_error
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
 from pytest_a2a_bench.a2a.jsontext import excerpt
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Wire
 from pytest_a2a_bench.errors import (
+    A2ABenchError,
     AuthenticationError,
     CardError,
     EndpointUnreachableError,
@@ -100,7 +102,11 @@ class AgentConnection:
         self._enter_loop()
         async with self._lock:
             if self._card is None:
-                self._card = await self._fetch_card()
+                try:
+                    self._card = await self._fetch_card()
+                except A2ABenchError as error:
+                    hide_in_error(error, self.config.secrets)
+                    raise
             return self._card
 
     async def _fetch_card(self) -> AgentCard:

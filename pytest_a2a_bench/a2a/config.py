@@ -76,6 +76,14 @@ class ClientConfig:
         if problems:
             raise ConfigurationError("client configuration: " + "; ".join(problems))
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not leave this package: the token, and the password in it if it is ``user:password``."""
+        if self.auth is None:
+            return ()
+        password = self.auth.token.partition(":")[2]
+        return (self.auth.token, password) if password else (self.auth.token,)
+
     def _choice_problems(self) -> Iterator[str]:
         for name, choices in (("protocol", PROTOCOLS), ("transport", TRANSPORTS), ("streaming", STREAMING)):
             value = getattr(self, name)

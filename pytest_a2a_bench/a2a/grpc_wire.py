@@ -28,6 +28,7 @@ from pytest_a2a_bench.errors import (
     TransportError,
     TurnTimeoutError,
 )
+from pytest_a2a_bench.redact import hide_secrets
 
 if TYPE_CHECKING:
     import grpc
@@ -135,7 +136,8 @@ class GrpcWire:
     def _error(self, error: grpc.aio.AioRpcError, call: Call) -> InfrastructureError:
         name = error.code().name
         where = f"{call.method} {self.interface.url}"
-        what = f"{where}: gRPC {name}: {(error.details() or 'no details')[:500]}"
+        details = hide_secrets(error.details() or "no details", self._config.secrets)
+        what = f"{where}: gRPC {name}: {details[:500]}"
         if name == "UNAVAILABLE":
             return EndpointUnreachableError(f"{what}; the agent card of {self._config.endpoint} names this address")
         if name in _UNAUTHENTICATED:

@@ -18,6 +18,7 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
 from pytest_a2a_bench.a2a.call import Call
 from pytest_a2a_bench.a2a.config import ClientConfig, redact_url
+from pytest_a2a_bench.a2a.hiding import SecretFilter
 from pytest_a2a_bench.a2a.jsontext import excerpt, parse_json
 from pytest_a2a_bench.a2a.retry import parse_retry_after
 from pytest_a2a_bench.a2a.sse import SSEParser
@@ -29,6 +30,7 @@ from pytest_a2a_bench.errors import (
     TransportError,
     TurnTimeoutError,
 )
+from pytest_a2a_bench.redact import hide_secrets
 
 _MAX_REDIRECTS = 5
 _ERROR_BODY = 4096
@@ -58,6 +60,8 @@ class HttpEdge:
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
+        self._log_filter = SecretFilter(config.secrets)
+        self._log_filter.install()
         timeout = httpx.Timeout(config.timeout, connect=config.connect_timeout, read=config.read_timeout, pool=None)
         limits = httpx.Limits(max_connections=config.max_connections, max_keepalive_connections=config.max_connections)
         self._client = httpx.AsyncClient(
@@ -67,6 +71,7 @@ class HttpEdge:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
+        self._log_filter.remove()
 
     async def get(self, request: HttpRequest) -> tuple[int, bytes]:
         """Return status and body, whatever the status is (redirects within the origin are followed)."""
@@ -171,7 +176,9 @@ class HttpEdge:
                 body += chunk
                 if len(body) >= wanted:
                     break
-        return body[:_ERROR_BODY]
+        # Hidden here already, because an excerpt may end in the middle of a secret.
+        text = body[:_ERROR_BODY].decode("utf-8", "surrogateescape")
+        return hide_secrets(text, self._config.secrets).encode("utf-8", "surrogateescape")
 
     def _refusal(self, request: HttpRequest, response: httpx.Response, body: bytes) -> InfrastructureError:
         status = response.status_code

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.call import Call
+from pytest_a2a_bench.a2a.hiding import hide_in_error
 from pytest_a2a_bench.a2a.messages import TERMINAL, InEvent, InTask, OutMessage
 from pytest_a2a_bench.a2a.retry import RetryPolicy, is_retryable, not_in_time
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn
 from pytest_a2a_bench.errors import (
+    A2ABenchError,
     AgentOutcomeError,
     AuthenticationError,
     InfrastructureError,
@@ -30,6 +32,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import DialectFinding, Part, ProtocolMetrics, Usage
+from pytest_a2a_bench.redact import hide_secrets
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.card import AgentCard
@@ -147,6 +150,9 @@ class AgentSession:
         try:
             async with asyncio.timeout(limit):
                 return await self._turn(parts)
+        except A2ABenchError as error:
+            hide_in_error(error, self._config.secrets)
+            raise
         except TimeoutError as error:
             raise TurnTimeoutError(
                 f"{self._config.endpoint}: the turn took longer than {limit:g} s, waiting for {self._waiting_for}; "
@@ -258,7 +264,7 @@ class AgentSession:
             try:
                 await once(call)
             except BaseException as error:
-                self.metrics.append(call.metrics(self.context_id, error=f"{type(error).__name__}: {error}"[:500]))
+                self.metrics.append(call.metrics(self.context_id, error=self._describe(error)))
                 retry = is_retryable(error, answered=call.answered and not poll)
                 if not retry or attempt > self._retry.max_retries:
                     raise
@@ -275,6 +281,13 @@ class AgentSession:
 
     # -- what a turn leaves behind --
 
+    def _hide(self, text: str) -> str:
+        """Return what is to be shown of a text that the agent may have put our credentials into."""
+        return hide_secrets(text, self._config.secrets)
+
+    def _describe(self, error: BaseException) -> str:
+        return self._hide(f"{type(error).__name__}: {error}")[:500]
+
     def _remember(self, turn: Turn) -> None:
         if turn.context_id and self.context_id and turn.context_id != self.context_id:
             note = f"the agent changed the contextId from {self.context_id!r} to {turn.context_id!r}; the first is kept"
@@ -290,8 +303,8 @@ class AgentSession:
 
     def _conclude(self, turn: Turn, calls: list[Call], seconds: float) -> AgentReply:
         reply = turn.reply()
-        notes = dict.fromkeys([*reply.notes, *(n for c in calls for n in c.notes)])
-        raw = "\n".join(c.raw for c in calls if c.raw)[:_RAW_LIMIT]
+        notes = dict.fromkeys(map(self._hide, [*reply.notes, *(n for c in calls for n in c.notes)]))
+        raw = "\n".join(self._hide(c.raw) for c in calls if c.raw)[:_RAW_LIMIT]
         reply = dataclasses.replace(reply, raw=raw, notes=tuple(notes), context_id=reply.context_id or self.context_id)
         self._account(reply)
         number = sum(e.direction == "received" for e in self.history)
@@ -313,7 +326,7 @@ class AgentSession:
             )
 
     def _check_outcome(self, turn: Turn, reply: AgentReply) -> None:
-        says = turn.status_text() or reply.text
+        says = self._hide(turn.status_text() or reply.text)
         saying = f", saying {says[:500]!r}" if says else " without a reason"
         if reply.state in ("failed", "rejected", "canceled"):
             raise AgentOutcomeError(
@@ -343,7 +356,7 @@ class AgentSession:
                 task = await wire.cancel_task(task_id, call)
             self._state = task.state
         except (InfrastructureError, TimeoutError) as trouble:
-            error = f"{type(trouble).__name__}: {trouble}"[:500]
+            error = self._describe(trouble)
         finally:
             self.metrics.append(call.metrics(self.context_id, error=error))
 

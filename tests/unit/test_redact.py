@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import base64
+import html
+import json
+import time
+import urllib.parse
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.redact import hide_secrets
+
+SECRET = "a b/\"c'+&\\=t0ken~<x>"
+printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=4, max_size=40)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        SECRET,
+        urllib.parse.quote(SECRET),
+        urllib.parse.quote(SECRET, safe="").lower(),
+        urllib.parse.quote_plus(SECRET),
+        urllib.parse.quote(urllib.parse.quote(SECRET)),
+        json.dumps(SECRET)[1:-1],
+        json.dumps(json.dumps(SECRET))[3:-3],
+        repr(SECRET)[1:-1],
+        html.escape(SECRET),
+        "".join(f"\\u{ord(c):04X}" for c in SECRET),
+        base64.b64encode(SECRET.encode()).decode().rstrip("="),
+        base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
+        urllib.parse.quote(base64.b64encode(SECRET.encode()).decode().rstrip("=")),
+    ],
+)
+def test_every_spelling_is_hidden(spelling: str) -> None:
+    assert hide_secrets(f"you sent <{spelling}>, {spelling}!", [SECRET]) == "you sent <***>, ***!"
+
+
+@given(printable, st.text(max_size=20), st.text(max_size=20))
+def test_no_secret_survives(secret: str, before: str, after: str) -> None:
+    hidden = hide_secrets(before + secret + after, [secret])
+    assert secret not in hidden.replace("***", "\0")
+
+
+@given(st.text(alphabet="0123456789 .,\n", max_size=60))
+def test_other_text_is_left_alone(text: str) -> None:
+    assert hide_secrets(text, ["s3cret-token", "x"]) == text
+    assert hide_secrets(text, []) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("key=ab", "key=***"),
+        ("'ab' and ab.", "'***' and ***."),
+        ("cab able", "cab able"),
+        ("", ""),
+    ],
+)
+def test_short_secrets_are_hidden_where_they_stand_alone(text: str, hidden: str) -> None:
+    assert hide_secrets(text, ["ab", ""]) == hidden
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("'got s3cret-to'... at", "'got ***'... at"),
+        ("got s3cr", "got ***"),
+        ("got s3c", "got s3c"),
+        ("s3cret-to and more", "*** and more"),
+        ("s3cret and more", "s3cret and more"),
+    ],
+)
+def test_beginnings_are_hidden_where_they_tell_much_or_a_text_was_cut(text: str, hidden: str) -> None:
+    assert hide_secrets(text, ["s3cret-token"]) == hidden
+
+
+def test_hiding_is_quick_on_hostile_text() -> None:
+    secret = "\\a" * 30
+    started = time.monotonic()
+    for text in ("\\" * 65536, "\\a" * 30_000 + "b", "%25" * 20_000, "s3cr" * 16_000):
+        hide_secrets(text, [secret, "s3cret-token"])
+    assert time.monotonic() - started < 5
