@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import json
 import logging
 import traceback
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import grpc
 import pytest
 from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
 
 from pytest_a2a_bench.a2a import AgentConnection, AgentSession, Credentials
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError
 from pytest_a2a_bench.model import Part
 
 Connect = Callable[..., AgentConnection]
@@ -131,6 +133,39 @@ def test_a_card_that_echoes_the_token_is_hidden(connect: Connect, caplog: pytest
     with raw_agent(handler, {}) as agent, pytest.raises(A2ABenchError, match=r"HTTP 500.*Bearer \*\*\*") as caught:
         connect(agent.url, auth=Credentials(SECRET)).card()
     assert_hidden("".join(traceback.format_exception(caught.value)) + caplog.text)
+
+
+class EchoingService(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio comes without types
+    """Refuses every call, and says with what it came."""
+
+    def service(self, _: grpc.HandlerCallDetails) -> Any:
+        def refuse(_: bytes, context: grpc.ServicerContext) -> bytes:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, str(dict(context.invocation_metadata())))
+            raise AssertionError
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+@pytest.fixture
+def grpc_port() -> Iterator[int]:
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), handlers=[EchoingService()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield port
+    server.stop(None).wait()
+
+
+def test_grpc_hides_the_token_and_advises_an_origin_that_helps(connect: Connect, grpc_port: int) -> None:
+    interface = {"url": f"127.0.0.1:{grpc_port}", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
+    origin = f"http://127.0.0.1:{grpc_port}"
+    auth = Credentials(SECRET)
+    with raw_agent(ANSWERS["500"], {"name": "raw", "supportedInterfaces": [interface]}) as agent:
+        with pytest.raises(AuthenticationError, match=f"withheld.*A2A_ALLOWED_ORIGINS={origin}$"):
+            connect(agent.url, auth=auth).session().send(HELLO)
+        session = connect(agent.url, auth=auth, allowed_origins=(origin,)).session()
+        with pytest.raises(AuthenticationError, match=r"Bearer \*\*\*.*was sent and refused") as caught:
+            session.send(HELLO)
+    assert_hidden(shown(session, caught.value))
 
 
 def test_a_closed_connection_leaves_the_log_alone(connect: Connect) -> None:
