@@ -147,18 +147,33 @@ def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
         return
     wanted = KEY_FIXTURE in metafunc.fixturenames
     marker = _suite_marker(metafunc, also_entry_points=wanted)
-    where = metafunc.definition.nodeid
     if marker is None:
         if wanted:
-            run.problems.append(
-                f"{where}: a test that uses trial or bench_task needs a marker that says which, "
+            problem = (
+                "a test that uses trial or bench_task needs a marker that says which, "
                 'such as @pytest.mark.tau2("airline")'
             )
-            metafunc.parametrize(KEY_FIXTURE, [])
+            metafunc.parametrize(KEY_FIXTURE, [_wrong(metafunc, None, run, problem)], indirect=True)
     elif wanted:
         metafunc.parametrize(KEY_FIXTURE, list(_parameters(metafunc, marker, run)), indirect=True)
     elif "trial" in metafunc.fixturenames or "bench_task" in metafunc.fixturenames:
-        run.problems.append(_shadowed(metafunc))
+        _note_problem(metafunc, run, _shadowed(metafunc))
+
+
+def _note_problem(metafunc: pytest.Metafunc, run: BenchRun, problem: str) -> None:
+    where = metafunc.definition.nodeid
+    if metafunc.definition.getparent(SuiteModule) is not None:
+        run.problems.append(f"{where}: {problem}")
+    else:
+        run.test_problems.append((where, problem))
+
+
+def _wrong(metafunc: pytest.Metafunc, marker: pytest.Mark | None, run: BenchRun, problem: str) -> Any:
+    """Note a test's problem, and return the parameter of the one item that stands for it in selections."""
+    _note_problem(metafunc, run, problem)
+    named = [marker.kwargs.get("domain"), *marker.args[:1]] if marker is not None else []
+    marks = [getattr(pytest.mark, domain) for domain in suite_registry.marker_domains() if domain in named]
+    return pytest.param(None, id="invalid", marks=marks)
 
 
 def _suite_marker(metafunc: pytest.Metafunc, *, also_entry_points: bool) -> pytest.Mark | None:
@@ -175,7 +190,7 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
         trials = request.trials or max(run.settings.trials, _named_trials(run.selection.ids, where))
         tasks = markers.tasks_of(request, suite, run.settings.split)
     except ConfigurationError as error:
-        run.problems.append(f"{where}: {error}")
+        yield _wrong(metafunc, marker, run, str(error))
         return
     mark = getattr(pytest.mark, request.domain)
     for task in tasks:
@@ -193,10 +208,7 @@ def _named_trials(ids: tuple[str, ...], where: str) -> int:
 def _shadowed(metafunc: pytest.Metafunc) -> str:
     name = "trial" if "trial" in metafunc.fixturenames else "bench_task"
     place = describe_fixture(fixture_definition(metafunc.definition, name))
-    return (
-        f"{metafunc.definition.nodeid}: the fixture {name!r} is not ours but the one defined at {place}, "
-        f"which hides it; rename that fixture"
-    )
+    return f"the fixture {name!r} is not ours but the one defined at {place}, which hides it; rename that fixture"
 
 
 def adopt(item: pytest.Item) -> None:
@@ -241,7 +253,18 @@ def census(items: Iterable[pytest.Item]) -> Census:
 def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
     """Return everything that forbids running the collected items."""
     found = census(session.items)
-    problems = [*run.problems, *_missing_ids(session.items, run), *_doubled_keys(found.trials), *_scopes(found.users)]
+    own = [
+        f"{where}: {problem}"
+        for where, problem in run.test_problems
+        if any(is_below(item.nodeid, where) for item in session.items)
+    ]
+    problems = [
+        *run.problems,
+        *own,
+        *_missing_ids(session.items, run),
+        *_doubled_keys(found.trials),
+        *_scopes(found.users),
+    ]
     if found.users:
         problems += run.resolution.problems
         if not run.settings.endpoint and not session.config.option.collectonly:

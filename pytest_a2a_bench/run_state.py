@@ -81,6 +81,7 @@ class BenchRun:
     :param endpoint: set by the preflight; a worker gets it from the controller.
     :param endpoint_problem: why the preflight failed, where that is only an error once something uses the endpoint.
     :param problems: what is wrong with the tests; reported together when collection is over.
+    :param test_problems: what is wrong with one test each, by its node id; reported only if an item of it is selected.
     :param notes: what the user should know about the selection.
     :param left_out: how many built-in items gave way to the user's own tests of the same trials.
     :param used: whether an item uses the endpoint.
@@ -97,6 +98,7 @@ class BenchRun:
     endpoint: Endpoint | None = None
     endpoint_problem: str | None = None
     problems: list[str] = field(default_factory=list)
+    test_problems: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: int = 0
     used: bool = False

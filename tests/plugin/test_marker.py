@@ -152,3 +152,43 @@ def test_x(trial, limit): pass
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: *test_x* and *test_x* are the same trial, *; a parametrized test *body*"])
     assert 'label="' not in result.stderr.str()
+
+
+WRONG_AND_RIGHT = """
+import pytest
+
+@pytest.mark.desk("front", trails=2)
+def test_wrong_marker(trial): pass
+
+def test_no_marker(trial): pass
+
+@pytest.mark.desk("front", tasks="ok")
+def test_right(trial): assert trial.success
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
+def test_a_wrong_test_matters_only_if_it_is_selected(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(test_desk=WRONG_AND_RIGHT)
+    result = desk.apart(*workers, "-k", "test_right")
+    result.assert_outcomes(passed=1)
+    for chosen in (("-m", "front"), ("test_desk.py::test_wrong_marker",)):
+        result = desk.apart(*workers, *chosen)
+        assert result.ret == 4
+        result.stderr.fnmatch_lines(["ERROR: test_desk.py::test_wrong_marker: *does not know trails*"])
+        assert "test_no_marker" not in result.stderr.str()
+
+
+def test_a_hidden_fixture_matters_only_where_it_is_selected(pytester: pytest.Pytester, bench: Bench) -> None:
+    source = """
+@pytest.fixture
+def trial(): return 1
+@pytest.mark.tau2("mock")
+def test_x(trial): pass
+def test_y(): pass
+"""
+    pytester.makepyfile(test_it=HEAD + source)
+    bench("-k", "test_y").assert_outcomes(passed=1, deselected=1)
+    assert bench("-k", "test_x").ret == 4
