@@ -1,7 +1,7 @@
-"""Conversations with real agents on other frameworks: a2a-sdk 0.3.x, fasta2a and google-adk.
+"""Conversations with real agents on other frameworks: a2a-sdk 0.3.x, fasta2a, google-adk and strands.
 
 They cannot all share one environment. ``A2A_BENCH_PEER_PYTHONS`` names interpreters that have them:
-``{"sdk03": "/path/to/python", "fasta2a": ..., "adk": ...}``. Without it, the current one is tried.
+``{"sdk03": "/path/to/python", "fasta2a": ..., "adk": ..., "strands": ...}``. Without it, the current one is tried.
 """
 
 from __future__ import annotations
@@ -51,12 +51,16 @@ def interpreter_for(peer: str) -> str:
     named = json.loads(os.environ.get("A2A_BENCH_PEER_PYTHONS", "{}"))
     if peer in named:
         return str(named[peer])
-    if _has_sdk03() if peer == "sdk03" else _has({"fasta2a": "fasta2a", "adk": "google.adk.a2a"}[peer]):
+    if (
+        _has_sdk03()
+        if peer == "sdk03"
+        else _has({"fasta2a": "fasta2a", "adk": "google.adk.a2a", "strands": "strands.multiagent.a2a"}[peer])
+    ):
         return sys.executable
     pytest.skip(f"no environment with peer {peer!r}: A2A_BENCH_PEER_PYTHONS does not name one")
 
 
-@pytest.fixture(scope="module", params=["sdk03", "fasta2a", "adk"])
+@pytest.fixture(scope="module", params=["sdk03", "fasta2a", "adk", "strands"])
 def peer_url(request: pytest.FixtureRequest) -> Iterator[str]:
     command = [interpreter_for(request.param), str(AGENTS / f"peer_{request.param}.py")]
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
