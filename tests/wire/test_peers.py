@@ -26,6 +26,7 @@ from pytest_a2a_bench.translate.tool_call import ToolCallDialect
 
 Connect = Callable[..., AgentConnection]
 
+MODULES = {"fasta2a": "fasta2a", "adk": "google.adk.a2a", "strands": "strands.multiagent.a2a"}
 AGENTS = Path(__file__).parent.parent / "agents"
 TOOLS = (
     ToolSpec("create_task", "Create a task.", {"type": "object", "properties": {}, "required": ["user_id", "title"]}),
@@ -51,11 +52,7 @@ def interpreter_for(peer: str) -> str:
     named = json.loads(os.environ.get("A2A_BENCH_PEER_PYTHONS", "{}"))
     if peer in named:
         return str(named[peer])
-    if (
-        _has_sdk03()
-        if peer == "sdk03"
-        else _has({"fasta2a": "fasta2a", "adk": "google.adk.a2a", "strands": "strands.multiagent.a2a"}[peer])
-    ):
+    if _has_sdk03() if peer == "sdk03" else _has(MODULES[peer]):
         return sys.executable
     pytest.skip(f"no environment with peer {peer!r}: A2A_BENCH_PEER_PYTHONS does not name one")
 
@@ -90,7 +87,7 @@ def test_conversation(peer_url: str, connect: Connect, streaming: str) -> None:
     second = session.send(dialect.encode_request(None, [ToolReturned("c1", "get_users", "[]")]))
     assert second.text.startswith("Turn 2 of this conversation")
     third = session.send([Part.of_text("thank you")])
-    assert third.text == "Turn 3 of this conversation; you said: thank you"
+    assert third.text.strip() == "Turn 3 of this conversation; you said: thank you"
     assert not dialect.decode_reply(third.parts, TOOLS).calls
     session.finish()
 
