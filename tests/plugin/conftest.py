@@ -11,6 +11,7 @@ import pytest_a2a_bench.a2a.client
 import pytest_a2a_bench.conformance
 from pytest_a2a_bench import suite_registry
 from pytest_a2a_bench.benchmarks import base
+from pytest_a2a_bench.benchmarks.tau2 import upstream
 
 # What a run in this process imports must stay imported: pytester forgets every module that such a run brings in, and
 # of two copies of a module each would have its own keys.
@@ -19,6 +20,8 @@ for module in pkgutil.iter_modules(pytest_a2a_bench.__path__):
     importlib.import_module(f"pytest_a2a_bench.{module.name}")
 for module in pkgutil.walk_packages(pytest_a2a_bench.conformance.__path__, "pytest_a2a_bench.conformance."):
     importlib.import_module(module.name)
+# And for tau2, whose classes check each other by identity: of two copies neither knows the other's messages.
+upstream.load()
 
 
 @pytest.fixture

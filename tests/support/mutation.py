@@ -87,6 +87,8 @@ async def judge_url(url: str, ids: Container[str] | None = None) -> Verdict:
     if card is None:
         return verdict
     verdict.add_card(check_card(card, url=url, http=served))
+    if not isinstance(card, dict):
+        return verdict  # It names no interface that could be asked anything.
     with contextlib.suppress(A2ABenchError):
         found = targets(url, card)
         verdict.add(await collect(found, select=lambda p: ids is None or p.requirement.id in ids))
