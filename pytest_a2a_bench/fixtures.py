@@ -166,6 +166,7 @@ def _a2a_schedule(
         store,
         run.run_id,
         metadata=a2a_message_metadata,
+        agent=run.agent_identity,
         prepare=lambda key, metadata: config.hook.pytest_a2a_bench_prepare_trial(key=key, metadata=metadata),
     )
     ahead = outcome.trials_ahead(request.session, run)

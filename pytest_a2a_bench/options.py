@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios")
+FILES = ("results", "waivers", "scenarios", "durations")
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -134,7 +135,7 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             values["endpoint_source"] = source
         if option.name in FILES and source == "ini":
             values[option.name] = str(config.rootpath / text)
-        elif option.name in ("waivers", "scenarios"):
+        elif option.name in FILES and option.name != "results":
             values[option.name] = str((config.invocation_params.dir / text).absolute())
     settings = _with_implied(Settings(**values))
     problems += _contradictions(settings, config)
@@ -332,6 +333,12 @@ def _suites(text: str) -> tuple[str, ...]:
     return names
 
 
+def _shard(text: str) -> str:
+    from pytest_a2a_bench.results import sharding
+
+    return str(sharding.read(text, os.environ))
+
+
 _ENDPOINTS = "expected an http(s):// URL or one of " + ", ".join(s.BUILTIN_PREFIX + n for n in s.BUILTIN_AGENTS)
 
 OPTIONS: tuple[Option, ...] = (
@@ -364,5 +371,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("waivers", "FILE", "TOML file of known protocol defects, each with its reason and an end", _text),
     Option("scenarios", "FILE", "TOML file of prompts that make the agent behave in special ways", _text),
+    Option("resume", "", "Take results of earlier runs from the results directory", _switch, flag=True),
+    Option("shard", "I/N|auto", "Run one of N parts of the trials; auto asks the CI system's variables", _shard),
+    Option("durations", "PATH", "Results directory, or JSON of keys and seconds, to balance --a2a-shard by", _text),
 )
 """Every option, in the order of ``pytest --help``."""

@@ -87,6 +87,7 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "benchmark": provenance.get("benchmark"),
         "tagged": provenance.get("tagged"),
         "run_id": result.run_id,
+        "reused_from": result.reused_from,
         "transcript": path,
     }
     return {name: value for name, value in values.items() if value is not None}

@@ -6,6 +6,7 @@ told apart in one place.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import threading
 import time
@@ -26,6 +27,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
+from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 
@@ -52,6 +54,7 @@ class Runner:
 
     :param connect: returns the process's connection to the agent; called when the first trial runs.
     :param metadata: put into every message's metadata.
+    :param agent: what the agent's card says it is; a stored result of another one is not reused.
     :param prepare: called in the conversation's thread before it starts, with the key and the metadata, which it may
         change.
     """
@@ -65,6 +68,7 @@ class Runner:
         *,
         metadata: Mapping[str, Any] | None = None,
         prepare: Prepare | None = None,
+        agent: str = "",
     ) -> None:
         self.settings = settings
         self.store = store
@@ -72,11 +76,12 @@ class Runner:
         self._connect = connect
         self._metadata = dict(metadata or {})
         self._prepare = prepare
+        self._agent = agent
         self._live: dict[int, AgentSession] = {}
         self._lock = threading.Lock()
 
     def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
-        """Run one trial, or return this run's stored result of it.
+        """Run one trial, or return this run's stored result of it; with ``resume`` also an earlier run's.
 
         Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
         """
@@ -102,7 +107,23 @@ class Runner:
         except StoreError:
             # Damaged, or of another version: whatever it was, it is not of this run, and it will be replaced.
             return None
-        return stored if stored is not None and stored.run_id == self.run_id else None
+        if stored is None or stored.run_id == self.run_id:
+            return stored
+        return self._reuse(stored) if self.settings.resume else None
+
+    def _reuse(self, stored: TrialResult) -> TrialResult | None:
+        """Take over an earlier run's result, if it answers the same question and there is an answer."""
+        if stored.status != "evaluated" or stored.fingerprint != self._fingerprint(stored.key):
+            return None
+        origin = stored.reused_from or stored.run_id
+        return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
+
+    def _fingerprint(self, key: TrialKey) -> str:
+        try:
+            data = get_benchmark(key.suite).data_version(key.domain)
+        except (A2ABenchError, AttributeError):  # not installed, which its trial will say; or a plugin's, without it
+            data = ""
+        return fingerprint(self.settings, self._agent, data)
 
     def cancel_all(self) -> None:
         """Abort every request in flight; their trials end as infrastructure errors."""
@@ -171,6 +192,7 @@ class Runner:
             seed=trial_seed(self.settings.seed, key.trial),
             provenance=dict(outcome.provenance),
             simulation=outcome.simulation,
+            fingerprint=self._fingerprint(key),
         )
 
 

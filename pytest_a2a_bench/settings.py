@@ -34,6 +34,9 @@ class Settings:
     :param concurrency: conversations in flight in one process.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
+    :param resume: take results from earlier runs where they answer the same question.
+    :param shard: the part of the selected trials to run, ``I/N`` counted from 1; None for all.
+    :param durations: where durations of earlier trials are, to balance shards by.
     :param trial_timeout: seconds for one whole trial; None for no limit.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
     """
@@ -66,6 +69,9 @@ class Settings:
     strict: bool = False
     waivers: str | None = None
     scenarios: str | None = None
+    resume: bool = False
+    shard: str | None = None
+    durations: str | None = None
 
     @property
     def builtin(self) -> str | None:
