@@ -141,7 +141,7 @@ def test_files_of_an_earlier_run_acquit_nobody_of_a_crash(
 def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, concurrency: int
 ) -> None:
-    # The crash is not at a moment at which another conversation ends: that one's result might be lost before it is stored.
+    # Not at a moment at which another conversation ends: that one's result might be lost before it is stored.
     monkeypatch.setenv("DESK_TASKS", "ok-0.1-a ok-0.1-b crash-0.25 " + many("ok-0.1", 7))
     result = desk.apart("-n2", f"--a2a-concurrency={concurrency}", "--junitxml=j.xml")
     assert result.ret == 1
