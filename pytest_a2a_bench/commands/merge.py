@@ -17,12 +17,18 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Merge, and say what came of it."""
-    from pytest_a2a_bench import summary
     from pytest_a2a_bench.results.merge import merge
+    from pytest_a2a_bench.results.stats import summarise
     from pytest_a2a_bench.results.store import Store
 
     whole = merge(namespace.directories, namespace.output)
     results = list(Store(namespace.output).read_all())
-    print("\n".join(summary.lines(results, width=120)))
+    for part in summarise(results):
+        unjudged = part.trials - part.evaluated
+        reward = "no reward" if part.mean_reward is None else f"reward {part.mean_reward:.3f}"
+        print(
+            f"{part.suite}/{part.domain}: {part.successes} of {part.trials} trials passed, {reward}"
+            + (f", {unjudged} not evaluated" if unjudged else "")
+        )
     print(f"{len(whole.keys)} trials of {len(namespace.directories)} directories in {namespace.output}")
     return 0

@@ -1,4 +1,4 @@
-"""What a stored result depends on: two trials of one key with the same fingerprint ask the same of the same agent. Pure.
+"""What a stored result depends on: trials of one key with one fingerprint ask the same of the same agent. Pure.
 
 The fingerprint covers the agent (its endpoint and what its card calls it), the benchmark's data and every setting that
 may change what is said or how it is judged. What only decides how long we wait, or where files go, is left out, so

@@ -104,8 +104,8 @@ def _doubled(parts: Sequence[Part]) -> Iterator[str]:
     for key, names in places.items():
         if len(names) > 1:
             by_places[tuple(names)].append(key)
-    for names, keys in by_places.items():
-        yield f"{len(keys)} trials are in several directories, {' and '.join(names)}: {_some(keys)}"
+    for several, keys in by_places.items():
+        yield f"{len(keys)} trials are in several directories, {' and '.join(several)}: {_some(keys)}"
 
 
 def _not_selected(parts: Sequence[Part]) -> Iterator[str]:
