@@ -34,6 +34,7 @@ from pytest_a2a_bench.settings import Settings
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.session import AgentSession
+    from pytest_a2a_bench.cassettes.tape import Tape
 
 Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
 
@@ -54,6 +55,7 @@ class Runner:
 
     :param connect: returns the process's connection to the agent; called when the first trial runs.
     :param metadata: put into every message's metadata.
+    :param tapes: makes what a trial is recorded on, or replayed from.
     :param agent: what the agent's card says it is; a stored result of another one is not reused.
     :param prepare: called in the conversation's thread before it starts, with the key and the metadata, which it may
         change.
@@ -69,6 +71,7 @@ class Runner:
         metadata: Mapping[str, Any] | None = None,
         prepare: Prepare | None = None,
         agent: str = "",
+        tapes: Callable[[TrialKey], Tape] | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -77,6 +80,7 @@ class Runner:
         self._metadata = dict(metadata or {})
         self._prepare = prepare
         self._agent = agent
+        self._tapes = tapes
         self._live: dict[int, AgentSession] = {}
         self._lock = threading.Lock()
 
@@ -90,8 +94,10 @@ class Runner:
             return done
         started, clock = datetime.now(UTC).isoformat(), time.monotonic()
         session: AgentSession | None = None
+        tape: Tape | None = None
         try:
-            session = self._open_session(key)
+            tape = self._tapes(key) if self._tapes else None
+            session = self._open_session(key, tape)
             outcome = self._converse(key, session, cancel or threading.Event())
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
@@ -99,6 +105,9 @@ class Runner:
             self._close_session(session)
         duration = outcome.duration if outcome.duration is not None else time.monotonic() - clock
         result = self._result(key, outcome, session, started, duration)
+        # What trouble broke off is no conversation to be held again.
+        if tape is not None and result.status in ("evaluated", "evaluator_error"):
+            tape.keep()
         return self.store.write(result)
 
     def _done_already(self, key: TrialKey) -> TrialResult | None:
@@ -132,13 +141,13 @@ class Runner:
         for session in live:
             session.cancel()
 
-    def _open_session(self, key: TrialKey) -> AgentSession:
+    def _open_session(self, key: TrialKey, tape: Tape | None) -> AgentSession:
         metadata = dict(self._metadata)
         if self.settings.tag_trials:
             metadata.update(trial_metadata(key))
         if self._prepare is not None:
             self._prepare(key, metadata)
-        session = self._connect().session(metadata or None)
+        session = self._connect().session(metadata or None, tape)
         with self._lock:
             self._live[id(session)] = session
         return session
@@ -190,7 +199,7 @@ class Runner:
             dialect=outcome.dialect,
             splits=outcome.splits,
             seed=trial_seed(self.settings.seed, key.trial),
-            provenance=dict(outcome.provenance),
+            provenance={**outcome.provenance, **({"replayed": True} if self.settings.replay else {})},
             simulation=outcome.simulation,
             fingerprint=self._fingerprint(key),
         )

@@ -36,6 +36,8 @@ class Settings:
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
     :param resume: take results from earlier runs where they answer the same question.
     :param shard: the part of the selected trials to run, ``I/N`` counted from 1; None for all.
+    :param record: directory that cassettes are written to.
+    :param replay: directory of cassettes that stand in for the agent.
     :param durations: where durations of earlier trials are, to balance shards by.
     :param trial_timeout: seconds for one whole trial; None for no limit.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
@@ -72,6 +74,8 @@ class Settings:
     resume: bool = False
     shard: str | None = None
     durations: str | None = None
+    record: str | None = None
+    replay: str | None = None
 
     @property
     def builtin(self) -> str | None:

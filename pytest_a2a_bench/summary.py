@@ -133,6 +133,9 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     yield f"judge: {_counted(judges)}; evaluation type: {_counted(_values(results, 'evaluation_type'))}"
     dialects = Counter(r.dialect for r in results if r.dialect)
     yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
+    replayed = sum(bool(r.provenance.get("replayed")) for r in results)
+    if replayed:
+        yield f"replayed from cassettes, the agent was not asked (--a2a-replay): {replayed} of {len(results)} trials"
     reused = Counter(r.reused_from for r in results if r.reused_from)
     if reused:
         runs = ", ".join(f"{count} of run {run_id}" for run_id, count in reused.most_common())
@@ -141,7 +144,7 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
         yield "the agent was told the name of each task (--a2a-tag-trials)"
 
 
-_PROVENANCE = ("user", "user_llm", "judge", "evaluation_type", "benchmark", "tagged")
+_PROVENANCE = ("user", "user_llm", "judge", "evaluation_type", "benchmark", "tagged", "replayed")
 
 _ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
 

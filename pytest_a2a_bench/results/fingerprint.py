@@ -21,6 +21,7 @@ WITHOUT_EFFECT = frozenset(
         "durations",
         "endpoint",  # is in the agent's identity
         "endpoint_source",
+        "record",
         "results",
         "resume",
         "scenarios",
