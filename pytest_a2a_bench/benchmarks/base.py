@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
-from pytest_a2a_bench.model import BenchTask, DialectFinding, Reward, TrialKey, Turn, Usage
+from pytest_a2a_bench.model import BenchTask, DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -111,3 +111,19 @@ def get_benchmark(name: str) -> Benchmark:
     if name not in BENCHMARKS:
         raise ConfigurationError(f"no benchmark is called {name!r}; there are: {', '.join(sorted(BENCHMARKS))}")
     return cast("Benchmark", importlib.import_module(BENCHMARKS[name]).BENCHMARK)
+
+
+Rescore = Callable[[TrialResult, Settings], Reward]
+
+
+def rescorer(benchmark: Benchmark) -> Rescore:
+    """Return a benchmark's optional method ``rescore(result, settings) -> Reward``.
+
+    It evaluates a stored conversation again, and raises ``A2ABenchError`` where that cannot be done.
+
+    :raises ConfigurationError: if the benchmark has no such method.
+    """
+    found = getattr(benchmark, "rescore", None)
+    if found is None:
+        raise ConfigurationError(f"the benchmark {benchmark.name} cannot evaluate stored conversations")
+    return cast("Rescore", found)

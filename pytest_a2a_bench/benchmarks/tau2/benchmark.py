@@ -22,7 +22,7 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
     JudgeMissingError,
 )
-from pytest_a2a_bench.model import BenchTask, Briefing, Reward, ToolCall, Turn, Usage
+from pytest_a2a_bench.model import BenchTask, Briefing, Reward, ToolCall, TrialKey, TrialResult, Turn, Usage
 from pytest_a2a_bench.settings import Settings
 
 
@@ -53,20 +53,33 @@ class Tau2Benchmark:
         tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None)
         task = tau2.task_class.model_validate(index.load_task_json(context.key.domain, context.key.task_id))
         if llm.needs_judge(tau2, task):
-            _prepare_judge(tau2, context)
+            prepare_judge(tau2, context.key, settings)
         return _Simulation(tau2, task, context).run()
+
+    def rescore(self, result: TrialResult, settings: Settings) -> Reward:
+        """Evaluate a stored conversation with the tau2 that is installed now.
+
+        :raises A2ABenchError: if there is no conversation, its task is gone, or there is no judge for it.
+        """
+        from pytest_a2a_bench.benchmarks.tau2.rescore import rescore
+
+        return rescore(result, settings)
 
 
 BENCHMARK = Tau2Benchmark()
 
 
-def _prepare_judge(tau2: Tau2, context: TrialContext) -> None:
-    if context.settings.judge_llm is None:
+def prepare_judge(tau2: Tau2, key: TrialKey, settings: Settings) -> None:
+    """Tell tau2 which model judges.
+
+    :raises JudgeMissingError: if none is configured.
+    """
+    if settings.judge_llm is None:
         raise JudgeMissingError(
-            f"{context.key.task_key} is judged by a language model (its reward basis has NL_ASSERTION) "
+            f"{key.task_key} is judged by a language model (its reward basis has NL_ASSERTION) "
             "and none is configured; pass --a2a-judge-llm MODEL"
         )
-    llm.configure_judge(tau2, context.settings.judge_llm, {"temperature": 0.0, **_reach(context.settings)})
+    llm.configure_judge(tau2, settings.judge_llm, {"temperature": 0.0, **_reach(settings)})
 
 
 def _reach(settings: Settings) -> dict[str, Any]:
@@ -138,7 +151,10 @@ class _Simulation:
                     self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
                 )
         except (InfrastructureError, EvaluatorError) as exc:
-            return self._unfinished(exc)
+            # The conversation is over and paid for: kept, it can be evaluated again (a2a-bench rescore).
+            outcome = self._unfinished(exc)
+            outcome.simulation = simulation.model_dump(mode="json")
+            return outcome
         simulation.reward_info = None
         outcome = self._unfinished(None)
         outcome.reward = reward if not note else _with_note(reward, note)

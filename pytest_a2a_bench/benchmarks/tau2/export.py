@@ -1,0 +1,217 @@
+"""Results as a file that tau2's own viewer, metrics and submission code read.
+
+The rewards, messages and seeds are those that were stored; nothing is evaluated here. What tau2's format has no place
+for stands under ``a2a_bench``, which tau2 ignores.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.results.selected import SelectedResults
+
+EXPORT_VERSION = 1
+LEADERBOARD_TRIALS = 4
+_NEVER = "1970-01-01T00:00:00"
+
+
+class IncompleteError(ConfigurationError):
+    """Trials are missing or have no reward, and nobody said that this may be so."""
+
+
+def export(selected: SelectedResults, *, domain: str | None = None, allow_incomplete: bool = False) -> dict[str, Any]:
+    """Return the content of a tau2 results file.
+
+    :param domain: the domain to export; may be None where there is only one.
+    :param allow_incomplete: write trials without a reward as failures, as tau2 itself does with samples that it skips,
+        instead of refusing.
+    :raises IncompleteError: if trials are missing or were not evaluated, unless that is allowed.
+    :raises ConfigurationError: if there is nothing to export, or several domains, or the same trial twice.
+    """
+    domain = _choose(selected, domain)
+    results = [r for r in selected.results if _is_of(r.key, domain)]
+    absent = [key for key in map(TrialKey.parse, selected.absent) if _is_of(key, domain)]
+    _refuse_doubled([*(r.key for r in results), *absent])
+    unfinished = _unfinished(results, absent)
+    if unfinished and not allow_incomplete:
+        raise IncompleteError(
+            f"{len(unfinished)} of {len(results) + len(absent)} trials have no reward, and tau2's numbers would be "
+            f"without them: {_some(unfinished)}; run pytest again with --a2a-resume, or pass --allow-incomplete to "
+            "count them as failures"
+        )
+    return _file(selected, domain, results, absent, unfinished)
+
+
+def _is_of(key: TrialKey, domain: str) -> bool:
+    return key.suite == index.SUITE_NAME and key.domain == domain
+
+
+def _choose(selected: SelectedResults, domain: str | None) -> str:
+    keys = [TrialKey.parse(key) for key in selected.manifest.keys]
+    there = sorted({key.domain for key in keys if key.suite == index.SUITE_NAME})
+    if not there:
+        raise ConfigurationError("these results hold no tau2 trials, and only those can be written in tau2's format")
+    if domain is not None and domain not in there:
+        raise ConfigurationError(
+            f"these results hold no trials of the domain {domain!r}; there are: {', '.join(there)}"
+        )
+    if domain is None and len(there) > 1:
+        raise ConfigurationError(
+            f"these results hold {len(there)} domains ({', '.join(there)}), and a tau2 file holds one; pass --domain"
+        )
+    return domain or there[0]
+
+
+def _refuse_doubled(keys: Sequence[TrialKey]) -> None:
+    counted = Counter((key.task_id, key.trial) for key in keys)
+    doubled = [f"{task}#{trial}" for (task, trial), count in counted.items() if count > 1]
+    if doubled:
+        raise ConfigurationError(
+            f"{len(doubled)} trials are there under several labels, which tau2 cannot tell apart: {_some(doubled)}"
+        )
+
+
+def _unfinished(results: Sequence[TrialResult], absent: Sequence[TrialKey]) -> dict[str, str]:
+    """Return why each trial without a reward has none."""
+    found = {str(r.key): r.status for r in results if r.status != "evaluated" or r.simulation is None}
+    return {**found, **{str(key): "missing" for key in absent}}
+
+
+def _file(
+    selected: SelectedResults,
+    domain: str,
+    results: Sequence[TrialResult],
+    absent: Sequence[TrialKey],
+    unfinished: Mapping[str, str],
+) -> dict[str, Any]:
+    tau2 = load()
+    keys = [*(r.key for r in results), *absent]
+    task_ids = list(dict.fromkeys(key.task_id for key in keys))
+    tasks = [tau2.task_class.model_validate(index.load_task_json(domain, task_id)) for task_id in task_ids]
+    environment, _ = build_environment(tau2, domain, tasks[0])
+    simulations = [
+        _failed(r.key, r.started_at, r.seed, str(r.error_type or r.status))
+        if str(r.key) in unfinished
+        else _simulation(r)
+        for r in results
+    ]
+    simulations += [_failed(key, "", None, "missing") for key in absent]
+    return {
+        "timestamp": min((r.started_at for r in results), default=_NEVER),
+        "info": {
+            "git_commit": _one({r.provenance.get("benchmark") for r in results}) or "unknown",
+            "num_trials": max(Counter(key.task_id for key in keys).values()),
+            "max_steps": selected.manifest.settings.get("max_steps", 0),
+            "max_errors": selected.manifest.settings.get("max_errors", 0),
+            "user_info": _user(selected, results),
+            "agent_info": {"implementation": "a2a", "llm": selected.manifest.agent or None, "llm_args": None},
+            "environment_info": environment.get_info(include_tool_info=False).model_dump(mode="json"),
+            "seed": selected.manifest.settings.get("seed"),
+        },
+        "tasks": [task.model_dump(mode="json") for task in tasks],
+        "simulations": sorted(simulations, key=lambda s: (s["trial"], task_ids.index(s["task_id"]))),
+        "a2a_bench": _ours(selected, results, unfinished, _missing_tasks(domain, task_ids)),
+    }
+
+
+def _simulation(result: TrialResult) -> dict[str, Any]:
+    assert result.reward_info is not None
+    assert result.simulation is not None
+    simulation = {**result.simulation, "trial": result.key.trial, "seed": result.seed}
+    simulation["reward_info"] = dict(result.reward_info.info)
+    # tau2's means need numbers: what nobody reported is written as nothing spent, and `a2a_bench` says so.
+    simulation["agent_cost"] = result.agent_usage.cost_usd or 0.0
+    simulation["user_cost"] = result.user_usage.cost_usd or 0.0
+    simulation["duration"] = result.duration
+    return simulation
+
+
+def _failed(key: TrialKey, started: str, seed: int | None, reason: str) -> dict[str, Any]:
+    """Return what tau2 writes for a sample that broke: no messages, reward 0."""
+    return {
+        "id": f"{key.task_id}_{key.trial}_failed",
+        "task_id": key.task_id,
+        "timestamp": started or _NEVER,
+        "start_time": started or _NEVER,
+        "end_time": started or _NEVER,
+        "duration": 0.0,
+        "termination_reason": "agent_error",
+        "agent_cost": 0.0,
+        "user_cost": 0.0,
+        "reward_info": {"reward": 0.0, "info": {"note": f"not evaluated ({reason}), counted as a failure"}},
+        "messages": [],
+        "trial": key.trial,
+        "seed": seed,
+        "skipped": True,
+    }
+
+
+def _user(selected: SelectedResults, results: Sequence[TrialResult]) -> dict[str, Any]:
+    kinds = {r.provenance.get("user") for r in results} - {None}
+    if kinds == {"llm"}:
+        model = _one({r.provenance.get("user_llm") for r in results if r.provenance.get("user")})
+        arguments = {"temperature": 0.0, **(selected.manifest.settings.get("user_llm_args") or {})}
+        return {"implementation": "user_simulator", "llm": model, "llm_args": arguments}
+    return {"implementation": _one(kinds) or "unknown", "llm": None, "llm_args": None}
+
+
+def _ours(
+    selected: SelectedResults,
+    results: Sequence[TrialResult],
+    unfinished: Mapping[str, str],
+    missing_tasks: int,
+) -> dict[str, Any]:
+    reasons = list(_obstacles(results, unfinished, missing_tasks))
+    return {
+        "export_version": EXPORT_VERSION,
+        "run_id": selected.manifest.run_id,
+        "agent": selected.manifest.agent,
+        # An agent behind A2A is not tau2's own agent scaffold, whoever plays the user.
+        "submission_type": "custom",
+        "leaderboard_ready": not reasons,
+        "not_leaderboard_ready_because": reasons,
+        "user_simulator": sorted({str(r.provenance.get("user_llm") or r.provenance.get("user")) for r in results}),
+        "judge": sorted({str(r.provenance["judge"]) for r in results if r.provenance.get("judge")}),
+        "evaluation_type": sorted({str(r.provenance.get("evaluation_type")) for r in results}),
+        "agent_cost_reported": all(r.agent_usage.cost_usd is not None for r in results),
+        "not_evaluated": dict(unfinished),
+    }
+
+
+def _obstacles(results: Sequence[TrialResult], unfinished: Mapping[str, str], missing_tasks: int) -> Iterator[str]:
+    """Yield what keeps these results from tau2's leaderboard."""
+    users = {r.provenance.get("user") for r in results} - {None}
+    if users != {"llm"}:
+        yield f"the user was not tau2's LLM user simulator everywhere, but {' and '.join(sorted(map(str, users)))}"
+    if unfinished:
+        yield f"{len(unfinished)} trials have no reward and are counted as failures"
+    if missing_tasks:
+        yield f"{missing_tasks} tasks of the base split are not among them"
+    trials = Counter(r.key.task_id for r in results)
+    if trials and min(trials.values()) < LEADERBOARD_TRIALS:
+        yield f"fewer than {LEADERBOARD_TRIALS} trials of each task"
+    if any(r.provenance.get("tagged") for r in results):
+        yield "the agent was told the name of each task"
+    if any(r.provenance.get("replayed") for r in results):
+        yield "conversations were replayed, the agent was not asked"
+
+
+def _missing_tasks(domain: str, task_ids: Sequence[str]) -> int:
+    return len({task.task_id for task in index.load_tasks(domain, "base")} - set(task_ids))
+
+
+def _one(values: set[Any]) -> str | None:
+    """Return the only value, or all of them in one text."""
+    return " and ".join(sorted(str(v) for v in values if v is not None)) or None
+
+
+def _some(keys: Sequence[str] | Mapping[str, str], limit: int = 10) -> str:
+    shown = [f"{key} ({keys[key]})" if isinstance(keys, Mapping) else key for key in list(keys)[:limit]]
+    more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
+    return ", ".join(shown) + more

@@ -1,0 +1,76 @@
+"""``a2a-bench rescore DIR``: evaluate stored conversations again, with the evaluators that are installed now.
+
+Prints what differs. Exits with 1 where a reward changed, with 2 where something could not be evaluated.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import Reward, TrialResult
+    from pytest_a2a_bench.settings import Settings
+
+NAME = "rescore"
+HELP = "evaluate stored conversations again and show which rewards change"
+
+CHANGED = 1
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("directory", type=Path, metavar="DIR", help="results directory")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("-o", "--output", type=Path, metavar="DIR", help="new directory for the results")
+    where.add_argument("--in-place", action="store_true", help="replace the results in DIR")
+    parser.add_argument("--judge-llm", metavar="MODEL", help="model that judges what tau2 leaves to a judge")
+
+
+def run(namespace: Namespace) -> int:
+    """Rescore, and show the differences."""
+    import os
+    import time
+    from datetime import UTC, datetime
+
+    from pytest_a2a_bench.results import rescore, selected
+
+    settings = _settings(namespace.judge_llm)
+    found = selected.load(namespace.directory)
+    trials = rescore.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
+    for trial in trials:
+        for line in trial.differences():
+            print(line)
+    for key in found.absent:
+        print(f"{key}: there is no result")
+    output = namespace.directory if namespace.in_place else namespace.output
+    if output is not None:
+        run_id = f"rescored-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
+        rescore.write(found, trials, output, run_id)
+    changed = sum(trial.changed for trial in trials)
+    failed = sum(trial.problem is not None for trial in trials) + len(found.absent)
+    print(
+        f"{len(trials) + len(found.absent)} trials: {changed} rewards changed, "
+        f"{len(trials) - sum(t.problem is not None for t in trials) - changed} are the same, {failed} not evaluated"
+        + (f"; written to {output}" if output is not None else "; nothing was written (-o DIR)")
+    )
+    return CHANGED if changed else 0
+
+
+def _settings(judge: str | None) -> Settings:
+    from pytest_a2a_bench.settings import Settings
+
+    return Settings(judge_llm=judge)
+
+
+def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, str]:
+    """Let a trial's benchmark evaluate it again.
+
+    :raises A2ABenchError: if the benchmark cannot.
+    """
+    from pytest_a2a_bench.benchmarks.base import get_benchmark, rescorer
+
+    benchmark = get_benchmark(result.key.suite)
+    reward = rescorer(benchmark)(result, settings)
+    return reward, benchmark.data_version(result.key.domain)

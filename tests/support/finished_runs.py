@@ -1,0 +1,26 @@
+"""Results directories as a run leaves them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.settings import Settings
+
+
+def write_run(
+    directory: Path, results: Sequence[TrialResult], *, run_id: str = "run", absent: Sequence[str] = ()
+) -> Path:
+    """Write trials and the manifest of the run that they are of."""
+    store = Store(directory)
+    store.prepare()
+    for result in results:
+        store.write(dataclasses.replace(result, run_id=run_id))
+    keys = (*(str(r.key) for r in results), *absent)
+    settings = dataclasses.asdict(Settings(endpoint="http://127.0.0.1:1"))
+    Manifest(run_id, "http://127.0.0.1:1", "Readonly 1.0", whole=keys, keys=keys, settings=settings).write(directory)
+    return directory

@@ -1,0 +1,124 @@
+"""Stored conversations, evaluated again."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from finished_runs import write_run
+from trials import RunTrials
+
+from pytest_a2a_bench.benchmarks import base
+from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.results import selected
+from pytest_a2a_bench.settings import Settings
+
+KEYS = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1", "impossible_task_1")]
+
+
+@pytest.fixture
+def some(run_trials: RunTrials) -> list[TrialResult]:
+    return run_trials("readonly", Settings(tag_trials=True), KEYS)
+
+
+def test_the_same_evaluators_give_the_same_rewards(
+    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = write_run(tmp_path / "run", some)
+    assert main(["rescore", str(directory), "-o", str(tmp_path / "again")]) == 0
+    assert "3 trials: 0 rewards changed, 3 are the same, 0 not evaluated" in capsys.readouterr().out
+    again = selected.load(tmp_path / "again")
+    assert {r.key: r.reward_info for r in again.results} == {r.key: r.reward_info for r in some}
+    assert again.manifest.run_id.startswith("rescored-")
+    assert again.results[0].provenance["rescored_from"]["run_id"] == "run"
+
+
+def test_a_reward_that_changes_is_shown_and_nothing_is_written_untold(
+    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = dataclasses.replace(some[0], reward_info=Reward(1.0, ("DB",)), fingerprint="f")
+    directory = write_run(tmp_path / "run", [old, *some[1:]])
+    before = {path: path.read_bytes() for path in directory.rglob("*.json")}
+    assert main(["rescore", str(directory)]) == 1
+    assert "tau2/mock/create_task_1#0: reward 1 -> 0\n" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in directory.rglob("*.json")} == before
+
+    assert main(["rescore", str(directory), "--in-place"]) == 1
+    found = selected.load(directory)
+    changed = found.results[0]
+    assert changed.reward == 0.0
+    assert changed.reward_info is not None
+    assert changed.reward_info.db_diff
+    assert changed.fingerprint == ""
+    assert changed.provenance["rescored_from"]["reward"] == 1.0
+    assert main(["rescore", str(directory)]) == 0
+
+
+def test_conversations_without_an_evaluation_are_kept_and_named(
+    run_trials: RunTrials, some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = TrialKey("tau2", "mock", "create_task_1_with_env_assertions")
+    (broken,) = run_trials("readonly", Settings(tag_trials=True), [task])
+    assert broken.status == "evaluator_error"
+    assert broken.simulation is not None
+    lost = dataclasses.replace(some[0], status="infrastructure_error", reward_info=None, simulation=None)
+    directory = write_run(tmp_path / "run", [broken, lost, some[1]], absent=["tau2/mock/create_task_2#0"])
+    assert main(["rescore", str(directory), "-o", str(tmp_path / "again")]) == 0
+    shown = capsys.readouterr().out
+    assert f"{task}#0".replace("#0#0", "#0") in shown
+    assert "own evaluator raised" in shown
+    assert "tau2/mock/create_task_1#0: not evaluated again: there is no finished conversation" in shown
+    assert "tau2/mock/create_task_2#0: there is no result" in shown
+    assert "4 trials: 0 rewards changed, 1 are the same, 3 not evaluated" in shown
+    statuses = [r.status for r in selected.load(tmp_path / "again").results]
+    assert statuses == ["evaluator_error", "infrastructure_error", "evaluated"]
+
+
+def test_a_directory_that_is_in_use_is_not_written_to(
+    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = write_run(tmp_path / "run", some)
+    other = write_run(tmp_path / "other", some[:1], run_id="other")
+    assert main(["rescore", str(directory), "-o", str(other)]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert selected.load(other).manifest.run_id == "other"
+
+
+def test_a_damaged_conversation_is_no_reward_of_0(
+    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert some[1].simulation is not None
+    damaged = dataclasses.replace(some[1], simulation={**some[1].simulation, "messages": "gone"})
+    directory = write_run(tmp_path / "run", [damaged])
+    assert main(["rescore", str(directory)]) == 0
+    assert "cannot read the conversation" in capsys.readouterr().out
+
+
+def test_a_benchmark_may_offer_it_or_not(
+    some: list[TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other_benchmark.py").write_text(
+        "from pytest_a2a_bench.model import Reward\n"
+        "class Able:\n"
+        "    name = 'able'\n"
+        "    def rescore(self, result, settings):\n"
+        "        return Reward(0.5)\n"
+        "    def data_version(self, domain):\n"
+        "        return 'able 2'\n"
+        "BENCHMARK = Able()\n"
+    )
+    (tmp_path / "unable_benchmark.py").write_text("class U:\n    name = 'unable'\nBENCHMARK = U()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(
+        base, "BENCHMARKS", {**base.BENCHMARKS, "able": "other_benchmark", "unable": "unable_benchmark"}
+    )
+    able = dataclasses.replace(some[0], key=TrialKey("able", "x", "1"))
+    unable = dataclasses.replace(some[0], key=TrialKey("unable", "x", "1"))
+    directory = write_run(tmp_path / "run", [able, unable])
+    assert main(["rescore", str(directory), "--in-place"]) == 1
+    shown = capsys.readouterr().out
+    assert "able/x/1#0: reward 0 -> 0.5" in shown
+    assert "unable/x/1#0: not evaluated again: the benchmark unable cannot evaluate stored conversations" in shown
+    assert selected.load(directory).results[0].provenance["benchmark"] == "able 2"
