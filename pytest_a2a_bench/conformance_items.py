@@ -109,12 +109,12 @@ def check_files(run: BenchRun) -> None:
 
 def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
     """Turn a test that takes ``conformance_check`` into one item per check."""
-    where = metafunc.definition.nodeid
     marker = metafunc.definition.get_closest_marker(CONFORMANCE)
     problem = _marker_problem(marker)
     if marker is None or problem:
-        run.problems.append(f"{where}: {problem}")
-        metafunc.parametrize(CHECK_FIXTURE, [])
+        # One item stands for the test, so that it can be selected; only then does its problem stop the run.
+        run.test_problems.append((metafunc.definition.nodeid, problem))
+        metafunc.parametrize(CHECK_FIXTURE, [pytest.param(None, id="invalid")], indirect=True)
         return
     wanted = {name: _texts(marker.kwargs[name]) for name in _FILTERS if marker.kwargs.get(name) is not None}
     suite = marker.args[0]

@@ -46,6 +46,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=_FORMATS, default="text", help="Output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="Write the report there, and the matrix to the terminal")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For one answer (10)")
+    parser.add_argument("--concurrency", metavar="N", type=int, default=16, help="Checks made at once (16)")
     parser.add_argument("--auth-env", metavar="NAME", default="A2A_AUTH_TOKEN", help="Variable that holds the token")
     parser.add_argument("--no-verify-ssl", action="store_true", help="Accept any TLS certificate")
 
@@ -105,7 +106,8 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
         from pytest_a2a_bench.conformance.finding import CheckResult
 
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
-    return list(check_all(subject.targets(config, scenarios, namespace.timeout), planned).values())
+    targets = subject.targets(config, scenarios, namespace.timeout)
+    return list(check_all(targets, planned, namespace.concurrency).values())
 
 
 def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
@@ -125,6 +127,8 @@ def _check_arguments(namespace: Namespace) -> None:
 
     if not 0 < namespace.timeout < float("inf"):
         raise ConfigurationError(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
+    if namespace.concurrency < 1:
+        raise ConfigurationError(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
     for id in namespace.id:
         requirement(id)
     groups = list(dict.fromkeys(entry.group for version in VERSIONS for entry in load_requirements(version)))

@@ -58,6 +58,13 @@ class Target:
         return tuple(str(item["uri"]) for item in items if item.get("required") is True and item.get("uri"))
 
     @property
+    def extension_headers(self) -> dict[str, str]:
+        """The header that asks for the required extensions, where there are any."""
+        uris = self.required_extensions
+        name = "X-A2A-Extensions" if self.version == "0.3" else "A2A-Extensions"
+        return {name: ", ".join(uris)} if uris else {}
+
+    @property
     def interfaces(self) -> tuple[tuple[str, str], ...]:
         """(binding, version) of all interfaces that the card declares."""
         return declared(self.card, self.endpoint)
