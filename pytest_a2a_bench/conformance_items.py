@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Judgement
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.conformance.target import Target
+    from pytest_a2a_bench.conformance.webhook import Place
 
 CHECK_FIXTURE = "_a2a_check"
 PARTS = tuple(module.domain for module in CONFORMANCE_MODULES)
@@ -95,9 +96,13 @@ def check_files(run: BenchRun) -> None:
     """
     from pytest_a2a_bench.errors import ConfigurationError
 
-    if not (run.settings.waivers or run.settings.scenarios):
+    settings = run.settings
+    if not any((settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url)):
         return
     try:
+        _webhook(run)
+        if "://" not in (settings.card_jwks or "://"):
+            _jwks(run)
         _waivers(run)
         _scenarios(run)
     except ConfigurationError as error:
@@ -201,14 +206,14 @@ def subject_of(run: BenchRun) -> Subject:
 
     if run.subject is not None:
         return subject.Subject.from_json(run.subject)
-    found = subject.look_at(_config(run), timeout=_seconds(run))
+    found = subject.look_at(_config(run), timeout=_seconds(run), jwks=_jwks(run))
     run.subject = found.to_json()
     return found
 
 
 def targets_of(run: BenchRun, subject: Subject, config: ClientConfig | None = None) -> tuple[Target, ...]:
     """Return the interfaces of the agent, as the settings want them spoken to."""
-    return subject.targets(config or _config(run), _scenarios(run), _seconds(run))
+    return subject.targets(config or _config(run), _scenarios(run), _seconds(run), _webhook(run))
 
 
 def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config: ClientConfig) -> Judge:
@@ -333,6 +338,20 @@ def _waivers(run: BenchRun) -> tuple[Any, ...]:
 
         run.waivers = read_waivers(run.settings.waivers)
     return run.waivers
+
+
+def _jwks(run: BenchRun) -> Any:
+    if not run.settings.card_jwks:
+        return None
+    from pytest_a2a_bench.conformance.card.sources import load_jwks
+
+    return load_jwks(run.settings.card_jwks, timeout=_seconds(run))
+
+
+def _webhook(run: BenchRun) -> Place | None:
+    from pytest_a2a_bench.conformance.webhook import read_place
+
+    return read_place(run.settings.webhook_bind, run.settings.webhook_url)
 
 
 def _scenarios(run: BenchRun) -> Any:

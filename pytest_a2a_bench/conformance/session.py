@@ -15,11 +15,13 @@ from pytest_a2a_bench.conformance.prepared import Prepared
 from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.spelling import TERMINAL, spell_params, task_in
 from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.webhook import WebhookReceiver
 from pytest_a2a_bench.conformance.wire import CannotExpressError, Wire, WireRequest
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
 
 _CLEANUP_SECONDS = 3.0
 _IN_FLIGHT = 24
+_PORT_SECONDS = 30.0
 
 
 class Session:
@@ -37,6 +39,7 @@ class Session:
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
         self.health = Health(self)
+        self._receiver: WebhookReceiver | None = None
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
 
     def sibling(self, binding: str, version: str) -> Session | None:
@@ -54,6 +57,29 @@ class Session:
         if request.operation in ("SendMessage", "SendStreamingMessage"):
             self._remember(reply)
         return reply
+
+    async def webhooks(self) -> WebhookReceiver:
+        """Return the receiver at the place that the user named: one for all interfaces, for it has one port.
+
+        :raises NoAnswer: if it cannot listen there.
+        """
+        owner = next(iter(self._siblings.values()))
+        return await owner.prepared.once("webhooks", owner._listen)
+
+    async def _listen(self) -> WebhookReceiver:
+        receiver = WebhookReceiver(self.target.webhook)
+        until = time.monotonic() + _PORT_SECONDS
+        while True:
+            try:
+                await receiver.start()
+            except OSError as error:
+                # Another worker process of the same run may hold the port for a while.
+                if time.monotonic() > until:
+                    raise NoAnswer(f"the webhook cannot listen on {self.target.webhook}: {error}") from error
+                await asyncio.sleep(0.2)
+            else:
+                self._receiver = receiver
+                return receiver
 
     async def ask(self, operation: str, params: dict[str, Any], timeout: float) -> Reply:
         """Ask something on the judge's own account, with parameters in the form of 1.0.
@@ -109,6 +135,8 @@ class Session:
                 async with asyncio.timeout(0 if self.health.is_broken else _CLEANUP_SECONDS):
                     await self._clear()
         finally:
+            if self._receiver is not None:
+                await self._receiver.close()
             if self._wire is not None:
                 await self._wire.close()
 

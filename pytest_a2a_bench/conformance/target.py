@@ -10,6 +10,7 @@ from pytest_a2a_bench.a2a.auth import AuthParts, may_receive, place
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.webhook import Place
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
@@ -24,6 +25,7 @@ class Target:
     :param binding: ``JSONRPC``, ``HTTP+JSON`` or ``GRPC``.
     :param url: the interface's address.
     :param timeout: seconds for one answer.
+    :param webhook: where the agent is to deliver push notifications; None for a loopback address.
     """
 
     endpoint: str
@@ -34,6 +36,7 @@ class Target:
     tenant: str = ""
     scenarios: Scenarios = field(default_factory=Scenarios)
     timeout: float = 10.0
+    webhook: Place | None = None
     verify_ssl: bool = True
     auth: AuthParts = field(default_factory=AuthParts, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -87,6 +90,7 @@ def targets_of(
     config: ClientConfig | None = None,
     scenarios: Scenarios | None = None,
     timeout: float = 10.0,
+    webhook: Place | None = None,
 ) -> tuple[Target, ...]:
     """Return one target for each (binding, version) of a card: its first interface of that kind.
 
@@ -110,6 +114,7 @@ def targets_of(
             tenant=interface.tenant,
             scenarios=scenarios or Scenarios(),
             timeout=timeout,
+            webhook=webhook,
             verify_ssl=config.verify_ssl,
             auth=auth,
             secrets=(config.auth.token,) if config.auth is not None else (),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,14 +57,21 @@ def ended(deliveries: list[Delivery]) -> bool:
     return any(read_event(delivery.json).state in TERMINAL for delivery in deliveries)
 
 
-def receiver(ctx: Context) -> WebhookReceiver:
-    """Return a receiver; skip where the agent cannot reach it."""
+@asynccontextmanager
+async def receiver(ctx: Context) -> AsyncIterator[WebhookReceiver]:
+    """Give a receiver; skip where the agent cannot reach it."""
+    if ctx.target.webhook is not None:
+        yield await ctx.session.webhooks()
+        return
     facts = judge_url(ctx.target.url, (), authority=True)
     if facts.reach != "loopback":
         ctx.skip(
-            f"the webhook listens on this machine's loopback address, which the agent at {facts.host} cannot reach"
+            f"the webhook listens on this machine's loopback address, which the agent at {facts.host} cannot reach; "
+            "say where it is to listen, and how the agent reaches that: --a2a-webhook-bind HOST:PORT, "
+            "--a2a-webhook-url URL (a2a-bench conformance: --webhook-bind, --webhook-url)"
         )
-    return WebhookReceiver()
+    async with WebhookReceiver() as hooks:
+        yield hooks
 
 
 async def delivered(ctx: Context) -> Delivered:
