@@ -75,7 +75,7 @@ class Session:
             except OSError as error:
                 # Another worker process of the same run may hold the port for a while.
                 if time.monotonic() > until:
-                    raise NoAnswer(f"the webhook cannot listen on {self.target.webhook}: {error}") from error
+                    raise NoAnswer(f"the webhook cannot listen on {receiver.where}: {error}") from error
                 await asyncio.sleep(0.2)
             else:
                 self._receiver = receiver

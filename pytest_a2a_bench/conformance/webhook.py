@@ -161,6 +161,12 @@ class WebhookReceiver:
         await asyncio.sleep(0)
         self._server = None
 
+    @property
+    def where(self) -> str:
+        """``HOST:PORT`` of where it listens, or is to listen."""
+        host, port = self._address()
+        return f"{_authority(host)}:{port}"
+
     def _address(self) -> tuple[str, int]:
         return (self._place.host, self._place.port) if self._place is not None else ("127.0.0.1", 0)
 
