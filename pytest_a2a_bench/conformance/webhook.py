@@ -152,13 +152,14 @@ class WebhookReceiver:
         if self._server is None:
             return
         self._server.close()
-        # A handler that is cancelled before its first step would leave its connection open.
-        await asyncio.sleep(0)
+        # A connection that was accepted just now has no handler yet, and a handler that is cancelled before its first
+        # step would leave its connection open.
+        await _rounds()
         for handler in self._handlers:
             handler.cancel()
         await asyncio.gather(*self._handlers, return_exceptions=True)
         # Transports really close one round of the loop after they are told to.
-        await asyncio.sleep(0)
+        await _rounds()
         self._server = None
 
     @property
@@ -213,6 +214,12 @@ class WebhookReceiver:
         if hook.delay and len(hook.deliveries) <= hook.late:
             await asyncio.sleep(hook.delay)
         await _respond(writer, hook.status)
+
+
+async def _rounds(count: int = 5) -> None:
+    """Let the event loop go round; it takes three to make a connection and start its handler."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 async def _respond(writer: asyncio.StreamWriter, status: int) -> None:

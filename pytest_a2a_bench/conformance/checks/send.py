@@ -59,6 +59,9 @@ async def blocking_by_default(ctx: Context) -> None:
 async def blocking_result_is_complete(ctx: Context) -> None:
     """Compare the task that came back with GetTask."""
     reply, task = await ordinary_task(ctx)
+    if state_of(task) not in TERMINAL | INTERRUPTED:
+        # What such a task still becomes is a matter of time.
+        ctx.skip("the agent answers before the task is over, which SEND-002 judges")
     later = await ctx.call("GetTask", {"id": task.get("id")})
     if not ctx.expect_ok(later):
         return
