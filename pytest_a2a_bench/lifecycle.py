@@ -11,7 +11,7 @@ import pytest
 
 from pytest_a2a_bench import (
     collection,
-    conformance_items,
+    conformance_run,
     conformance_summary,
     fixtures,
     markers,
@@ -43,7 +43,7 @@ def configure(config: pytest.Config) -> None:
         run = run_state.start(config)
         run.selection = collection.take_arguments(config, run.settings)
         if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
-            conformance_items.check_files(run)
+            conformance_run.check_files(run)
         config.pluginmanager.register(terminal.Reporting(config, run), "a2a-bench-reporting")
         config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
     config.stash[RUN] = run

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios")
+FILES = ("results", "waivers", "scenarios", "card_jwks")
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -132,9 +132,11 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             continue
         if option.name == "endpoint":
             values["endpoint_source"] = source
-        if option.name in FILES and source == "ini":
+        if option.name not in FILES or "://" in text:
+            continue
+        if source == "ini":
             values[option.name] = str(config.rootpath / text)
-        elif option.name in ("waivers", "scenarios"):
+        elif option.name != "results":
             values[option.name] = str((config.invocation_params.dir / text).absolute())
     settings = _with_implied(Settings(**values))
     problems += _contradictions(settings, config)
@@ -364,5 +366,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("waivers", "FILE", "TOML file of known protocol defects, each with its reason and an end", _text),
     Option("scenarios", "FILE", "TOML file of prompts that make the agent behave in special ways", _text),
+    Option("card_jwks", "FILE|URL", "Keys to verify the signatures of the agent card with", _text),
+    Option("webhook_bind", "HOST:PORT", "Where to receive push notifications, for an agent elsewhere", _text),
+    Option("webhook_url", "URL", "How the agent reaches that", _text),
 )
 """Every option, in the order of ``pytest --help``."""

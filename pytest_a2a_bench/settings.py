@@ -34,6 +34,8 @@ class Settings:
     :param concurrency: conversations in flight in one process.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
+    :param card_jwks: file or URL of the keys that verify the agent card's signatures.
+    :param webhook_bind: ``HOST:PORT`` where push notifications are received; the agent calls it ``webhook_url``.
     :param trial_timeout: seconds for one whole trial; None for no limit.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
     """
@@ -66,6 +68,9 @@ class Settings:
     strict: bool = False
     waivers: str | None = None
     scenarios: str | None = None
+    card_jwks: str | None = None
+    webhook_bind: str | None = None
+    webhook_url: str | None = None
 
     @property
     def builtin(self) -> str | None:

@@ -18,7 +18,7 @@ from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS
 PROTOCOLS = ("both", "1.0", "0.3")
 TRANSPORTS = ("all", "jsonrpc", "rest", "grpc")
 REPLIES = ("message", "task")
-VARIANTS = ("auto", "full", "guarded", "bare", "strict", "tenant")
+VARIANTS = ("auto", "full", "guarded", "bare", "strict", "tenant", "signed")
 
 _CHOICES = {"protocol": PROTOCOLS, "transport": TRANSPORTS, "reply": REPLIES, "dialect": DIALECTS, "variant": VARIANTS}
 _WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
