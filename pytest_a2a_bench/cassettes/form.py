@@ -156,12 +156,12 @@ def _pretty(value: Any) -> list[str]:
 
 
 def _message(values: Mapping[str, Any]) -> InMessage:
-    known = {"context_id": None, "task_id": None, **known_fields(InMessage, values)}
+    known = {"role": "", "context_id": None, "task_id": None, **known_fields(InMessage, values)}
     return InMessage(**{**known, "parts": _parts(known.get("parts", ()))})
 
 
 def _artifact(values: Mapping[str, Any]) -> Artifact:
-    known = known_fields(Artifact, values)
+    known = {"artifact_id": "", **known_fields(Artifact, values)}
     return Artifact(**{**known, "parts": _parts(known.get("parts", ()))})
 
 
