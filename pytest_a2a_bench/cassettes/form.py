@@ -175,4 +175,5 @@ def _short(value: Any) -> Any:
         return [_short(v) for v in value]
     if not isinstance(value, dict):
         return value
-    return {k: v if k in ("data", "metadata") else _short(v) for k, v in value.items() if v not in (None, "", [], {})}
+    kept = {k: v for k, v in value.items() if v not in (None, "", [], {}) or (k == "data" and v is not None)}
+    return {k: v if k in ("data", "metadata") else _short(v) for k, v in kept.items()}
