@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_a2a_bench import conformance_items, markers, run_state, suite_registry
+from pytest_a2a_bench import conformance_items, markers, run_state, shards, suite_registry
 from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
@@ -357,3 +357,6 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
         problems = [run.endpoint_problem]
     if problems:
         run_state.refuse(session, run, "\n".join(problems))
+        return
+    shards.divide(session, run)
+    run.used = bool(census(session.items).users)

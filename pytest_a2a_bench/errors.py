@@ -14,6 +14,7 @@
     │   ├── AuthenticationError   HTTP 401 / 403, or an agent that asks for credentials
     │   ├── TrialTimeoutError     the whole trial exceeded ``--a2a-trial-timeout``
     │   ├── TrialCancelledError   the run is stopping
+    │   ├── CassetteError         a recorded conversation does not answer what is asked now
     │   └── LLMError              the user simulator's or judge's model did not answer
     ├── AgentOutcomeError         the agent itself gave up (task failed, rejected or canceled): a bad agent
     ├── EvaluatorError            the benchmark's own evaluator broke, so that there is no reward
@@ -30,6 +31,7 @@ __all__ = [
     "AgentOutcomeError",
     "AuthenticationError",
     "CardError",
+    "CassetteError",
     "ConfigurationError",
     "ConformanceWarning",
     "EndpointUnreachableError",
@@ -115,6 +117,10 @@ class TrialTimeoutError(InfrastructureError):
 
 class TrialCancelledError(InfrastructureError):
     """The run is stopping (Ctrl-C, SIGTERM, ``-x``), so this trial was not finished."""
+
+
+class CassetteError(InfrastructureError):
+    """A recorded conversation is missing, damaged, or of other requests than those that are made now."""
 
 
 class LLMError(InfrastructureError):

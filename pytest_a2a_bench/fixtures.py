@@ -138,9 +138,9 @@ def _a2a_endpoint(request: pytest.FixtureRequest) -> BenchRun:
 
 @pytest.fixture(scope="session")
 def _a2a_connection(_a2a_endpoint: BenchRun, a2a_client_config: ClientConfig) -> Iterator[AgentConnection]:
-    from pytest_a2a_bench.a2a.client import AgentConnection
+    from pytest_a2a_bench import preflight
 
-    connection = AgentConnection(a2a_client_config)
+    connection = preflight.open_connection(_a2a_endpoint, a2a_client_config)
     yield connection
     if _a2a_endpoint.schedule is not None:
         _a2a_endpoint.schedule.close()
@@ -154,6 +154,7 @@ def _a2a_schedule(
     _a2a_connection: AgentConnection,
     a2a_message_metadata: Mapping[str, Any],
 ) -> Schedule:
+    from pytest_a2a_bench import preflight
     from pytest_a2a_bench.results.store import Store
     from pytest_a2a_bench.runner import Runner
     from pytest_a2a_bench.schedule import Schedule
@@ -166,6 +167,8 @@ def _a2a_schedule(
         store,
         run.run_id,
         metadata=a2a_message_metadata,
+        agent=run.agent_identity,
+        tapes=preflight.tapes(run, _a2a_connection.config.secrets),
         prepare=lambda key, metadata: config.hook.pytest_a2a_bench_prepare_trial(key=key, metadata=metadata),
     )
     ahead = outcome.trials_ahead(request.session, run)

@@ -17,6 +17,7 @@ from pytest_a2a_bench import (
     markers,
     preflight,
     run_state,
+    shards,
     suite_registry,
     terminal,
 )
@@ -44,6 +45,8 @@ def configure(config: pytest.Config) -> None:
         run.selection = collection.take_arguments(config, run.settings)
         if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
             conformance_run.check_files(run)
+        if run.resolution.asked:
+            shards.load_durations(run)
         config.pluginmanager.register(terminal.Reporting(config, run), "a2a-bench-reporting")
         config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
     config.stash[RUN] = run
@@ -80,6 +83,7 @@ def conclude_collection(session: pytest.Session) -> None:
         if run.used and run.settings.endpoint:
             _catch_sigterm(session.config)
         preflight.after_collection(session.config, run)
+    shards.write_manifest(session, run)
 
 
 def finish(session: pytest.Session) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios", "card_jwks")
+FILES = ("results", "waivers", "scenarios", "card_jwks", "durations", "record", "replay")
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -138,6 +139,9 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             values[option.name] = str(config.rootpath / text)
         elif option.name != "results":
             values[option.name] = str((config.invocation_params.dir / text).absolute())
+    if "replay" in values and "endpoint" not in values:
+        replayed = _find(next(o for o in OPTIONS if o.name == "replay"), config, environ, [])[0]
+        values |= _recorded_endpoint(values["replay"], replayed, problems)
     settings = _with_implied(Settings(**values))
     problems += _contradictions(settings, config)
     return Resolution(settings, tuple(problems), asked)
@@ -180,6 +184,18 @@ def _find(
     return "none", "", ""
 
 
+def _recorded_endpoint(directory: str, source: str, problems: list[str]) -> dict[str, Any]:
+    """Take the agent from the cassettes, where none is named."""
+    from pytest_a2a_bench.cassettes import library
+    from pytest_a2a_bench.errors import A2ABenchError
+
+    try:
+        return {"endpoint": library.read_endpoint(Path(directory)), "endpoint_source": source}
+    except A2ABenchError as error:
+        problems.append(f"--a2a-replay: {error}")
+        return {}
+
+
 def _with_implied(settings: Settings) -> Settings:
     if settings.builtin and settings.builtin.partition("?")[0] in TAGGED_AGENTS:
         return dataclasses.replace(settings, tag_trials=True)
@@ -190,6 +206,8 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     problems = []
     if settings.user == "llm" and not settings.user_llm:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
+    if settings.record and settings.replay:
+        problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
     remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
     if settings.builtin and remote:
         problems.append(
@@ -334,6 +352,12 @@ def _suites(text: str) -> tuple[str, ...]:
     return names
 
 
+def _shard(text: str) -> str:
+    from pytest_a2a_bench.results import sharding
+
+    return str(sharding.read(text, os.environ))
+
+
 _ENDPOINTS = "expected an http(s):// URL or one of " + ", ".join(s.BUILTIN_PREFIX + n for n in s.BUILTIN_AGENTS)
 
 OPTIONS: tuple[Option, ...] = (
@@ -369,5 +393,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("card_jwks", "FILE|URL", "Keys to verify the signatures of the agent card with", _text),
     Option("webhook_bind", "HOST:PORT", "Where to receive push notifications, for an agent elsewhere", _text),
     Option("webhook_url", "URL", "How the agent reaches that", _text),
+    Option("resume", "", "Take results of earlier runs from the results directory", _switch, flag=True),
+    Option("shard", "I/N|auto", "Run one of N parts of the trials; auto asks the CI system's variables", _shard),
+    Option("record", "DIR", "Record each conversation with the agent as a cassette", _text),
+    Option("replay", "DIR", "Replay recorded conversations; the agent is not needed", _text),
+    Option("durations", "PATH", "Results directory, or JSON of keys and seconds, to balance --a2a-shard by", _text),
 )
 """Every option, in the order of ``pytest --help``."""

@@ -86,7 +86,9 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "evaluation_type": provenance.get("evaluation_type"),
         "benchmark": provenance.get("benchmark"),
         "tagged": provenance.get("tagged"),
+        "replayed": provenance.get("replayed"),
         "run_id": result.run_id,
+        "reused_from": result.reused_from,
         "transcript": path,
     }
     return {name: value for name, value in values.items() if value is not None}

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_a2a_bench import options
-from pytest_a2a_bench.errors import A2ABenchError, CardError
+from pytest_a2a_bench.errors import A2ABenchError, CardError, ConfigurationError
 from pytest_a2a_bench.run_state import BenchRun, Endpoint, raise_usage_error
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.card import AgentCard
     from pytest_a2a_bench.a2a.client import AgentConnection
+    from pytest_a2a_bench.a2a.config import ClientConfig
+    from pytest_a2a_bench.cassettes.tape import Tape
+    from pytest_a2a_bench.model import TrialKey
 
 _NOTHING_RUNS = ("collectonly", "showfixtures", "show_fixtures_per_test", "setupplan", "cacheshow", "markers")
 
@@ -60,7 +66,13 @@ def find_agent(run: BenchRun) -> None:
     """
     settings = run.settings
     try:
-        if settings.builtin:
+        if settings.replay:
+            if run.selection.conformance:
+                raise ConfigurationError("--a2a-replay: the protocol is judged on a real agent, not on recordings")
+            from pytest_a2a_bench.cassettes import library
+
+            run.endpoint = Endpoint(library.read_card(Path(settings.replay)).url)
+        elif settings.builtin:
             from pytest_a2a_bench.agents.launcher import start_builtin
 
             run.agent_process = start_builtin(settings.builtin, settings)
@@ -86,16 +98,47 @@ def stop_agent(run: BenchRun) -> None:
 
 def connect(run: BenchRun) -> AgentConnection:
     """Return a connection as the settings ask for it."""
-    from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.config import ClientConfig
 
-    return AgentConnection(ClientConfig.from_settings(run.target, os.environ))
+    return open_connection(run, ClientConfig.from_settings(run.target, os.environ))
+
+
+def open_connection(run: BenchRun, config: ClientConfig) -> AgentConnection:
+    """Return a connection: to the agent, or to its recordings.
+
+    :raises ConfigurationError: if the recordings cannot be read.
+    """
+    from pytest_a2a_bench.a2a.client import AgentConnection
+
+    if run.settings.replay is None:
+        return AgentConnection(config)
+    from pytest_a2a_bench.cassettes import library
+
+    # Nobody has to be given time.
+    config = dataclasses.replace(config, poll_interval=0.001, poll_max_interval=0.001, backoff_base=0.0)
+    return AgentConnection(config, library.read_card(Path(run.settings.replay)))
+
+
+def tapes(run: BenchRun, secrets: Iterable[str]) -> Callable[[TrialKey], Tape] | None:
+    """Return what makes the tapes that trials are recorded on or replayed from; None where neither is wanted."""
+    from pytest_a2a_bench.cassettes import library
+
+    if run.settings.replay:
+        return library.player(Path(run.settings.replay))
+    if run.settings.record:
+        return library.recorder(Path(run.settings.record), secrets)
+    return None
 
 
 def _describe(run: BenchRun) -> Endpoint:
     connection = connect(run)
     try:
         card = connection.wait_until_ready()
+        if run.settings.record:
+            from pytest_a2a_bench.cassettes import library
+
+            endpoint = options.without_query(str(run.settings.endpoint), run.settings.endpoint)
+            library.write_agent(Path(run.settings.record), endpoint, card, connection.config.secrets)
     finally:
         connection.close()
     return _endpoint(run, card)
@@ -107,7 +150,8 @@ def _endpoint(run: BenchRun, card: AgentCard) -> Endpoint:
     has_grpc = importlib.util.find_spec("grpc") is not None
     chosen = choose_interface(card, run.settings.protocol, run.settings.transport, grpc=has_grpc)
     agent = " ".join(word for word in (card.name, card.version) if word)
-    return Endpoint(str(run.target.endpoint), agent, f"A2A {chosen.version} {chosen.transport}")
+    replayed = ", replayed" if run.settings.replay else ""
+    return Endpoint(str(run.target.endpoint), agent, f"A2A {chosen.version} {chosen.transport}{replayed}")
 
 
 def _look(run: BenchRun) -> Endpoint:

@@ -88,6 +88,8 @@ class BenchRun:
     :param subject: the agent's card and what is wrong with it, as JSON; None until it was fetched.
     :param judge: runs the checks of this process's items.
     :param waivers: known defects; None until the file was read.
+    :param whole: keys of the selected trials before they were divided among shards.
+    :param durations: seconds of earlier trials by key, to divide them by.
     :param worker: xdist's ``workerinput`` in a worker.
     """
 
@@ -108,6 +110,8 @@ class BenchRun:
     subject: dict[str, Any] | None = None
     judge: Any = None
     waivers: tuple[Any, ...] | None = None
+    whole: tuple[str, ...] = ()
+    durations: dict[str, float] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -120,6 +124,11 @@ class BenchRun:
         if self.endpoint is None:
             return self.settings
         return dataclasses.replace(self.settings, endpoint=self.endpoint.url)
+
+    @property
+    def agent_identity(self) -> str:
+        """What the agent's card says it is, and how it is spoken to."""
+        return f"{self.endpoint.agent}, {self.endpoint.interface}" if self.endpoint else ""
 
     def for_worker(self) -> str:
         """Return what a worker process needs to know, as text."""
@@ -134,6 +143,7 @@ class BenchRun:
                 "endpoint": dataclasses.asdict(self.endpoint) if self.endpoint else None,
                 "endpoint_problem": self.endpoint_problem,
                 "subject": self.subject,
+                "durations": self.durations,
             }
         )
 
@@ -151,6 +161,7 @@ class BenchRun:
                 conformance=selection["conformance"],
             ),
             subject=data["subject"],
+            durations=data["durations"],
             run_id=data["run_id"],
             results=Path(data["results"]),
             endpoint=Endpoint(**data["endpoint"]) if data["endpoint"] else None,

@@ -6,6 +6,7 @@ told apart in one place.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import threading
 import time
@@ -26,12 +27,14 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
+from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.session import AgentSession
+    from pytest_a2a_bench.cassettes.tape import Tape
 
 Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
 
@@ -52,6 +55,8 @@ class Runner:
 
     :param connect: returns the process's connection to the agent; called when the first trial runs.
     :param metadata: put into every message's metadata.
+    :param tapes: makes what a trial is recorded on, or replayed from.
+    :param agent: what the agent's card says it is; a stored result of another one is not reused.
     :param prepare: called in the conversation's thread before it starts, with the key and the metadata, which it may
         change.
     """
@@ -65,6 +70,8 @@ class Runner:
         *,
         metadata: Mapping[str, Any] | None = None,
         prepare: Prepare | None = None,
+        agent: str = "",
+        tapes: Callable[[TrialKey], Tape] | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -72,11 +79,13 @@ class Runner:
         self._connect = connect
         self._metadata = dict(metadata or {})
         self._prepare = prepare
+        self._agent = agent
+        self._tapes = tapes
         self._live: dict[int, AgentSession] = {}
         self._lock = threading.Lock()
 
     def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
-        """Run one trial, or return this run's stored result of it.
+        """Run one trial, or return this run's stored result of it; with ``resume`` also an earlier run's.
 
         Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
         """
@@ -85,8 +94,10 @@ class Runner:
             return done
         started, clock = datetime.now(UTC).isoformat(), time.monotonic()
         session: AgentSession | None = None
+        tape: Tape | None = None
         try:
-            session = self._open_session(key)
+            tape = self._tapes(key) if self._tapes else None
+            session = self._open_session(key, tape)
             outcome = self._converse(key, session, cancel or threading.Event())
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
@@ -94,6 +105,9 @@ class Runner:
             self._close_session(session)
         duration = outcome.duration if outcome.duration is not None else time.monotonic() - clock
         result = self._result(key, outcome, session, started, duration)
+        # What trouble broke off is no conversation to be held again.
+        if tape is not None and result.status in ("evaluated", "evaluator_error"):
+            tape.keep()
         return self.store.write(result)
 
     def _done_already(self, key: TrialKey) -> TrialResult | None:
@@ -102,7 +116,23 @@ class Runner:
         except StoreError:
             # Damaged, or of another version: whatever it was, it is not of this run, and it will be replaced.
             return None
-        return stored if stored is not None and stored.run_id == self.run_id else None
+        if stored is None or stored.run_id == self.run_id:
+            return stored
+        return self._reuse(stored) if self.settings.resume else None
+
+    def _reuse(self, stored: TrialResult) -> TrialResult | None:
+        """Take over an earlier run's result, if it answers the same question and there is an answer."""
+        if stored.status != "evaluated" or stored.fingerprint != self._fingerprint(stored.key):
+            return None
+        origin = stored.reused_from or stored.run_id
+        return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
+
+    def _fingerprint(self, key: TrialKey) -> str:
+        try:
+            data = get_benchmark(key.suite).data_version(key.domain)
+        except (A2ABenchError, AttributeError):  # not installed, which its trial will say; or a plugin's, without it
+            data = ""
+        return fingerprint(self.settings, self._agent, data)
 
     def cancel_all(self) -> None:
         """Abort every request in flight; their trials end as infrastructure errors."""
@@ -111,13 +141,13 @@ class Runner:
         for session in live:
             session.cancel()
 
-    def _open_session(self, key: TrialKey) -> AgentSession:
+    def _open_session(self, key: TrialKey, tape: Tape | None) -> AgentSession:
         metadata = dict(self._metadata)
         if self.settings.tag_trials:
             metadata.update(trial_metadata(key))
         if self._prepare is not None:
             self._prepare(key, metadata)
-        session = self._connect().session(metadata or None)
+        session = self._connect().session(metadata or None, tape)
         with self._lock:
             self._live[id(session)] = session
         return session
@@ -169,8 +199,9 @@ class Runner:
             dialect=outcome.dialect,
             splits=outcome.splits,
             seed=trial_seed(self.settings.seed, key.trial),
-            provenance=dict(outcome.provenance),
+            provenance={**outcome.provenance, **({"replayed": True} if self.settings.replay else {})},
             simulation=outcome.simulation,
+            fingerprint=self._fingerprint(key),
         )
 
 

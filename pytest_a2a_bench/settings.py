@@ -36,6 +36,11 @@ class Settings:
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
     :param card_jwks: file or URL of the keys that verify the agent card's signatures.
     :param webhook_bind: ``HOST:PORT`` where push notifications are received; the agent calls it ``webhook_url``.
+    :param resume: take results from earlier runs where they answer the same question.
+    :param shard: the part of the selected trials to run, ``I/N`` counted from 1; None for all.
+    :param record: directory that cassettes are written to.
+    :param replay: directory of cassettes that stand in for the agent.
+    :param durations: where durations of earlier trials are, to balance shards by.
     :param trial_timeout: seconds for one whole trial; None for no limit.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
     """
@@ -71,6 +76,11 @@ class Settings:
     card_jwks: str | None = None
     webhook_bind: str | None = None
     webhook_url: str | None = None
+    resume: bool = False
+    shard: str | None = None
+    durations: str | None = None
+    record: str | None = None
+    replay: str | None = None
 
     @property
     def builtin(self) -> str | None:

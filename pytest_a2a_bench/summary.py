@@ -82,6 +82,7 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         agent_usage=Usage(values.get("tokens_in"), values.get("tokens_out"), values.get("cost_usd")),
         dialect=values.get("dialect"),
         seed=values.get("seed"),
+        reused_from=values.get("reused_from"),
         provenance={name: values[name] for name in _PROVENANCE if name in values},
     )
 
@@ -132,11 +133,18 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     yield f"judge: {_counted(judges)}; evaluation type: {_counted(_values(results, 'evaluation_type'))}"
     dialects = Counter(r.dialect for r in results if r.dialect)
     yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
+    replayed = sum(bool(r.provenance.get("replayed")) for r in results)
+    if replayed:
+        yield f"replayed from cassettes, the agent was not asked (--a2a-replay): {replayed} of {len(results)} trials"
+    reused = Counter(r.reused_from for r in results if r.reused_from)
+    if reused:
+        runs = ", ".join(f"{count} of run {run_id}" for run_id, count in reused.most_common())
+        yield f"reused, not held again (--a2a-resume): {reused.total()} of {len(results)} trials ({runs})"
     if any(r.provenance.get("tagged") for r in results):
         yield "the agent was told the name of each task (--a2a-tag-trials)"
 
 
-_PROVENANCE = ("user", "user_llm", "judge", "evaluation_type", "benchmark", "tagged")
+_PROVENANCE = ("user", "user_llm", "judge", "evaluation_type", "benchmark", "tagged", "replayed")
 
 _ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
 

@@ -45,6 +45,10 @@ class Call:
         """What arrived, one document a line."""
         return "\n".join(self._raw)
 
+    def lasted(self, seconds: float) -> None:
+        """Let the request have begun that long ago (a replayed one takes no time of its own)."""
+        self._started = time.perf_counter() - seconds
+
     def metrics(self, context_id: str | None, usage: Usage | None = None, error: str | None = None) -> ProtocolMetrics:
         """Close the record."""
         return ProtocolMetrics(

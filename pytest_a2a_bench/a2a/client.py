@@ -16,7 +16,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.hiding import hide_in_error
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
 from pytest_a2a_bench.a2a.jsontext import excerpt
-from pytest_a2a_bench.a2a.session import AgentSession
+from pytest_a2a_bench.a2a.session import AgentSession, Tape
 from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Wire
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -39,12 +39,13 @@ class AgentConnection:
     """Pooled connections to one agent, its card, and the interface chosen from it. Thread-safe.
 
     :param config: how to reach the agent.
+    :param card: its card, where that is known already.
     """
 
-    def __init__(self, config: ClientConfig) -> None:
+    def __init__(self, config: ClientConfig, card: AgentCard | None = None) -> None:
         self.config = config
         self.must_stream = config.streaming == "on"
-        self._card: AgentCard | None = None
+        self._card = card
         self._start()
 
     def _start(self) -> None:
@@ -149,12 +150,13 @@ class AgentConnection:
 
     # -- conversations --
 
-    def session(self, metadata: Mapping[str, Any] | None = None) -> AgentSession:
+    def session(self, metadata: Mapping[str, Any] | None = None, tape: Tape | None = None) -> AgentSession:
         """Begin a conversation.
 
         :param metadata: goes with every message of it.
+        :param tape: records it, or answers in place of the agent.
         """
-        return AgentSession(self, metadata)
+        return AgentSession(self, metadata, tape)
 
     async def wire(self) -> Wire:
         """Return the wire to the chosen interface; runs on the shared loop."""

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.call import Call
@@ -60,6 +60,18 @@ class HistoryEntry:
     state: str | None = None
 
 
+class Tape(Protocol):
+    """Something between a conversation and the agent: see the package ``cassettes``."""
+
+    async def wire(self, real: Callable[[], Awaitable[Wire]]) -> Wire:
+        """Return the wire to use. ``real`` returns the one to the agent."""
+        ...
+
+    def timed(self, seconds: float) -> float:
+        """Return how long a turn took, given how long it took now."""
+        ...
+
+
 class AgentSession:
     """The state of one conversation with the agent; a trial has one.
 
@@ -74,8 +86,11 @@ class AgentSession:
     :ivar findings: oddities on the wire that were put up with.
     """
 
-    def __init__(self, connection: AgentConnection, metadata: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, connection: AgentConnection, metadata: Mapping[str, Any] | None = None, tape: Tape | None = None
+    ) -> None:
         self._connection = connection
+        self._tape = tape
         self._config = connection.config
         self._metadata = dict(metadata or {})
         self._retry = RetryPolicy(self._config.max_retries, self._config.backoff_base, self._config.backoff_max)
@@ -165,8 +180,13 @@ class AgentSession:
         finally:
             self._running = None
 
+    async def _wire(self) -> Wire:
+        if self._tape is not None:
+            return await self._tape.wire(self._connection.wire)
+        return await self._connection.wire()
+
     async def _turn(self, parts: Sequence[Part]) -> AgentReply:
-        wire = await self._connection.wire()
+        wire = await self._wire()
         message = self._compose(parts)
         turn = Turn(self._delivered)
         calls: list[Call] = []
@@ -311,7 +331,7 @@ class AgentSession:
         self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
         self.history.append(HistoryEntry("received", reply.parts, _now(), state=reply.state))
         if reply.state != "auth-required":  # that ends in an infrastructure error, whose duration says nothing
-            self.turn_seconds.append(seconds)
+            self.turn_seconds.append(self._tape.timed(seconds) if self._tape else seconds)
         self._check_outcome(turn, reply)
         return reply
 
@@ -347,7 +367,7 @@ class AgentSession:
         task_id = self.a2a_task_id
         if task_id is None:
             return
-        wire = await self._connection.wire()
+        wire = await self._wire()
         call = Call(uuid.uuid4().hex, wire.interface.url)
         self.request_count += 1
         error: str | None = None

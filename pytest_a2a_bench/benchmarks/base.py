@@ -91,6 +91,10 @@ class Benchmark(Protocol):
         """Return a split's tasks, always in the same order."""
         ...
 
+    def data_version(self, domain: str) -> str:
+        """Return the name and version of a domain's data: a result of other data is not reused."""
+        ...
+
     def run_trial(self, context: TrialContext) -> Outcome:
         """Hold the conversation of one trial and evaluate it.
 

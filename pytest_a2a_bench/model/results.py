@@ -113,7 +113,9 @@ class TrialResult:
     :param agent_usage: what the agent reported about itself over A2A, if it did.
     :param user_usage: what the user simulator (and judge) cost.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
-    :param run_id: the pytest run (or command) that produced it.
+    :param run_id: the pytest run (or command) that produced it, or took it from an earlier one.
+    :param fingerprint: what the result depends on; equal ones answer the same question (``results.fingerprint``).
+    :param reused_from: the run that held the conversation, where another one took its result.
     """
 
     key: TrialKey
@@ -137,6 +139,8 @@ class TrialResult:
     splits: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] | None = None
+    fingerprint: str = ""
+    reused_from: str | None = None
     path: str | None = None
 
     # -- what tests assert on --

@@ -3,10 +3,10 @@
 Layout of a results directory::
 
     DIR/.gitignore           keeps the results out of version control
+    DIR/run.json             what the last run was asked to do (see manifest.py)
     DIR/trials/NAME.json     one per trial key; NAME is readable, unique and safe (TrialKey.file_stem)
 
-A file is replaced when the same trial runs again. Copying files from several shards into one ``trials`` directory is a
-valid way to merge them.
+A file is replaced when the same trial runs again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ import contextlib
 import dataclasses
 import json
 import os
+import platform
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult
+
+_HOST = re.sub(r"[^A-Za-z0-9]", "_", platform.node())
+_LEFTOVER = re.compile(rf"\.{_HOST}-(\d+)-[^-]*\.tmp")
 
 
 class StoreError(A2ABenchError):
@@ -44,6 +49,8 @@ class Store:
             ignore = self.directory / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")
+            _remove_leftovers(self.directory)
+            _remove_leftovers(self.trials)
         except OSError as exc:
             raise StoreError(f"results directory {self.directory} cannot be written: {exc}") from exc
 
@@ -60,7 +67,7 @@ class Store:
         text = json.dumps(result.to_json(), ensure_ascii=False, indent=1)
         try:
             self.trials.mkdir(parents=True, exist_ok=True)
-            _write_atomically(target, text)
+            write_atomically(target, text)
         except OSError as exc:
             raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
         return dataclasses.replace(result, path=str(target))
@@ -84,6 +91,24 @@ class Store:
                 yield result
 
 
+def _remove_leftovers(directory: Path) -> None:
+    """Remove what processes of this machine left half written when they were killed."""
+    for path in directory.glob(".*.tmp"):
+        found = _LEFTOVER.fullmatch(path.name)
+        if found and not _is_alive(int(found[1])):
+            path.unlink(missing_ok=True)
+
+
+def _is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
 def load_trial(path: Path) -> TrialResult:
     """Read one trial file.
 
@@ -95,9 +120,10 @@ def load_trial(path: Path) -> TrialResult:
         raise StoreError(f"{path} is not a trial file that this version reads: {exc}") from exc
 
 
-def _write_atomically(target: Path, text: str) -> None:
+def write_atomically(target: Path, text: str) -> None:
+    """Write a file whole or not at all, readable by its owner only."""
     # mkstemp makes the file 0600: a transcript may hold what a user said.
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".tmp")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{_HOST}-{os.getpid()}-", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)

@@ -39,7 +39,8 @@ def test_every_property_is_in_the_reference() -> None:
         agent_usage=Usage(1, 1, 1.0),
         seed=1,
         dialect="d",
-        provenance={**provenance, "tagged": False},
+        provenance={**provenance, "tagged": False, "replayed": True},
+        reused_from="r",
     )
     text = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`a2a\.(\w+)`", text))

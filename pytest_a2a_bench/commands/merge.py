@@ -1,0 +1,34 @@
+"""``a2a-bench merge DIR... -o DIR``: join the results of shards; fails where a trial is missing or there twice."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+NAME = "merge"
+HELP = "join the results of shards into those of the whole run"
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("directories", nargs="+", type=Path, metavar="DIR", help="results directory of a shard")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="DIR", help="new results directory")
+
+
+def run(namespace: Namespace) -> int:
+    """Merge, and say what came of it."""
+    from pytest_a2a_bench.results.merge import merge
+    from pytest_a2a_bench.results.stats import summarise
+    from pytest_a2a_bench.results.store import Store
+
+    whole = merge(namespace.directories, namespace.output)
+    results = list(Store(namespace.output).read_all())
+    for part in summarise(results):
+        unjudged = part.trials - part.evaluated
+        reward = "no reward" if part.mean_reward is None else f"reward {part.mean_reward:.3f}"
+        print(
+            f"{part.suite}/{part.domain}: {part.successes} of {part.trials} trials passed, {reward}"
+            + (f", {unjudged} not evaluated" if unjudged else "")
+        )
+    print(f"{len(whole.keys)} trials of {len(namespace.directories)} directories in {namespace.output}")
+    return 0

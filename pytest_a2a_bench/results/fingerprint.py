@@ -1,0 +1,64 @@
+"""What a stored result depends on: trials of one key with one fingerprint ask the same of the same agent. Pure.
+
+The fingerprint covers the agent (its endpoint and what its card calls it), the benchmark's data and every setting that
+may change what is said or how it is judged. What only decides how long we wait, or where files go, is left out, so
+that a run can be resumed with more patience.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from urllib.parse import urlsplit
+
+from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
+
+WITHOUT_EFFECT = frozenset(
+    {
+        "auth_env",
+        "card_jwks",
+        "concurrency",
+        "durations",
+        "endpoint",  # is in the agent's identity
+        "endpoint_source",
+        "record",
+        "results",
+        "resume",
+        "scenarios",
+        "shard",
+        "strict",
+        "suites",
+        "timeout",
+        "trial_timeout",
+        "trials",  # each trial has a key and a seed of its own
+        "user",  # user_kind says what it came to
+        "verify_ssl",
+        "wait",
+        "waivers",
+        "webhook_bind",
+        "webhook_url",
+    }
+)
+"""Settings that a result does not depend on. A setting that is not named here makes a difference: forgetting one costs
+a conversation, never a wrong number."""
+
+
+def fingerprint(settings: Settings, agent: str, data: str) -> str:
+    """Return 16 hex digits.
+
+    :param agent: name, version and interface of the agent, from its card.
+    :param data: name and version of the benchmark's data.
+    """
+    values = {k: v for k, v in dataclasses.asdict(settings).items() if k not in WITHOUT_EFFECT}
+    values |= {"user_kind": settings.user_kind, "where": where(settings.endpoint or ""), "agent": agent, "data": data}
+    text = json.dumps(values, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def where(endpoint: str) -> str:
+    """Return an endpoint without what may differ between two runs against the same agent, or may be secret."""
+    if endpoint.startswith(BUILTIN_PREFIX):
+        return endpoint
+    parts = urlsplit(endpoint)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"

@@ -1,0 +1,90 @@
+"""``run.json``: what a run was asked to do, beside the files that say what came of it.
+
+Written once by each process that knows the selection; all of them write the same. Without it nobody could tell a trial
+that was never wanted from one that is missing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.results.store import StoreError, write_atomically
+
+SCHEMA_VERSION = 1
+NAME = "run.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a run was asked to do.
+
+    :param agent: name, version and interface of the agent; ``endpoint`` is where it is, without query.
+    :param settings: every setting, secrets excepted (they are never settings).
+    :param whole: keys of all selected trials, before they were divided among shards.
+    :param keys: keys of this run's part of them.
+    :param shard: ``I/N``, or None for the whole.
+    :param durations: hash of the durations that the parts were balanced by.
+    :param merged: run ids of the runs that were joined.
+    """
+
+    run_id: str
+    endpoint: str
+    agent: str
+    whole: tuple[str, ...]
+    keys: tuple[str, ...]
+    shard: str | None = None
+    durations: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    merged: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the file's content."""
+        return {"schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
+
+    def write(self, directory: Path) -> Path:
+        """Write the file, and return its path.
+
+        :raises StoreError: if it cannot be written.
+        """
+        path = directory / NAME
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(self.to_json(), ensure_ascii=False, indent=1))
+        except OSError as exc:
+            raise StoreError(f"{path} cannot be written: {exc}") from exc
+        return path
+
+
+def load(directory: Path) -> Manifest:
+    """Read a results directory's manifest.
+
+    :raises StoreError: if there is none, or it cannot be read.
+    """
+    path = directory / NAME
+    if not path.is_file():
+        there = "no such directory" if not directory.is_dir() else "it has no run.json"
+        raise StoreError(f"{directory} is not the results directory of a run: {there}")
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(f"schema_version is {data['schema_version']!r}; this version reads {SCHEMA_VERSION}")
+        keys, whole = (tuple(str(TrialKey.parse(k)) for k in data[name]) for name in ("keys", "whole"))
+        return Manifest(
+            run_id=str(data["run_id"]),
+            endpoint=str(data["endpoint"]),
+            agent=str(data["agent"]),
+            whole=whole,
+            keys=keys,
+            shard=data.get("shard"),
+            durations=data.get("durations"),
+            settings=dict(data.get("settings") or {}),
+            merged=tuple(data.get("merged") or ()),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise StoreError(f"{path} is not a run file that this version reads: {exc}") from exc

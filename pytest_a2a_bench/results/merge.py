@@ -1,0 +1,137 @@
+"""Joining the results of several shards into those of the whole run, and refusing where that is not what they are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT
+from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.store import Store, StoreError
+
+_SHOWN = 10
+
+
+class MergeError(A2ABenchError):
+    """The directories are not the parts of one run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One results directory."""
+
+    directory: Path
+    manifest: Manifest
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        shard = f" (shard {self.manifest.shard})" if self.manifest.shard else ""
+        return f"{self.directory}{shard}"
+
+
+def merge(directories: Sequence[Path], output: Path) -> Manifest:
+    """Join results directories into a new one.
+
+    :return: the manifest of the whole.
+    :raises MergeError: with everything that is missing, doubled or different; nothing is written then.
+    :raises StoreError: if a directory cannot be read, or the new one cannot be written.
+    """
+    parts = [Part(directory, manifest.load(directory)) for directory in directories]
+    problems = [*_different(parts), *_doubled(parts), *_not_selected(parts)]
+    results, absent = _collect(parts)
+    problems += absent
+    if problems:
+        raise MergeError(f"not merged: {'; '.join(problems)}")
+    _check_output(output, directories)
+    whole = _whole(parts)
+    store = Store(output)
+    store.prepare()
+    for result in results:
+        store.write(dataclasses.replace(result, run_id=whole.run_id))
+    # Last: a directory without it is not taken for a run's results.
+    whole.write(output)
+    return whole
+
+
+def _check_output(output: Path, directories: Sequence[Path]) -> None:
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise StoreError(f"{output} is there and is not empty; name a new directory")
+    if any(output.resolve().is_relative_to(directory.resolve()) for directory in directories):
+        raise StoreError(f"{output} is inside a directory that is to be merged; name another")
+
+
+def _whole(parts: Sequence[Part]) -> Manifest:
+    first = parts[0].manifest
+    runs = tuple(sorted({run for part in parts for run in (part.manifest.merged or (part.manifest.run_id,))}))
+    return dataclasses.replace(first, run_id=f"merged-{runs[0]}", keys=first.whole, shard=None, merged=runs)
+
+
+def _different(parts: Sequence[Part]) -> Iterator[str]:
+    """Yield what the parts do not agree on: results of different questions do not make one answer."""
+    first, *others = parts
+    for other in others:
+        for name in ("agent", "durations"):
+            here, there = getattr(first.manifest, name), getattr(other.manifest, name)
+            if here != there:
+                yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
+        for name, (here, there) in _different_settings(first.manifest.settings, other.manifest.settings):
+            yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
+        if set(first.manifest.whole) != set(other.manifest.whole):
+            unlike = sorted(set(first.manifest.whole) ^ set(other.manifest.whole))
+            yield f"{first.name} and {other.name} are parts of different selections: {_some(unlike)} is in one only"
+
+
+def _different_settings(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    for name in sorted({*a, *b} - WITHOUT_EFFECT):
+        if a.get(name) != b.get(name):
+            yield name, (a.get(name), b.get(name))
+
+
+def _doubled(parts: Sequence[Part]) -> Iterator[str]:
+    places: dict[str, list[str]] = defaultdict(list)
+    for part in parts:
+        for key in part.manifest.keys:
+            places[key].append(part.name)
+    by_places: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for key, names in places.items():
+        if len(names) > 1:
+            by_places[tuple(names)].append(key)
+    for several, keys in by_places.items():
+        yield f"{len(keys)} trials are in several directories, {' and '.join(several)}: {_some(keys)}"
+
+
+def _not_selected(parts: Sequence[Part]) -> Iterator[str]:
+    there = {key for part in parts for key in part.manifest.keys}
+    missing = [key for key in parts[0].manifest.whole if key not in there]
+    if missing:
+        shards = ", ".join(part.manifest.shard or "the whole" for part in parts)
+        yield f"{len(missing)} trials are in none of the directories (shards given: {shards}): {_some(missing)}"
+
+
+def _collect(parts: Sequence[Part]) -> tuple[list[TrialResult], list[str]]:
+    results, problems = [], []
+    for part in parts:
+        store = Store(part.directory)
+        absent = []
+        for key in part.manifest.keys:
+            result = store.read(TrialKey.parse(key))
+            if result is None or result.run_id not in (part.manifest.run_id, *part.manifest.merged):
+                absent.append(key)
+            else:
+                results.append(result)
+        if absent:
+            problems.append(f"{part.name} has no result of its run for {len(absent)} trials: {_some(absent)}")
+    return results, problems
+
+
+def _some(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    return ", ".join(keys[:_SHOWN]) + more

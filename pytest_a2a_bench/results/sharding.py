@@ -1,0 +1,116 @@
+"""Which part of a run this machine does: disjoint, complete, the same wherever it is computed. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_a2a_bench.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several parts.
+
+    :param index: counted from 1.
+    """
+
+    index: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.total}"
+
+
+@dataclass(frozen=True, slots=True)
+class CiVariables:
+    """Where a CI system says which of several equal jobs this is.
+
+    :param base: what it counts from.
+    """
+
+    system: str
+    index: str
+    total: str
+    base: int
+
+
+CI_SYSTEMS = (
+    CiVariables("GitLab CI", "CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
+    CiVariables("CircleCI", "CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
+    CiVariables("Buildkite", "BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
+    CiVariables("Semaphore", "SEMAPHORE_JOB_INDEX", "SEMAPHORE_JOB_COUNT", 1),
+    CiVariables("Azure Pipelines", "SYSTEM_JOBPOSITIONINPHASE", "SYSTEM_TOTALJOBSINPHASE", 1),
+)
+
+
+def read(text: str, environ: Mapping[str, str]) -> Shard:
+    """Read ``I/N`` (counted from 1) or ``auto``.
+
+    :raises ValueError: naming what would be valid.
+    """
+    if text.strip() == "auto":
+        return from_ci(environ)
+    index, slash, total = text.partition("/")
+    if not slash or not index.strip().isdecimal() or not total.strip().isdecimal():
+        raise ValueError(f"{text!r} is neither I/N, such as 2/5, nor auto")
+    return _checked(int(index), int(total), repr(text))
+
+
+def from_ci(environ: Mapping[str, str]) -> Shard:
+    """Return the part that the CI system gives this job.
+
+    :raises ValueError: if no known system says so, or its variables make no sense.
+    """
+    for system in CI_SYSTEMS:
+        index, total = environ.get(system.index), environ.get(system.total)
+        if index is None or total is None:
+            continue
+        found = f"{system.system}'s {system.index}={index}, {system.total}={total}"
+        if not index.isdecimal() or not total.isdecimal():
+            raise ValueError(f"auto: {found} are not whole numbers")
+        return _checked(int(index) + 1 - system.base, int(total), f"auto: {found}")
+    names = ", ".join(f"{s.index} of {s.system}" for s in CI_SYSTEMS)
+    raise ValueError(f"auto finds no CI system's numbers ({names}); pass I/N, such as 2/5")
+
+
+def _checked(index: int, total: int, found: str) -> Shard:
+    if not 1 <= index <= total:
+        raise ValueError(f"{found} is not a part: I counts from 1 to N, and N is at least 1")
+    return Shard(index, total)
+
+
+def members(names: Sequence[str], seconds: Mapping[str, float], shard: Shard) -> set[str]:
+    """Return the names that belong to a part.
+
+    The longest goes first to the part that has the least to do. A name whose duration is not known counts as the
+    median of those that are. The order of ``names`` makes no difference.
+
+    :param seconds: how long each took before.
+    """
+    known = [seconds[name] for name in names if name in seconds]
+    usual = statistics.median(known) if known else 1.0
+    load = [0.0] * shard.total
+    mine: set[str] = set()
+    # Among equals a hash decides: neighbours in a list are often alike, and one part should not get all of them.
+    for name in sorted(set(names), key=lambda n: (-seconds.get(n, usual), hashlib.sha256(n.encode()).hexdigest())):
+        part = min(range(shard.total), key=lambda i: (load[i], i))
+        load[part] += seconds.get(name, usual)
+        if part == shard.index - 1:
+            mine.add(name)
+    return mine
+
+
+def check_durations(values: object, source: str) -> dict[str, float]:
+    """Check durations that were read from a file.
+
+    :raises ConfigurationError: unless they are an object of non-negative numbers.
+    """
+    if isinstance(values, dict) and all(
+        isinstance(k, str) and isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v < float("inf")
+        for k, v in values.items()
+    ):
+        return {k: float(v) for k, v in values.items()}
+    raise ConfigurationError(f"{source} does not hold durations: expected an object of trial keys and seconds")

@@ -1,0 +1,203 @@
+"""Never twice: resume, shards, merge."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Bench, junit_cases, junit_properties, log_of
+
+from pytest_a2a_bench.cli import main
+
+VOLATILE = ("run_id", "reused_from", "started_at", "duration", "turn_latencies", "metrics", "context_id")
+
+
+def stored(directory: Path) -> dict[str, dict[str, Any]]:
+    """Return the trial files of a results directory, without what no two conversations have in common."""
+    found = {}
+    for path in directory.joinpath("trials").iterdir():
+        data = json.loads(path.read_text())
+        found[path.name] = {k: v for k, v in data.items() if k not in VOLATILE}
+    return found
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_only_what_has_no_result_is_held_again(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b bad-c flaky-d broken-e")
+    desk.apart(*workers).assert_outcomes(passed=2, failed=1, errors=2)
+    result = desk.apart(*workers, "--a2a-resume", "--junitxml=j.xml")
+    result.assert_outcomes(passed=3, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["reused, not held again (--a2a-resume): 3 of 5 trials (3 of run *"])
+    started = log_of(pytester)
+    assert {task: started.count(task) for task in set(started)} == {
+        "ok-a": 1,
+        "ok-b": 1,
+        "bad-c": 1,
+        "flaky-d": 2,
+        "broken-e": 2,
+    }
+    cases = junit_cases(pytester.path / "j.xml")
+    assert "a2a.reused_from" in junit_properties(cases["test_desk[ok-a-t0]"])
+    assert "a2a.reused_from" not in junit_properties(cases["test_desk[flaky-d-t0]"])
+
+
+def test_other_settings_ask_another_question(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+    desk().assert_outcomes(passed=2)
+    desk("--a2a-resume", "--a2a-seed=1").assert_outcomes(passed=2)
+    assert len(log_of(pytester)) == 4
+    desk("--a2a-resume", "--a2a-seed=1", "--a2a-concurrency=2", "--a2a-timeout=9").assert_outcomes(passed=2)
+    assert len(log_of(pytester)) == 4
+    desk("--a2a-seed=1").assert_outcomes(passed=2)
+    assert len(log_of(pytester)) == 6
+
+
+def test_a_reused_result_names_the_run_that_held_it(pytester: pytest.Pytester, desk: Bench) -> None:
+    desk()
+    [path] = (pytester.path / "a2a-results" / "trials").iterdir()
+    first = json.loads(path.read_text())["run_id"]
+    for _ in range(2):
+        desk("--a2a-resume")
+        data = json.loads(path.read_text())
+        assert data["reused_from"] == first != data["run_id"]
+
+
+def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, seconds: float) -> int:
+    """Kill a run and its workers at a moment, resume it, and return how many trials were reused."""
+    shutil.rmtree(pytester.path / "a2a-results", ignore_errors=True)
+    (pytester.path / "log.txt").unlink(missing_ok=True)
+    process = desk.popen("-n2", "--a2a-concurrency=2")
+    time.sleep(seconds)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    ended = len(log_of(pytester, "end"))
+    desk.apart("-n2", "--a2a-resume").assert_outcomes(passed=16, failed=4)
+    files = list((pytester.path / "a2a-results").rglob("*"))
+    assert not [f for f in files if f.name.endswith(".tmp")]
+    reused = sum(
+        "reused_from" in f.read_text() and json.loads(f.read_text())["reused_from"] is not None
+        for f in files
+        if f.parent.name == "trials"
+    )
+    # At most the conversations in flight, two in each of two workers, are lost.
+    assert reused >= ended - 4
+    return reused
+
+
+def kill_at(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, moments: list[float]) -> None:
+    monkeypatch.setenv(
+        "DESK_TASKS", " ".join([*(f"ok-0.1-{i}" for i in range(16)), *(f"bad-0.1-{i}" for i in range(4))])
+    )
+    desk.apart("-n2").assert_outcomes(passed=16, failed=4)
+    undisturbed = stored(pytester.path / "a2a-results")
+    assert len(undisturbed) == 20
+    for seconds in moments:
+        killed_and_resumed(pytester, desk, seconds)
+        assert stored(pytester.path / "a2a-results") == undisturbed
+
+
+def test_a_killed_run_can_be_resumed(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill_at(pytester, desk, monkeypatch, [2.2])
+
+
+@pytest.mark.slow
+def test_a_run_can_be_killed_at_any_moment(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = random.Random(20)
+    kill_at(pytester, desk, monkeypatch, [source.uniform(0.1, 4.0) for _ in range(20)])
+
+
+TASKS = " ".join(f"{'bad' if i % 3 == 0 else 'ok'}-0.0{i % 5}-{i}" for i in range(17))
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_merged_shards_are_the_whole(
+    pytester: pytest.Pytester,
+    desk: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", TASKS)
+    desk("--a2a-results=whole").assert_outcomes(passed=11, failed=6)
+    for i in (1, 2, 3):
+        desk.apart(*workers, f"--a2a-shard={i}/3", "--a2a-durations=whole", f"--a2a-results=part{i}")
+    assert sorted(log_of(pytester)) == sorted(TASKS.split() * 2)
+
+    assert main(["merge", "part1", "part2", "part3", "-o", "merged"]) == 0
+
+    assert "desk/front: 11 of 17 trials passed" in capsys.readouterr().out
+    whole, merged = stored(pytester.path / "whole"), stored(pytester.path / "merged")
+    assert merged.keys() == whole.keys()
+    for name, data in merged.items():
+        # The parts were asked for the same: what makes a difference to a result is the same, and so is its result.
+        assert data == whole[name]
+    assert set(json.loads((pytester.path / "merged" / "run.json").read_text())["keys"]) == {
+        f"desk/front/{task}#0" for task in TASKS.split()
+    }
+
+
+def test_what_cannot_be_merged_is_said_together(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", TASKS)
+    for i in (1, 2, 3):
+        desk(f"--a2a-shard={i}/3", f"--a2a-results=part{i}")
+    desk("--a2a-shard=2/3", "--a2a-results=other", "--a2a-seed=1")
+    lost = next((pytester.path / "part1" / "trials").iterdir())
+    lost.unlink()
+    capsys.readouterr()
+
+    assert main(["merge", "part1", "part2", "-o", "merged"]) == 2
+    told = capsys.readouterr().err
+    assert "are in none of the directories (shards given: 1/3, 2/3)" in told
+    assert "part1 (shard 1/3) has no result of its run for 1 trials: desk/front/" in told
+    assert not (pytester.path / "merged").exists()
+
+    assert main(["merge", "part2", "other", "part3", "-o", "merged"]) == 2
+    told = capsys.readouterr().err
+    assert "trials are in several directories, part2 (shard 2/3) and other (shard 2/3): desk/front/" in told
+    assert "seed differs: 300 in part2 (shard 2/3), 1 in other (shard 2/3)" in told
+
+    assert main(["merge", "part1", "nowhere", "-o", "merged"]) == 2
+    assert "nowhere is not the results directory of a run: no such directory" in capsys.readouterr().err
+
+    (pytester.path / "full").mkdir()
+    (pytester.path / "full" / "x").touch()
+    assert main(["merge", "part2", "-o", "full"]) == 2
+
+
+def test_a_shard_leaves_the_users_other_tests_alone(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+    pytester.makepyfile(test_mine="def test_mine(): pass")
+    for i in (1, 2):
+        desk(f"--a2a-shard={i}/2", f"--a2a-results=part{i}").assert_outcomes(passed=2, deselected=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--a2a-shard=3/2"], "--a2a-shard: '3/2' is not a part: I counts from 1 to N"),
+        (["--a2a-shard=1/2", "--a2a-durations=nowhere"], "--a2a-durations=*nowhere: no such file or directory"),
+        (["--a2a-shard=1/2", "--a2a-durations=conftest.py"], "--a2a-durations=*conftest.py: cannot be read as JSON*"),
+        (["--a2a-shard=1/2", "--a2a-durations=."], "--a2a-durations=*: no evaluated trial is in *"),
+    ],
+)
+def test_a_wrong_part_is_a_usage_error(desk: Bench, arguments: list[str], told: str) -> None:
+    result = desk(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{told}*"])

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.results import sharding
+from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT, fingerprint
+from pytest_a2a_bench.results.sharding import Shard
+from pytest_a2a_bench.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "3"}, "2/3"),
+        ({"CIRCLE_NODE_INDEX": "0", "CIRCLE_NODE_TOTAL": "3"}, "1/3"),
+        ({"BUILDKITE_PARALLEL_JOB": "2", "BUILDKITE_PARALLEL_JOB_COUNT": "3"}, "3/3"),
+        ({"SYSTEM_JOBPOSITIONINPHASE": "1", "SYSTEM_TOTALJOBSINPHASE": "1"}, "1/1"),
+    ],
+)
+def test_ci_systems_count_from_zero_or_one(environ: dict[str, str], expected: str) -> None:
+    assert str(sharding.read("auto", environ)) == expected
+
+
+@pytest.mark.parametrize("text", ["", "2", "0/3", "4/3", "1/0", "a/b", "-1/3", "1/3/5", "²/3"])
+def test_what_is_no_part_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"I/N|counts from 1"):
+        sharding.read(text, {})
+
+
+def test_auto_outside_ci_names_what_it_looked_for() -> None:
+    with pytest.raises(ValueError, match="CI_NODE_INDEX of GitLab CI"):
+        sharding.read("auto", {})
+    with pytest.raises(ValueError, match="CI_NODE_INDEX=4, CI_NODE_TOTAL=3"):
+        sharding.read("auto", {"CI_NODE_INDEX": "4", "CI_NODE_TOTAL": "3"})
+
+
+NAMES = st.lists(st.text("abcdef/#0123", min_size=1, max_size=6), unique=True, max_size=40)
+
+
+@given(NAMES, st.integers(1, 7), st.data())
+def test_parts_are_disjoint_complete_and_the_same_everywhere(names: list[str], total: int, data: st.DataObject) -> None:
+    seconds = data.draw(st.dictionaries(st.sampled_from(names or ["x"]), st.floats(0, 1e4), max_size=20))
+    shuffled = data.draw(st.permutations(names))
+    parts = [sharding.members(names, seconds, Shard(i + 1, total)) for i in range(total)]
+    assert sum(map(len, parts)) == len(names)
+    assert set().union(*parts) == set(names)
+    assert parts == [sharding.members(shuffled, seconds, Shard(i + 1, total)) for i in range(total)]
+
+
+def test_parts_take_equally_long() -> None:
+    seconds = {f"t{i}": float(i % 17 + 1) for i in range(200)}
+    loads = [sum(seconds[n] for n in sharding.members(list(seconds), seconds, Shard(i, 4))) for i in range(1, 5)]
+    assert max(loads) - min(loads) <= 17
+
+
+def test_a_name_without_a_duration_counts_as_the_median() -> None:
+    seconds = {"slow": 10.0, "usual": 2.0, "quick": 1.0}
+    first = sharding.members([*seconds, "new", "newer"], seconds, Shard(1, 2))
+    assert "slow" in first
+    assert len(first) == 1
+
+
+@pytest.mark.parametrize("values", [[1], {"a": "x"}, {"a": -1}, {"a": True}, {"a": float("nan")}])
+def test_durations_must_be_numbers(values: object) -> None:
+    with pytest.raises(ConfigurationError, match="durations"):
+        sharding.check_durations(values, "d.json")
+
+
+def test_a_fingerprint_changes_with_everything_that_matters_and_nothing_else() -> None:
+    base = Settings(endpoint="http://a.example/x")
+    reference = fingerprint(base, "agent 1", "data 1")
+    other: dict[type, Any] = {str: "other", int: 77, float: 77.5, bool: None, dict: {"x": 1}, tuple: ("x",)}
+    for field in dataclasses.fields(Settings):
+        value = getattr(base, field.name)
+        changed = not value if isinstance(value, bool) else other.get(type(value), "other")
+        if field.name == "user":
+            changed = "llm"
+        different: dict[str, Any] = {field.name: changed}
+        differs = fingerprint(dataclasses.replace(base, **different), "agent 1", "data 1") != reference
+        # The endpoint and the kind of user count, in another form.
+        assert differs == (field.name not in WITHOUT_EFFECT or field.name in ("endpoint", "user")), field.name
+    assert fingerprint(base, "agent 2", "data 1") != reference
+    assert fingerprint(base, "agent 1", "data 2") != reference
+    assert {f.name for f in dataclasses.fields(Settings)} >= WITHOUT_EFFECT
+
+
+def test_a_query_in_the_endpoint_may_hold_a_key_and_makes_no_difference() -> None:
+    a, b = (
+        fingerprint(Settings(endpoint=e), "", "") for e in ("http://a.example/x?key=1", "http://a.example/x/?key=2")
+    )
+    assert a == b
