@@ -88,7 +88,7 @@ class Settings:
     crm_drift: str | None = None
     crm_rot: int = 0
     crm_tasks: int = 10
-    crm_seed: int = 0
+    crm_seed: int = 1
     crm_max_turns: int = 20
     crm_max_user_turns: int = 10
     crm_threshold: float = 0.5
