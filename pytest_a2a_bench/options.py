@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios")
+FILES = ("results", "waivers", "scenarios", "crm_data")
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -132,9 +132,11 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             continue
         if option.name == "endpoint":
             values["endpoint_source"] = source
+        if option.name == "crm_data" and _is_hub(text):
+            continue
         if option.name in FILES and source == "ini":
             values[option.name] = str(config.rootpath / text)
-        elif option.name in ("waivers", "scenarios"):
+        elif option.name in ("waivers", "scenarios", "crm_data"):
             values[option.name] = str((config.invocation_params.dir / text).absolute())
     settings = _with_implied(Settings(**values))
     problems += _contradictions(settings, config)
@@ -188,6 +190,16 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     problems = []
     if settings.user == "llm" and not settings.user_llm:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
+    if settings.crm_org == "salesforce":
+        if settings.crm_data is None:
+            problems.append(
+                "--a2a-crm-org=salesforce has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"
+            )
+        if settings.crm_drift or settings.crm_rot:
+            problems.append(
+                "--a2a-crm-drift and --a2a-crm-rot change the org's rows and columns, which is only done to a local "
+                "one; leave out --a2a-crm-org=salesforce"
+            )
     remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
     if settings.builtin and remote:
         problems.append(
@@ -239,6 +251,33 @@ def _seconds(*, zero: bool = False) -> Callable[[str], float]:
         return value
 
     return read
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise ValueError(f"{text!r} is not a number above 0 and up to 1")
+    return value
+
+
+def _crm_data(text: str) -> str:
+    """Read a source; ``hub@`` without a revision, or with one that cannot be one, is a slip of the pen."""
+    kind, at, revision = text.partition("@")
+    if kind == "hub" and at and not re.fullmatch(r"[\w./-]+", revision):
+        raise ValueError(f"{text!r} names no revision; expected hub@REVISION (a commit, tag or branch of the data set)")
+    return _text(text)
+
+
+def _is_hub(source: str) -> bool:
+    return source == "hub" or source.startswith("hub@")
+
+
+def _crm_drift(text: str) -> str | None:
+    level = _one_of("none", *s.CRM_DRIFTS)(text)
+    return None if level == "none" else level
 
 
 def _switch(text: str) -> bool:
@@ -364,5 +403,21 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("waivers", "FILE", "TOML file of known protocol defects, each with its reason and an end", _text),
     Option("scenarios", "FILE", "TOML file of prompts that make the agent behave in special ways", _text),
+    Option("crm_data", "DIR|hub|hub@REV", "CRMArena's tasks and rows: a directory, or the Hugging Face hub", _crm_data),
+    Option("crm_org", "|".join(s.CRM_ORGS), "What answers CRMArena's queries", _one_of(*s.CRM_ORGS)),
+    Option(
+        "crm_scoring",
+        "|".join(s.CRM_SCORINGS),
+        "CRMArena's scoring: upstream's bug for bug, or without its bugs",
+        _one_of(*s.CRM_SCORINGS),
+    ),
+    Option("crm_aided", "", "Show the general domain details in CRMArena's task message too", _switch, flag=True),
+    Option("crm_drift", "none|" + "|".join(s.CRM_DRIFTS), "Rename columns of CRMArena's org", _crm_drift),
+    Option("crm_rot", "N", "Add distractor rows to CRMArena's org", _whole(0)),
+    Option("crm_tasks", "N", "Tasks of each category of the mini org", _whole(1)),
+    Option("crm_seed", "N", "Seed that the mini org is made from", _whole(0)),
+    Option("crm_max_turns", "N", "Turns of the agent after which a CRMArena conversation is ended", _whole(1)),
+    Option("crm_max_user_turns", "N", "Turns of the user in an interactive CRMArena conversation", _whole(1)),
+    Option("crm_threshold", "F1", "F1 from which a free-text CRMArena answer is a success", _share),
 )
 """Every option, in the order of ``pytest --help``."""
