@@ -144,7 +144,8 @@ def _is_candidate(module: SuiteModuleSpec, run: BenchRun, config: pytest.Config)
     if not suite.categories or re.search(r"\d", keyword):
         return True
     return any(
-        would_select(keyword, marker, names, dict.fromkeys(marks, {})) for names, marks in _conceivable(suite, module)
+        would_select(keyword, marker, names, {mark: {} for mark in marks})
+        for names, marks in _conceivable(suite, module)
     )
 
 
