@@ -12,14 +12,17 @@ SPLITS = ("base", "train", "test", "full", "small")
 PROTOCOLS = ("auto", "1.0", "0.3")
 TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
 STREAMING = ("auto", "on", "off")
-DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data")
+ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
+"""Dialects that can say nothing but a query and an answer: for the tasks about an org."""
+
+DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", *ORG_DIALECTS)
 HISTORIES = ("delta", "full")
 USERS = ("auto", "scripted", "llm")
 CRM_DOMAINS = ("mini", "mini_interactive", "original", "b2b", "b2b_interactive", "b2c", "b2c_interactive")
 CRM_SCORINGS = ("compat", "fixed")
 CRM_DRIFTS = ("low", "medium", "high")
 CRM_ORGS = ("local", "salesforce")
-BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "faulty")
+BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "solver", "faulty")
 
 BUILTIN_PREFIX = "builtin:"
 
