@@ -95,12 +95,18 @@ def _months(year: int, month: int, count: int) -> Window:
 
 
 _NUMBER = r"(\d+|" + "|".join(NUMBERS) + r")"
-_ROLLING = re.compile(rf"\b(?:past|last|previous|recent)\s+(?:{_NUMBER}\s+)?(day|week|month|quarter|year)s?\b", re.I)
-_MONTHS_WITHIN = re.compile(r"\bmonths\s+(?:with)?in the (?:past|last|previous)\s+(\d+)\b", re.I)
+_ROLLING = re.compile(
+    rf"\b(?:past|last|previous|preceding|recent)\s+(?:{_NUMBER}\s+)?(day|week|month|quarter|year)s?\b", re.I
+)
+_HALF_YEAR = re.compile(r"\b(?:past|last|previous)\s+half[- ]year\b", re.I)
+_MONTHS_WITHIN = re.compile(
+    r"\bmonths?\s+(?:with)?in the (?:past|last|previous)\s+(\d+)\b(?!\s+(?:day|week|month|quarter|year))", re.I
+)
 _QUARTER = re.compile(
     r"\b(?:Q([1-4])|(first|second|third|fourth) quarter)\b[,\s]*(?:of\s+)?(?:the year\s+)?(\d{4})", re.I
 )
 _SEASON = re.compile(r"\b(spring|summer|autumn|fall|winter)\b[,\s]*(?:of\s+)?(\d{4})", re.I)
+_YEAR_FIRST = re.compile(r"\b(\d{4})\s+(spring|summer|autumn|fall|winter)\b", re.I)
 _MONTH = re.compile(r"\b(" + "|".join(MONTHS) + r")\b[,\s]*(?:of\s+)?(\d{4})", re.I)
 
 
@@ -116,10 +122,14 @@ def parse_window(question: str, today: date) -> Window | None:
         return quarter_of(int(found[3]), quarter)
     if found := _SEASON.search(question):
         return season_of(int(found[2]), found[1])
+    if found := _YEAR_FIRST.search(question):
+        return season_of(int(found[1]), found[2])
     if found := _MONTH.search(question):
         return month_of(int(found[2]), [m.lower() for m in MONTHS].index(found[1].lower()) + 1)
     if found := _MONTHS_WITHIN.search(question):
         return rolling(today, int(found[1]), "month")
+    if _HALF_YEAR.search(question):
+        return rolling(today, 6, "month")
     if found := _ROLLING.search(question):
         return _counted(today, read_number(found[1]) if found[1] else 1, found[2].lower())
     return None

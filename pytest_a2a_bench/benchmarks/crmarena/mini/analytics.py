@@ -1,4 +1,4 @@
-"""Questions about periods: chosen so that their answer is one, and stays the same whether or not a border day counts."""
+"""Questions about periods, chosen so that there is one answer, whether or not a period's border days count."""
 
 from __future__ import annotations
 

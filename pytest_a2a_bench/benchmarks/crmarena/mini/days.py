@@ -1,4 +1,4 @@
-"""Working days: nothing that is counted happens at a weekend, so every number of rows leaves quiet borders for periods."""
+"""Working days: nothing that is counted happens at a weekend, so that periods can have quiet borders in any org."""
 
 from __future__ import annotations
 

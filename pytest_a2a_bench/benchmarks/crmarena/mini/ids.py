@@ -34,11 +34,11 @@ KEY_PREFIXES = {
     "Knowledge__kav": "ka0",
     "Issue__c": "a03",
     "ProductCategory": "0ZG",
-    "ProductCategoryProduct": "0ZH",
+    "ProductCategoryProduct": "0ZK",
     "Task": "00T",
     "Event": "00U",
     "Territory2": "0MI",
-    "UserTerritory2Association": "0MR",
+    "UserTerritory2Association": "0NJ",
 }
 """The 27 objects, and the three characters that the ids of each begin with."""
 

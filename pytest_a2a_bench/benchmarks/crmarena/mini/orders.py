@@ -19,7 +19,7 @@ LINES = 3
 
 
 def make_orders(world: World) -> None:
-    """Make two orders or more for every firm; the first one is early, so that later cases have something to be about."""
+    """Make two orders or more for every firm; the first is early, so that later cases have something to be about."""
     dice = Dice(world.seed, "orders")
     for number in range(max(ORDERS, world.per_category * 2)):
         firm = world.firms[number % len(world.firms)]

@@ -28,8 +28,9 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
 from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
 from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_id
 from pytest_a2a_bench.benchmarks.crmarena.mini.plan import World
+from pytest_a2a_bench.benchmarks.crmarena.mini.rot import pad
 from pytest_a2a_bench.benchmarks.crmarena.mini.words import COMPANY, PERSONAS
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 
@@ -107,10 +108,8 @@ def build(
     """
     world = World(seed, tasks_per_category)
     drafts = _grow(world)
-    rows = {name: _complete(name, made) for name, made in world.tables.rows.items()}
+    rows = {sobject.name: _complete(sobject, world.tables.rows[sobject.name]) for sobject in FULL.objects}
     if sizes:
-        from pytest_a2a_bench.benchmarks.crmarena.mini.rot import pad
-
         rows = pad(rows, dict(sizes), seed)
     return MiniOrg(seed, tasks_per_category, rows, _number(world, drafts))
 
@@ -178,8 +177,8 @@ def _number(world: World, drafts: Mapping[str, Sequence[Draft]]) -> tuple[CrmTas
     )
 
 
-def _complete(name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    columns = [field.name for field in FULL.object(name).fields]
+def _complete(sobject: SObject, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    columns = [field.name for field in sobject.fields]
     return [{column: row.get(column) for column in columns} for row in rows]
 
 

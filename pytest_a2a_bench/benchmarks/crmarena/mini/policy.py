@@ -76,8 +76,8 @@ POLICIES = (
 
 _RULES = """\
 - Id of the case: {case}
-- The agent's conversation is in the case's emails (EmailMessage, by ParentId) and chats (LiveChatTranscript, by CaseId).
-  Agents write as {support}, and as 'Agent' in chats.
+- The agent's conversation is in the emails (EmailMessage, by ParentId) and chats (LiveChatTranscript, by CaseId) of the
+  case. Agents write as {support}, and as 'Agent' in chats.
 - The policies are knowledge articles (Knowledge__kav) whose titles begin with 'Service policy'.
 - An agent breaks one of them at most. If none was broken, the answer is None."""
 

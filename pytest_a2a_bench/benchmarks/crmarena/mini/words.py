@@ -10,8 +10,8 @@ FIRST_NAMES = (
 )  # fmt: skip
 LAST_NAMES = (
     "Abeling", "Brandt", "Corvin", "Dallow", "Eskola", "Farrow", "Grieg", "Hollis", "Ivarsen", "Jessop", "Kestrel",
-    "Lindqvist", "Marlow", "Norling", "Okoro", "Pemberly", "Quist", "Renner", "Saltley", "Thorne", "Ulvang", "Vantongeren",
-    "Wexley", "Yardley", "Zimmer",
+    "Lindqvist", "Marlow", "Norling", "Okoro", "Pemberly", "Quist", "Renner", "Saltley", "Thorne", "Ulvang",
+    "Vantongeren", "Wexley", "Yardley", "Zimmer",
 )  # fmt: skip
 FIRM_HEADS = (
     "Alder", "Beacon", "Cinder", "Dovetail", "Elmbridge", "Foxglove", "Granite", "Harbour", "Ironwood", "Juniper",
