@@ -19,6 +19,7 @@ from pytest_a2a_bench.benchmarks.crmarena.mini import (
     orders,
     policy,
     privacy,
+    quote_rules,
     quotes,
     routing,
     sales,
@@ -121,7 +122,7 @@ def _grow(world: World) -> dict[str, list[Draft]]:
     service.make_cases(world)
     sales.make_leads(world)
     sales.make_deals(world)
-    book = quotes.write_rules(world)
+    book = quote_rules.write_rules(world)
     drafts = {
         "quote_approval": quotes.quote_approval(world, book),
         "invalid_config": quotes.invalid_config(world, book),

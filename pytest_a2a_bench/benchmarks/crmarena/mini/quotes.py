@@ -1,172 +1,25 @@
-"""Quotes, the articles that rule prices and configurations, and the tasks: which article does a quote break."""
+"""Quotes, and the tasks about them: which article does a quote break."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.articles import add_article
 from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
 from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
-from pytest_a2a_bench.benchmarks.crmarena.mini.plan import Deal, Product, World
+from pytest_a2a_bench.benchmarks.crmarena.mini.plan import Deal, World
+from pytest_a2a_bench.benchmarks.crmarena.mini.quote_rules import (
+    LEAST_TOTAL,
+    MOST_DAYS,
+    MOST_DISCOUNT,
+    Offer,
+    Rule,
+    Rulebook,
+)
 from pytest_a2a_bench.benchmarks.crmarena.mini.sales import add_deal
 from pytest_a2a_bench.benchmarks.crmarena.mini.words import COMPANY
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 
 QUOTES = 70
-MOST_DISCOUNT = 25
-LEAST_TOTAL = 2000
-MOST_DAYS = 60
-MOST_LINES = 6
-MOST_UNITS = 12
-PACK = 5
-
-
-@dataclass(slots=True)
-class Offer:
-    """A quote before it is written: lines of product, quantity and discount in percent."""
-
-    lines: list[tuple[Product, int, int]]
-    days: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """An article's id and the change to an offer that breaks it, and no other rule."""
-
-    article: str
-    break_it: Callable[[Dice, Offer], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Rulebook:
-    """All rules about quotes. ``plain`` are the products that no configuration rule is about."""
-
-    prices: tuple[Rule, ...]
-    configurations: tuple[Rule, ...]
-    plain: tuple[Product, ...]
-
-
-def write_rules(world: World) -> Rulebook:
-    """Write the articles; which products they are about depends on the seed."""
-    dice = Dice(world.seed, "quote rules")
-    chosen = dice.sample(world.products, 6)
-    return Rulebook(
-        _price_rules(world),
-        _configuration_rules(world, chosen),
-        tuple(product for product in world.products if product not in chosen),
-    )
-
-
-def _price_rules(world: World) -> tuple[Rule, ...]:
-    def discount(dice: Dice, offer: Offer) -> None:
-        product, quantity, _ = offer.lines[0]
-        offer.lines[0] = (product, quantity, MOST_DISCOUNT + dice.between(3, 20))
-
-    def total(_: Dice, offer: Offer) -> None:
-        cheapest = min(offer.lines, key=lambda line: line[0].price)
-        offer.lines = [(cheapest[0], 1, cheapest[2])]
-
-    def expiry(dice: Dice, offer: Offer) -> None:
-        offer.days = MOST_DAYS + dice.between(5, 60)
-
-    def length(dice: Dice, offer: Offer) -> None:
-        offer.lines += [(offer.lines[0][0], dice.between(1, 4), 0)] * (MOST_LINES + 2 - len(offer.lines))
-
-    return (
-        Rule(
-            add_article(
-                world,
-                "Quote rule: discounts",
-                f"No line of a quote carries a discount of more than {MOST_DISCOUNT} percent.",
-                "Larger discounts eat the margin of the smaller devices.",
-            ),
-            discount,
-        ),
-        Rule(
-            add_article(
-                world,
-                "Quote rule: smallest quote",
-                f"A quote is worth at least {LEAST_TOTAL} dollars, adding up the total prices of its lines.",
-                "Smaller purchases go through the dealers.",
-            ),
-            total,
-        ),
-        Rule(
-            add_article(
-                world,
-                "Quote rule: validity",
-                f"A quote expires no later than {MOST_DAYS} days after the day of its creation.",
-                "Prices of metals change too fast for longer promises.",
-            ),
-            expiry,
-        ),
-        Rule(
-            add_article(
-                world,
-                "Quote rule: length",
-                f"A quote has at most {MOST_LINES} lines.",
-                "Longer ones are split by building.",
-            ),
-            length,
-        ),
-    )
-
-
-def _configuration_rules(world: World, chosen: list[Product]) -> tuple[Rule, ...]:
-    main, partner, scarce, left, right, packed = chosen
-
-    def alone(dice: Dice, offer: Offer) -> None:
-        offer.lines.append((main, dice.between(1, 4), 0))
-
-    def many(dice: Dice, offer: Offer) -> None:
-        offer.lines.append((scarce, MOST_UNITS + dice.between(1, 9), 0))
-
-    def together(dice: Dice, offer: Offer) -> None:
-        offer.lines += [(left, dice.between(1, 4), 0), (right, dice.between(1, 4), 0)]
-
-    def loose(dice: Dice, offer: Offer) -> None:
-        offer.lines.append((packed, PACK * dice.between(1, 4) + dice.between(1, PACK - 1), 0))
-
-    return (
-        Rule(
-            add_article(
-                world,
-                f"Configuration rule: {main.name}",
-                f"{main.name} is only sold together with {partner.name} in the same quote.",
-                "Without it the device cannot be read.",
-            ),
-            alone,
-        ),
-        Rule(
-            add_article(
-                world,
-                f"Configuration rule: {scarce.name}",
-                f"{scarce.name} is limited to {MOST_UNITS} units in one quote.",
-                "The workshop builds it by hand.",
-            ),
-            many,
-        ),
-        Rule(
-            add_article(
-                world,
-                f"Configuration rule: {left.name} and {right.name}",
-                f"{left.name} and {right.name} must not be in the same quote.",
-                "They disturb each other's signals.",
-            ),
-            together,
-        ),
-        Rule(
-            add_article(
-                world,
-                f"Configuration rule: packs of {packed.name}",
-                f"{packed.name} is sold in packs of {PACK}: its quantity is a multiple of {PACK}.",
-                "The packs are sealed at the workshop.",
-            ),
-            loose,
-        ),
-    )
 
 
 _RULES = """\
@@ -200,30 +53,37 @@ def _ask(
     nones = dice.nones(world.per_category)
     drafts = []
     for number in range(world.per_category):
-        offer = _good_offer(dice, book)
-        gold = NONE
-        if number not in nones:
-            rule = dice.pick(rules)
+        rule = None if number in nones else dice.pick(rules)
+        offer = _good_offer(dice, book, without=rule)
+        if rule:
             rule.break_it(dice, offer)
-            gold = rule.article
+        gold = rule.article if rule else NONE
         quote = _write(world, dice, add_deal(world, dice, "Quote"), offer, "Needs Review")
         query = f"{dice.pick(wordings)} Answer with the Id of the article that it breaks, and nothing else."
         drafts.append(Draft(query, _RULES.format(quote=quote, title=title), (gold,)))
     return drafts
 
 
-def _good_offer(dice: Dice, book: Rulebook) -> Offer:
-    """Return an offer that keeps every rule, with room for one more line."""
+def _good_offer(dice: Dice, book: Rulebook, without: Rule | None = None) -> Offer:
+    """Return an offer that keeps every rule.
+
+    :param without: the rule that is going to be broken, so that nothing here is about it.
+    """
     while True:
         lines = [
             (product, dice.between(3, 10), dice.pick((0, 5, 10, 20, MOST_DISCOUNT)))
-            for product in dice.sample(book.plain, dice.between(2, 4))
+            for product in dice.sample(book.plain, dice.between(2, 3))
         ]
         if (
             sum(product.price * quantity * (100 - discount) / 100 for product, quantity, discount in lines)
             > LEAST_TOTAL
         ):
-            return Offer(lines, dice.between(20, MOST_DAYS))
+            break
+    offer = Offer(lines, dice.between(20, MOST_DAYS))
+    other = dice.pick([rule for rule in book.configurations if rule != without])
+    if other.keep_it and dice.chance(0.6):
+        other.keep_it(dice, offer)
+    return offer
 
 
 def fill_quotes(world: World, book: Rulebook) -> None:

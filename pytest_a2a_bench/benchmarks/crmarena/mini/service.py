@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from statistics import fmean
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.analytics import Found, Question, ask, winner
+from pytest_a2a_bench.benchmarks.crmarena.mini.analytics import UNCLEAR, Found, Question, ask, winner
 from pytest_a2a_bench.benchmarks.crmarena.mini.days import on_workday
 from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
 from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
@@ -211,7 +211,7 @@ def top_issue(world: World) -> list[Draft]:
     phrase = "Which issue came up most often in the cases about the {product} {period}? Its product Id is {product_id}."
 
     def tell(question: Question) -> Found:
-        return winner(Counter(case.issue.key for case in _about(world, question)), highest=True)
+        return _most(case.issue.key for case in _about(world, question))
 
     closing = "Answer with the issue's Id alone."
     return _ask_products(world, "top_issue_identification", ISSUE_RULES, phrase, tell, closing)
@@ -225,7 +225,7 @@ def monthly_trend(world: World) -> list[Draft]:
     )
 
     def tell(question: Question) -> Found:
-        return winner(Counter(MONTHS[case.created.month - 1] for case in _about(world, question)), highest=True)
+        return _most(MONTHS[case.created.month - 1] for case in _about(world, question))
 
     closing = "Answer with the month's name alone."
     return _ask_products(world, "monthly_trend_analysis", MONTH_RULES, phrase, tell, closing, short=False)
@@ -244,6 +244,12 @@ def _ask_products(
     days = [case.created for case in world.cases]
     products = world.products[:POPULAR]
     return ask(world, category, rules, {True: (phrase,)}, tell, days, products=products, short=short, closing=closing)
+
+
+def _most(groups: Iterable[str]) -> Found:
+    """Return the most frequent group; one case alone is no trend."""
+    counts = Counter(groups)
+    return UNCLEAR if counts.total() == 1 else winner(counts, highest=True)
 
 
 def _about(world: World, question: Question) -> list[Case]:
