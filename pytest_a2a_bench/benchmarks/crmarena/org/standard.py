@@ -308,7 +308,8 @@ def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
 def _hidden_fields(published: tuple[Field, ...], name: str) -> tuple[Field, ...]:
     known = {field.name.lower() for field in published}
     every = HIDDEN_FIELDS["*"] + HIDDEN_FIELDS.get(name, ())
-    return tuple(field for field in map(_parse_hidden, every) if field.name.lower() not in known)
+    fields = {field.name.lower(): field for field in map(_parse_hidden, every)}
+    return tuple(field for name_, field in fields.items() if name_ not in known)
 
 
 def _parse_objects() -> Iterator[SObject]:
