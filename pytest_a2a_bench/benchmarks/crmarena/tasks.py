@@ -61,6 +61,7 @@ class Provenance:
     :param revision: the hub's commit, or None.
     :param files: file name to git blob id, of the files that were read.
     :param official: whether every file is, byte for byte, one that upstream published.
+    :param official_files: names of the files that are; of a data set on the hub the names of its splits.
     """
 
     source: str
@@ -68,3 +69,4 @@ class Provenance:
     revision: str | None = None
     files: Mapping[str, str] | None = None
     official: bool = False
+    official_files: tuple[str, ...] = ()
