@@ -168,6 +168,7 @@ class Runner:
             context_id=session.context_id if session is not None else None,
             dialect=outcome.dialect,
             splits=outcome.splits,
+            category=outcome.category,
             seed=trial_seed(self.settings.seed, key.trial),
             provenance=dict(outcome.provenance),
             simulation=outcome.simulation,

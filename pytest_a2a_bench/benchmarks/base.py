@@ -57,6 +57,7 @@ class TrialContext:
 class Outcome:
     """What came of one trial. With ``error`` set there is no reward, and the rest is what was there until then.
 
+    :param category: what the task is about, where the benchmark has categories.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
     """
 
@@ -66,6 +67,7 @@ class Outcome:
     findings: tuple[DialectFinding, ...] = ()
     dialect: str | None = None
     splits: tuple[str, ...] = ()
+    category: str = ""
     agent_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
     provenance: Mapping[str, Any] = field(default_factory=dict)

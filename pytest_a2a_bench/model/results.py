@@ -112,6 +112,7 @@ class TrialResult:
     :param turn_latencies: seconds of each turn, from sending to the settled answer, with its retries and polls.
     :param agent_usage: what the agent reported about itself over A2A, if it did.
     :param user_usage: what the user simulator (and judge) cost.
+    :param category: what the task is about, where its benchmark has categories.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
     :param run_id: the pytest run (or command) that produced it.
     """
@@ -135,6 +136,7 @@ class TrialResult:
     dialect: str | None = None
     seed: int | None = None
     splits: tuple[str, ...] = ()
+    category: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] | None = None
     path: str | None = None

@@ -178,7 +178,7 @@ def _redirected(server: SalesforceServer) -> Any:
     import requests
     from requests.adapters import HTTPAdapter
 
-    class ToServer(HTTPAdapter):
+    class ToServer(HTTPAdapter):  # type: ignore[misc]
         def send(self, request: Any, *args: Any, **kwargs: Any) -> Any:
             request.url = server.url + urlsplit(request.url)._replace(scheme="", netloc="").geturl()
             return super().send(request, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""A small server that speaks Salesforce's REST API over any org: login, query and its pages, search, describe, errors."""
+"""A small server that speaks Salesforce's REST API over any org: login, query, pages, search, describe, errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _LOGIN_ANSWER = """<?xml version="1.0" encoding="UTF-8"?>
 <sessionId>{session}</sessionId></result></loginResponse></soapenv:Body></soapenv:Envelope>"""
 
 _LOGIN_REFUSAL = """<?xml version="1.0" encoding="UTF-8"?>
-<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:sf="urn:fault.partner.soap.sforce.com">
+<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"
+xmlns:sf="urn:fault.partner.soap.sforce.com">
 <soapenv:Body><soapenv:Fault><faultcode>INVALID_LOGIN</faultcode><detail><sf:LoginFault>
 <sf:exceptionCode>INVALID_LOGIN</sf:exceptionCode>
 <sf:exceptionMessage>Invalid username, password, security token; or user locked out.</sf:exceptionMessage>

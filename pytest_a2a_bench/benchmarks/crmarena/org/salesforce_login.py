@@ -90,7 +90,7 @@ def connect(credentials: Credentials, session: Any = None) -> Any:
     except ImportError as error:
         raise MissingExtraError("simple-salesforce", "salesforce", str(error)) from error
     try:
-        client = simple_salesforce.Salesforce(  # type: ignore[no-untyped-call, unused-ignore]
+        client = simple_salesforce.Salesforce(
             **credentials.arguments, version=credentials.version, session=session, object_pairs_hook=dict
         )
     except simple_salesforce.SalesforceAuthenticationFailed as error:
