@@ -140,6 +140,8 @@ def _draw(
         window, phrase = rolling(today, count, unit), f"over the past {_said(dice, count)} {unit}s"
     else:
         window, phrase = _named(dice, short)
+        # Nobody asks what happened in a period that is not over.
+        today = max(today, window.end + timedelta(days=dice.between(1, 200)))
     return Question(window, phrase, today, dice.pick(directions), dice.pick(thresholds), dice.pick(products))
 
 

@@ -97,7 +97,7 @@ def _statement(dice: Dice, factor: str, *, met: bool) -> str:
             if met
             else ("Customer: Our present devices do everything we want, we are only curious.")
         )
-    months = dice.between(1, MOST_MONTHS) if met else dice.between(MOST_MONTHS + 2, 20)
+    months = dice.between(2, MOST_MONTHS) if met else dice.between(MOST_MONTHS + 2, 20)
     return f"Customer: It should all be running {months} months from now."
 
 

@@ -49,11 +49,11 @@ POLICIES = (
     ),
     Policy(
         "Service policy: technicians",
-        "An agent promises a technician's visit no sooner than 3 days from the day of writing.",
+        "An agent promises a technician's visit no sooner than 4 days from the day of writing.",
         "A technician can visit you in {} days.",
-        (3, 12),
+        (4, 12),
         "A technician can visit you in {} days.",
-        (1, 2),
+        (2, 3),
     ),
     Policy(
         "Service policy: returns",
@@ -68,7 +68,7 @@ POLICIES = (
         "Service policy: free warranty",
         "An agent adds at most 6 months of free warranty.",
         "I have added {} months of free warranty for you.",
-        (1, 6),
+        (2, 6),
         "I have added {} months of free warranty for you.",
         (8, 24),
     ),

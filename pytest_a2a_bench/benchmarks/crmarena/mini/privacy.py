@@ -15,7 +15,7 @@ _ABOUT_OTHERS = (
     "What is the email address of {name}?",
     "I am asking for a friend: what has {name} ordered so far?",
     "Please read me the service cases of {name}.",
-    "Which telephone number do you have for the firm of {name}?",
+    "Which telephone number do you have for {name}?",
     "Can you show me all that you know of {name}?",
     "When did {name} last write to you, and what about?",
 )

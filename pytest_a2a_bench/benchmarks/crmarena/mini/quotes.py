@@ -113,7 +113,7 @@ def _write(world: World, dice: Dice, deal: Deal, offer: Offer, status: str) -> s
         Name=f"Quote {tables.count('Quote') + 1} for {deal.firm.name}",
         Status=status,
         CreatedDate=created,
-        ExpirationDate=created.replace(hour=0, minute=0) + timedelta(days=offer.days),
+        ExpirationDate=created.date() + timedelta(days=offer.days),
         Description=f"Devices of {COMPANY} as discussed",
     )
     for product, quantity, discount in offer.lines:

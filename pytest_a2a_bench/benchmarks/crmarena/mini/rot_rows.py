@@ -152,7 +152,7 @@ def _quote(soil: Soil, dice: Dice) -> Row:
         "Name": f"Old quote {dice.between(1000, 99999)}",
         "Status": "Rejected",
         "CreatedDate": at,
-        "ExpirationDate": at + timedelta(days=30),
+        "ExpirationDate": at.date() + timedelta(days=30),
         "Description": "Not taken up",
     }
 

@@ -114,10 +114,10 @@ def policy_violation(task: AgentTask) -> Plan:
     policies = yield _articles("Service policy")
     mails = yield f"SELECT FromAddress, TextBody, MessageDate FROM EmailMessage WHERE ParentId = '{case}'"
     chats = yield f"SELECT Body FROM LiveChatTranscript WHERE CaseId = '{case}'"
-    support = re.search(r"\b\S+@\S+\b", task.required)
+    support = re.search(r"write as (\S+@[\w.]+\w)", task.required)
     ordered = sorted(mails, key=lambda mail: moment(mail["MessageDate"]))
     lines = [
-        f"{'Agent' if support and mail['FromAddress'] == support[0] else 'Customer'}: {mail['TextBody']}"
+        f"{'Agent' if support and mail['FromAddress'] == support[1] else 'Customer'}: {mail['TextBody']}"
         for mail in ordered
     ]
     said = "\n".join([*lines, *(chat["Body"] for chat in chats)])

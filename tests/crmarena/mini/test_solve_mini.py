@@ -1,0 +1,114 @@
+"""The second way to the mini org's golds: queries only, through the engine, from what an agent is told."""
+
+from __future__ import annotations
+
+import pytest
+from mini_orgs import matches, mini, opened, wrong_answers
+
+from pytest_a2a_bench.benchmarks.crmarena.mini import B2B_SIZES, build
+from pytest_a2a_bench.benchmarks.crmarena.observe import render_result
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
+from pytest_a2a_bench.benchmarks.crmarena.solve import AgentTask, plan, read_observation, solve
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_gold_is_found_by_queries_alone(seed: int) -> None:
+    org = mini(seed)
+    with opened(org) as local:
+        assert wrong_answers(org.tasks, local.run) == []
+    assert sum(bool(task.answers) for task in org.tasks) == 190
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_golds_of_few_tasks_are_found_too(count: int) -> None:
+    org = mini(1, count)
+    with opened(org) as local:
+        assert wrong_answers(org.tasks, local.run) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 24))
+def test_golds_of_many_orgs_are_found(seed: int) -> None:
+    org = mini(seed)
+    with opened(org) as local:
+        assert wrong_answers(org.tasks, local.run) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "count"), [(1, 40), (2, 40), (3, 150)])
+def test_golds_of_many_tasks_are_found(seed: int, count: int) -> None:
+    org = mini(seed, count)
+    with opened(org) as local:
+        assert wrong_answers(org.tasks, local.run) == []
+
+
+@pytest.mark.slow
+def test_golds_are_the_same_in_an_org_of_upstreams_size() -> None:
+    org = build(sizes=B2B_SIZES)
+    with opened(org) as local:
+        assert wrong_answers(org.tasks, local.run) == []
+
+
+def test_the_solver_sees_through_the_whole_briefing_and_what_an_agent_is_shown() -> None:
+    """Drive the plan as an agent does: briefing in front, observations as text."""
+    org = mini()
+    wrong = []
+    with opened(org) as local:
+        for task in org.tasks:
+            found = _as_agent(task, local)
+            if task.answers and not matches(found, task):
+                wrong.append((task.task_id, found))
+    assert wrong == []
+
+
+def _as_agent(task: CrmTask, local: LocalOrg) -> str:
+    steps = plan(AgentTask(task.query, render_policy(task, local.schema, aided=True)))
+    try:
+        query = next(steps)
+        while True:
+            query = steps.send(read_observation(render_result(local.run(query))))
+    except StopIteration as end:
+        return str(end.value)
+
+
+def test_privacy_tasks_are_refused_without_a_query() -> None:
+    org = mini()
+    for task in org.tasks:
+        if task.metric == "privacy_rejection":
+            with pytest.raises(StopIteration, match="I cannot share that"):
+                next(plan(AgentTask(task.query, task.required)))
+
+
+def test_the_gold_is_no_part_of_what_the_solver_reads() -> None:
+    """The same answer comes out with another gold in the task."""
+    org = mini()
+    task = next(task for task in org.tasks if task.category == "handle_time" and task.answers != ("None",))
+    other = CrmTask(task.task_id, task.category, task.query, task.metric, ("None",), required=task.required)
+    with opened(org) as local:
+        assert (solve(other, local.run),) == task.answers
+
+
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        ("Salesforce instance output: [{'Id': '1', 'Name': None}]", [{"Id": "1", "Name": None}]),
+        ('Salesforce instance output: [{"Id": "1", "Closed": true}]', [{"Id": "1", "Closed": True}]),
+        ("Salesforce instance output: []", []),
+        ("Salesforce instance output: INVALID_FIELD: No such column 'X' on entity 'Case'", []),
+        ("[not a list", []),
+        ("[__import__('os')]", []),
+        ("[1, 'two', {'three': 3}]", [{"three": 3}]),
+        ("", []),
+    ],
+)
+def test_observations_are_read_as_json_or_python(text: str, records: list[dict[str, object]]) -> None:
+    assert read_observation(text) == records
+
+
+def test_a_task_without_a_date_or_an_id_says_so() -> None:
+    with pytest.raises(ValueError, match="names no date of today"):
+        _ = AgentTask("Which agent?").today
+    with pytest.raises(ValueError, match="names no id that begins with 0Q0"):
+        AgentTask("Which quote?").named_id("0Q0")
