@@ -179,3 +179,15 @@ def test_the_large_org_has_upstreams_size_and_the_same_tasks() -> None:
     assert sum(len(rows) for rows in large.rows.values()) in range(28_000, 31_000)
     assert large.tasks == mini().tasks
     _check_references(large)
+
+
+def test_knowing_the_ids_builds_nothing() -> None:
+    """Collection happens in every run, with or without CRMArena's suites in it."""
+    code = (
+        "import sys; from pytest_a2a_bench.benchmarks.crmarena.mini import task_ids; task_ids();"
+        "print([name for name in sys.modules if name.endswith(('mini.org', 'mini.rot', 'org.standard', 'sqlite3'))])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
+    )
+    assert found.stdout.strip() == "[]"

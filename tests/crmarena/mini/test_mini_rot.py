@@ -11,26 +11,29 @@ from pathlib import Path
 import pytest
 from mini_orgs import fingerprint, mini, opened, published, rows_of, wrong_answers
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import add_rot, rot
+from pytest_a2a_bench.benchmarks.crmarena.mini import add_rot, distractors
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 250])
 def test_it_makes_as_many_rows_as_asked_for(count: int) -> None:
-    added = rot(mini().rows, count, seed=5)
+    added = distractors(mini().rows, count, seed=5)
     assert sum(len(rows) for rows in added.values()) == count
 
 
 def test_it_is_the_same_for_the_same_seed_and_another_for_another() -> None:
     rows = mini().rows
-    assert rot(rows, 200, seed=5) == rot(rows, 200, seed=5)
-    assert rot(rows, 200, seed=5) != rot(rows, 200, seed=6)
-    assert fingerprint(rot(rows, 200, seed=5)) == "be7b3e05733a4c4be424e4ceafb29860a3c8a371fd154559386f980899e21d28"
+    assert distractors(rows, 200, seed=5) == distractors(rows, 200, seed=5)
+    assert distractors(rows, 200, seed=5) != distractors(rows, 200, seed=6)
+    assert (
+        fingerprint(distractors(rows, 200, seed=5))
+        == "be7b3e05733a4c4be424e4ceafb29860a3c8a371fd154559386f980899e21d28"
+    )
 
 
 def test_rows_and_tables_rot_alike() -> None:
     org = mini()
-    added = rot(org.rows, 120, seed=3)
+    added = distractors(org.rows, 120, seed=3)
     with closing(org.to_connection()) as connection:
         assert add_rot(connection, 120, seed=3) == 120
         for name, rows in org.rows.items():
@@ -50,7 +53,7 @@ def test_the_old_rows_stay_and_a_second_rot_adds_to_the_first() -> None:
 def test_it_is_dated_long_before_the_org() -> None:
     org = mini()
     first = min(value[:10] for value in _dates(org.rows))
-    last = max(value[:10] for value in _dates(rot(org.rows, 500, seed=2)))
+    last = max(value[:10] for value in _dates(distractors(org.rows, 500, seed=2)))
     assert date.fromisoformat(first).year - date.fromisoformat(last).year >= 4
 
 
@@ -65,7 +68,7 @@ def _dates(rows: object) -> Iterator[str]:
 def test_it_hangs_together_and_never_on_what_tasks_name() -> None:
     """References lead to other distractors or to users; no user joins a territory, and no issue is added."""
     org = mini()
-    added = rot(org.rows, 800, seed=2)
+    added = distractors(org.rows, 800, seed=2)
     new = {row["Id"] for rows in added.values() for row in rows}
     users = rows_of(org, "User")
     assert len(new) == 800
@@ -78,7 +81,7 @@ def test_it_hangs_together_and_never_on_what_tasks_name() -> None:
 
 
 def test_it_does_not_count_where_no_date_decides() -> None:
-    added = rot(mini().rows, 800, seed=2)
+    added = distractors(mini().rows, 800, seed=2)
     assert {row["Status"] for row in added["Case"]} == {"Closed"}
     assert {row["IssueId__c"] for row in added["Case"]} == {row["OrderItemId__c"] for row in added["Case"]} == {None}
     assert {row["IsConverted"] for row in added["Lead"]} == {1}

@@ -98,7 +98,7 @@ def test_texts_to_be_found_are_in_the_org() -> None:
 def test_case_routing_is_decided_at_different_depths(seed: int) -> None:
     """Count in the rows, not in the plan, who leads by issue: sometimes one agent, sometimes several."""
     org = mini(seed)
-    leaders = Counter()
+    leaders: Counter[str] = Counter()
     for issue in org.rows["Issue__c"]:
         closed = [row for row in org.rows["Case"] if row["IssueId__c"] == issue["Id"] and row["Status"] == "Closed"]
         counts = Counter(row["OwnerId"] for row in closed)

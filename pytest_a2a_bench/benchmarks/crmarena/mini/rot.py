@@ -52,7 +52,7 @@ B2B_SIZES: tuple[tuple[str, int], ...] = (
 """Rows by object of upstream's b2b org, as far as rows are added: what measuring at its size takes."""
 
 
-def rot(rows: Mapping[str, Sequence[Mapping[str, Any]]], n: int, seed: int) -> dict[str, list[Row]]:
+def distractors(rows: Mapping[str, Sequence[Mapping[str, Any]]], n: int, seed: int) -> dict[str, list[Row]]:
     """Return ``n`` distractor rows for an org, by object; the same arguments give the same rows.
 
     :param rows: the org's rows, or those of a part of it; only objects that it has get more.
