@@ -16,9 +16,10 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.connections import Connection, Connections
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.compiler import compile_soql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import Plan
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.shapes import envelope
 from pytest_a2a_bench.benchmarks.crmarena.org.sosl.compiler import SearchPlan, compile_sosl
 from pytest_a2a_bench.benchmarks.crmarena.org.tables import copy_tables
@@ -124,20 +125,7 @@ class LocalOrg:
         connection = sqlite3.connect(":memory:")
         try:
             for sobject in schema.objects:
-                names = [field.stored_as for field in sobject.all_fields]
-                names = list({name.lower(): name for name in names}.values())
-                quoted = ", ".join('"' + name + '"' for name in names)
-                connection.execute(f'CREATE TABLE "{sobject.name}" ({quoted})')
-                records = list(rows.get(sobject.name, ()))
-                used = [name for name in names if any(name in record for record in records)]
-                if not used:
-                    continue
-                marks = ", ".join("?" * len(used))
-                columns = ", ".join('"' + name + '"' for name in used)
-                connection.executemany(
-                    f'INSERT INTO "{sobject.name}" ({columns}) VALUES ({marks})',
-                    ([record.get(name) for name in used] for record in records),
-                )
+                _insert_rows(connection, sobject, list(rows.get(sobject.name, ())))
             connection.commit()
             return cls.from_connection(connection, schema, **options)
         finally:
@@ -221,3 +209,15 @@ class LocalOrg:
         if rows > self.row_limit:
             text = f"The query reads more than {self.row_limit} rows; narrow it down with WHERE or LIMIT."
             raise OrgError("OPERATION_TOO_LARGE", text)
+
+
+def _insert_rows(connection: sqlite3.Connection, sobject: SObject, records: list[Mapping[str, Any]]) -> None:
+    """Make an object's table, with the columns that its records have and no others."""
+    names = {field.stored_as: None for field in sobject.all_fields}
+    used = [name for name in names if any(name in record for record in records)] or ["Id"]
+    columns = ", ".join(map(quote, used))
+    connection.execute(f"CREATE TABLE {quote(sobject.name)} ({columns})")
+    connection.executemany(
+        f"INSERT INTO {quote(sobject.name)} ({columns}) VALUES ({', '.join('?' * len(used))})",
+        ([record.get(name) for name in used] for record in records),
+    )

@@ -46,7 +46,8 @@ def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: 
 
     :raises OrgError: where the operator or the literal does not fit the operand's type.
     """
-    if value.kind == "null" or (operand.type in TEXT_TYPES and value.value == "" and operator != "LIKE"):
+    empty = value.value == "" and operand.type in TEXT_TYPES | ID_TYPES and operator != "LIKE"
+    if value.kind == "null" or empty:
         return _compare_null(scope, operand, operator)
     if operand.type in TEXT_TYPES:
         return _compare_text(scope, operand, operator, value)
