@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios", "crm_data")
+FILES = ("results", "waivers", "scenarios")
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -32,6 +32,8 @@ _SECRET_NAME = re.compile(
     r"|authorization|cookie)$",
     re.IGNORECASE,
 )
+
+_HUB = re.compile(r"(?P<hub>hub(?:@[^:@\s]+)?)(?::(?P<rows>.+))?", re.DOTALL)
 
 _REMOTE_TX = re.compile(r"(?:^|\*|//)(?:ssh|socket|vagrant_ssh)=")
 
@@ -132,11 +134,12 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             continue
         if option.name == "endpoint":
             values["endpoint_source"] = source
-        if option.name == "crm_data" and _is_hub(text):
-            continue
-        if option.name in FILES and source == "ini":
+        if option.name == "crm_data":
+            base = config.rootpath if source == "ini" else config.invocation_params.dir.absolute()
+            values["crm_data"] = _absolute(text, base)
+        elif option.name in FILES and source == "ini":
             values[option.name] = str(config.rootpath / text)
-        elif option.name in ("waivers", "scenarios", "crm_data"):
+        elif option.name in ("waivers", "scenarios"):
             values[option.name] = str((config.invocation_params.dir / text).absolute())
     settings = _with_implied(Settings(**values))
     problems += _contradictions(settings, config)
@@ -190,6 +193,7 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     problems = []
     if settings.user == "llm" and not settings.user_llm:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
+    problems += _data_problems(settings)
     if settings.crm_org == "salesforce":
         if settings.crm_data is None:
             problems.append(
@@ -207,6 +211,14 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
             "cannot reach; start it with 'a2a-bench agent' on an address that every worker reaches and pass its URL"
         )
     return problems
+
+
+def _data_problems(settings: Settings) -> list[str]:
+    hub = _HUB.fullmatch(settings.crm_data or "")
+    directory = hub["rows"] if hub is not None else settings.crm_data
+    if directory is None or Path(directory).is_dir():
+        return []
+    return [f"--a2a-crm-data: {directory} is not a directory; it must be one with CRMArena's files"]
 
 
 def _default_text(option: Option) -> str:
@@ -264,15 +276,18 @@ def _share(text: str) -> float:
 
 
 def _crm_data(text: str) -> str:
-    """Read a source; ``hub@`` without a revision, or with one that cannot be one, is a slip of the pen."""
-    kind, at, revision = text.partition("@")
-    if kind == "hub" and at and not re.fullmatch(r"[\w./-]+", revision):
-        raise ValueError(f"{text!r} names no revision; expected hub@REVISION (a commit, tag or branch of the data set)")
+    """Read a source; ``hub@`` or ``hub:`` with nothing behind it is a slip of the pen."""
+    if re.match(r"hub[@:]", text) and not _HUB.fullmatch(text):
+        raise ValueError(f"{text!r} is no source on the hub; expected hub, hub@REVISION, hub:DIR or hub@REVISION:DIR")
     return _text(text)
 
 
-def _is_hub(source: str) -> bool:
-    return source == "hub" or source.startswith("hub@")
+def _absolute(source: str, base: Path) -> str:
+    """Return a source of CRMArena's data with its directory, if it names one, made absolute."""
+    hub = _HUB.fullmatch(source)
+    if hub is None:
+        return str(base / Path(source).expanduser())
+    return source if hub["rows"] is None else f"{hub['hub']}:{base / Path(hub['rows']).expanduser()}"
 
 
 def _crm_drift(text: str) -> str | None:
@@ -403,7 +418,12 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("waivers", "FILE", "TOML file of known protocol defects, each with its reason and an end", _text),
     Option("scenarios", "FILE", "TOML file of prompts that make the agent behave in special ways", _text),
-    Option("crm_data", "DIR|hub|hub@REV", "CRMArena's tasks and rows: a directory, or the Hugging Face hub", _crm_data),
+    Option(
+        "crm_data",
+        "DIR|hub[@REV][:DIR]",
+        "CRMArena's tasks and rows: a directory, or tasks of the Hugging Face hub (at a revision) with rows in DIR",
+        _crm_data,
+    ),
     Option("crm_org", "|".join(s.CRM_ORGS), "What answers CRMArena's queries", _one_of(*s.CRM_ORGS)),
     Option(
         "crm_scoring",

@@ -12,6 +12,25 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.run_state import BenchRun
 
 
+REPORTED_PROVENANCE = (
+    "user",
+    "user_llm",
+    "judge",
+    "evaluation_type",
+    "benchmark",
+    "tagged",
+    "scoring",
+    "extractor",
+    "aided",
+    "drift",
+    "rot",
+)
+"""What of a result's provenance every reporter gets."""
+
+REPORTED_COUNTS = ("queries", "query_errors", "rows_read")
+"""What of the counts of a conversation with an org every reporter gets."""
+
+
 def progress(reported: Iterable[Mapping[str, Any]], total: int, seconds: float, in_flight: int | None) -> str:
     """Return one line that says how far a run has come."""
     every = list(reported)
@@ -82,7 +101,11 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         agent_usage=Usage(values.get("tokens_in"), values.get("tokens_out"), values.get("cost_usd")),
         dialect=values.get("dialect"),
         seed=values.get("seed"),
-        provenance={name: values[name] for name in _PROVENANCE if name in values},
+        category=str(values.get("category", "")),
+        provenance={
+            **{name: values[name] for name in REPORTED_PROVENANCE if name in values},
+            "measured": {name: values[name] for name in REPORTED_COUNTS if name in values},
+        },
     )
 
 
@@ -122,6 +145,61 @@ def lines(results: Sequence[TrialResult], width: int) -> list[str]:
     return flat if max(map(len, flat)) <= width else _aligned([list(column) for column in zip(*table, strict=True)])
 
 
+def category_lines(results: Sequence[TrialResult], width: int) -> list[str]:
+    """Return a table with a line per category, for all domains beside each other where there is room."""
+    from pytest_a2a_bench.results.stats import summarise_categories
+
+    groups = summarise_categories(results)
+    if len(groups) == 1:
+        return _category_table(groups[0])
+    table = _categories_side_by_side(groups)
+    if not table or max(map(len, table)) <= width:
+        return table
+    return [line for group in groups for line in [_label(next(iter(group.values()))), *_category_table(group)]]
+
+
+def _category_table(group: Mapping[str, DomainSummary]) -> list[str]:
+    most = max((k for s in group.values() for k in s.pass_hat_k), default=0)
+    titles = ["category", "trials", "evaluated", "passed", "reward", *(f"pass^{k}" for k in range(2, most + 1))]
+    rows = [
+        [
+            category,
+            str(group[category].trials),
+            str(group[category].evaluated),
+            str(group[category].successes),
+            _number(group[category].mean_reward, 3),
+            *(_number(group[category].pass_hat_k.get(k), 3) for k in range(2, most + 1)),
+            _number(group[category].queries_mean, 1),
+            _number(group[category].turns_mean, 1),
+        ]
+        for category in _in_order(group)
+    ]
+    return _aligned([[*titles, "queries", "turns"], *rows])
+
+
+def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> list[str]:
+    if not groups:
+        return []
+    titles = ["category"]
+    for group in groups:
+        titles += [f"{_label(next(iter(group.values())))} passed", "reward"]
+    rows = [titles]
+    for category in _in_order(dict.fromkeys(name for group in groups for name in group)):
+        cells = [category]
+        for group in groups:
+            s = group.get(category)
+            cells += [f"{s.successes} of {s.evaluated}", _number(s.mean_reward, 3)] if s else ["-", "-"]
+        rows.append(cells)
+    return _aligned(rows)
+
+
+def _in_order(categories: Iterable[str]) -> list[str]:
+    from pytest_a2a_bench.suite_registry import CRM_CATEGORIES
+
+    known = {name: place for place, name in enumerate(CRM_CATEGORIES)}
+    return sorted(categories, key=lambda name: (known.get(name, len(known)), name))
+
+
 def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what produced the numbers: without it they cannot be compared with others."""
     users = Counter(_user(r) for r in results)
@@ -129,21 +207,43 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     note = " (not comparable with leaderboard numbers, which need an LLM user)" if scripted else ""
     yield f"user simulator: {_counted(users)}{note}"
     judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
-    yield f"judge: {_counted(judges)}; evaluation type: {_counted(_values(results, 'evaluation_type'))}"
+    types = _values(results, "evaluation_type")
+    yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")
+    scored = [r for r in results if r.provenance.get("scoring")]
+    if scored:
+        yield from _scoring_lines(scored)
     dialects = Counter(r.dialect for r in results if r.dialect)
     yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
     if any(r.provenance.get("tagged") for r in results):
         yield "the agent was told the name of each task (--a2a-tag-trials)"
 
 
-_PROVENANCE = ("user", "user_llm", "judge", "evaluation_type", "benchmark", "tagged")
+def _scoring_lines(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Say how answers were scored, and what was changed: such numbers are never those of the plain benchmark."""
+    from pytest_a2a_bench.results.stats import variant_of
+
+    scorings = _values(results, "scoring")
+    meaning = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
+    explained = {f"{name} ({meaning[name]})" if name in meaning else name: n for name, n in scorings.items()}
+    yield f"scoring: {_counted(Counter(explained))}; answers extracted by: {_counted(_values(results, 'extractor'))}"
+    if any(r.provenance.get("aided") for r in results):
+        yield "the agent was shown the general domain details too (--a2a-crm-aided)"
+    variants = Counter(variant for r in results if (variant := variant_of(r)))
+    if variants:
+        yield f"the org was changed: {_counted(variants)}; these are not results of the plain benchmark"
+
 
 _ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
 
 
+def _label(s: DomainSummary) -> str:
+    name = s.domain if s.suite == "tau2" else f"{s.suite}/{s.domain}"
+    return f"{name} ({s.variant})" if s.variant else name
+
+
 def _cells(s: DomainSummary, most: int) -> dict[str, str]:
     cells = {
-        "domain": s.domain if s.suite == "tau2" else f"{s.suite}/{s.domain}",
+        "domain": _label(s),
         "tasks": str(s.tasks),
         "trials": str(s.trials),
         # The reward and pass^k are over these; all others are counted below.

@@ -41,7 +41,11 @@ def header_line(run: BenchRun) -> str | None:
         user = f"user {settings.user_llm}"
     else:
         user = "scripted user: not leaderboard numbers"
-    return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}"
+    changed = [f"drift {settings.crm_drift}"] * bool(settings.crm_drift) + [f"rot {settings.crm_rot}"] * bool(
+        settings.crm_rot
+    )
+    org = f"; CRMArena's org changed: {', '.join(changed)}" if changed else ""
+    return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{org}"
 
 
 def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
@@ -141,6 +145,8 @@ class Reporting:
         results, lost = summary.load_reported(self.run, self.reported)
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
+            terminal.write_line(line)
+        for line in summary.category_lines(results, width=terminal._tw.fullwidth):
             terminal.write_line(line)
         if self.config.get_verbosity() >= 0:
             for line in self._notes(results, lost):

@@ -42,11 +42,7 @@ def _load_tasks(settings: Settings, domain: str, split: str = SPLIT) -> list[Ben
 
 
 def _tasks(settings: Settings, domain: str) -> tuple[tuple[str, str], ...]:
-    if domain in MINI:
-        from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_ids
-
-        return tuple((task_id, task_id.rpartition("-")[0]) for task_id in task_ids(settings.crm_tasks))
-    if not settings.crm_data:
+    if domain not in MINI and not settings.crm_data:
         raise ConfigurationError(f"the domain {domain!r} {_why_absent(settings, domain)}")
     from pytest_a2a_bench.benchmarks.crmarena import sources
 
@@ -59,7 +55,13 @@ def _why_absent(settings: Settings, domain: str) -> str:
             "is data of CRMArena's, which is not ours to ship; download it and pass --a2a-crm-data DIR (or hub); "
             f"without it there are: {', '.join(MINI)}"
         )
-    return f"is not in {settings.crm_data}; there are: {', '.join(_available(settings))}"
+    from pytest_a2a_bench.benchmarks.crmarena import sources
+
+    try:
+        sources.task_ids(domain, settings)
+    except ConfigurationError as error:
+        return f"is not there: {error}"
+    return f"is not in {settings.crm_data}"
 
 
 SUITE = Suite(

@@ -28,7 +28,15 @@ def test_every_property_is_in_the_reference() -> None:
     from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage
     from pytest_a2a_bench.outcome import properties
 
-    provenance = {"user": "llm", "user_llm": "m", "judge": "j", "evaluation_type": "all", "benchmark": "b"}
+    provenance: dict[str, object] = {
+        "user": "llm",
+        "user_llm": "m",
+        "judge": "j",
+        "evaluation_type": "all",
+        "benchmark": "b",
+    }
+    provenance |= {"scoring": "compat", "extractor": "e", "aided": False, "drift": "low", "rot": 5}
+    provenance["measured"] = {"queries": 3, "query_errors": 1, "rows_read": 9}
     result = TrialResult(
         TrialKey("tau2", "airline", "1", 0, "label"),
         "evaluated",
@@ -39,6 +47,7 @@ def test_every_property_is_in_the_reference() -> None:
         agent_usage=Usage(1, 1, 1.0),
         seed=1,
         dialect="d",
+        category="handle_time",
         provenance={**provenance, "tagged": False},
     )
     text = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")

@@ -58,6 +58,7 @@ class SalesforceOrg:
         timeout: float = TIMEOUT,
         session: Any = None,
     ) -> None:
+        self.name = f"salesforce:{credentials.place}"
         self._credentials = credentials
         self._schema = schema
         self._row_limit = row_limit
@@ -68,11 +69,6 @@ class SalesforceOrg:
         self._login: Any = None
         self._logins = 0
         self._sessions: list[Any] = []
-
-    @property
-    def name(self) -> str:
-        """``salesforce:HOST``."""
-        return f"salesforce:{self._client().sf_instance}"
 
     @property
     def schema(self) -> OrgSchema:

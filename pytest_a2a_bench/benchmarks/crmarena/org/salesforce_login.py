@@ -52,6 +52,11 @@ class Credentials:
     version: str = DEFAULT_API_VERSION
 
     @property
+    def place(self) -> str:
+        """The org's host, as far as it is known before logging in."""
+        return urlsplit(self.arguments.get("instance_url", "")).netloc or self.arguments.get("domain", "login")
+
+    @property
     def renewable(self) -> bool:
         """Whether an expired session can be replaced by logging in again."""
         return "session_id" not in self.arguments
