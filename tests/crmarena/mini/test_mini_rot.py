@@ -116,3 +116,15 @@ def test_a_published_org_rots_within_its_own_tables(tmp_path: Path) -> None:
     assert after[0] == before[0] + 20
     assert int(after[1][:4]) <= int(before[1][:4]) - 5
     assert recent == (before[0],)
+
+
+def test_slips_of_the_pen_do_not_date_the_org() -> None:
+    org = mini()
+    with closing(org.to_connection()) as connection:
+        connection.execute("""UPDATE "Order" SET EffectiveDate = '' WHERE rowid = 1""")
+        connection.execute("""UPDATE "Order" SET EffectiveDate = '0001-01-01' WHERE rowid = 2""")
+        connection.execute("""UPDATE "Order" SET EffectiveDate = '1001-01-01' WHERE rowid = 3""")
+        assert add_rot(connection, 60, seed=1) == 60
+        added = connection.execute("""SELECT EffectiveDate FROM "Order" WHERE Id LIKE '801Rt%'""").fetchall()
+    assert all("1930-01-01" < day < "1945-01-01" for (day,) in added)
+    assert len(added) == 3

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
+
 import pytest
 from mini_orgs import matches, mini, opened, wrong_answers
 
@@ -9,8 +12,18 @@ from pytest_a2a_bench.benchmarks.crmarena.mini import B2B_SIZES, build
 from pytest_a2a_bench.benchmarks.crmarena.observe import render_result
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
-from pytest_a2a_bench.benchmarks.crmarena.solve import AgentTask, plan, read_observation, solve
+from pytest_a2a_bench.benchmarks.crmarena.solve import (
+    AgentTask,
+    documents,
+    plan,
+    read_observation,
+    sales,
+    service,
+    solve,
+    soql,
+)
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.windows import Window, add_months
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -79,6 +92,51 @@ def test_privacy_tasks_are_refused_without_a_query() -> None:
         if task.metric == "privacy_rejection":
             with pytest.raises(StopIteration, match="I cannot share that"):
                 next(plan(AgentTask(task.query, task.required)))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_answer_is_a_tie(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Solve with a comparison that refuses two equal firsts."""
+
+    def strictly_best(scores: Mapping[str, float], *, highest: bool) -> str:
+        ranked = sorted(scores.values(), reverse=highest)
+        assert len(ranked) < 2 or ranked[0] != ranked[1], scores
+        return soql.best(scores, highest=highest)
+
+    for module in (service, sales, documents):
+        monkeypatch.setattr(module, "best", strictly_best)
+    org = mini(seed)
+    with opened(org) as local:
+        assert wrong_answers(org.tasks, local.run) == []
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 0), (0, 1), (1, 1)])
+def test_it_does_not_matter_whether_border_days_count(first: int, last: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Solve with periods that begin or end a day later than the tasks say."""
+
+    def shifted(task: AgentTask) -> Window:
+        window = soql.window_of(task)
+        return Window(window.start + timedelta(days=first), window.end + timedelta(days=last))
+
+    for module in (service, sales):
+        monkeypatch.setattr(module, "window_of", shifted)
+    org = mini()
+    with opened(org) as local:
+        assert wrong_answers(org.tasks, local.run) == []
+
+
+def test_periods_a_month_off_give_other_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison above can fail."""
+
+    def shifted(task: AgentTask) -> Window:
+        window = soql.window_of(task)
+        return Window(add_months(window.start, -1), add_months(window.end, -1))
+
+    for module in (service, sales):
+        monkeypatch.setattr(module, "window_of", shifted)
+    org = mini()
+    with opened(org) as local:
+        assert len(wrong_answers(org.tasks, local.run)) > 20
 
 
 def test_the_gold_is_no_part_of_what_the_solver_reads() -> None:

@@ -25,6 +25,7 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.rot_rows import MAKERS, Soil
 from pytest_a2a_bench.benchmarks.crmarena.mini.tables import Row
 
 _FALLBACK = date(2020, 1, 1)
+_DATED = "[12][0-9][0-9][0-9]-*"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 B2B_SIZES: tuple[tuple[str, int], ...] = (
@@ -110,7 +111,7 @@ def _soil_of_tables(connection: sqlite3.Connection) -> Soil:
     known = [name for name in names if name in KEY_PREFIXES]
     columns = {name: [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')] for name in known}
     dated = [
-        connection.execute(f'SELECT MIN("{column}") FROM "{name}"').fetchone()[0]
+        connection.execute(f'SELECT MIN("{column}") FROM "{name}" WHERE "{column}" GLOB ?', (_DATED,)).fetchone()[0]
         for name in known
         for column in columns[name]
         if "Date" in column or "Time" in column or column in ("ValidFrom", "ValidTo")

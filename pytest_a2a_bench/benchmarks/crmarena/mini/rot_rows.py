@@ -15,6 +15,8 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.tables import Row, written
 
 YEARS_BEFORE = 5
 _SPAN_DAYS = 10 * 365
+_EARLIEST = 1950
+"""What claims to be older than this is a slip of the pen, not the org's first day."""
 
 
 @dataclass(slots=True)
@@ -45,7 +47,7 @@ class Soil:
 
     def moment(self, dice: Dice) -> datetime:
         """Return a working hour long before the org's first day."""
-        last = datetime(self.first.year - YEARS_BEFORE, 1, 1, 8)
+        last = datetime(max(self.first.year, _EARLIEST) - YEARS_BEFORE, 1, 1, 8)
         return last - timedelta(days=1 + dice.below(_SPAN_DAYS), minutes=-dice.below(480))
 
 

@@ -82,4 +82,4 @@ def lead_routing(task: AgentTask) -> Plan:
         f" WHERE IsConverted = false AND OwnerId IN {quoted(left)} GROUP BY OwnerId"
     )
     left = left_over(left, counts(waiting, "OwnerId"), highest=False)
-    return left[0] if left else NONE
+    return left[0] if len(left) == 1 else NONE

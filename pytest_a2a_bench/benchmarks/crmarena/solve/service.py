@@ -119,7 +119,7 @@ def case_routing(task: AgentTask) -> Plan:
     left = left_over(left, counts(by_product, "OwnerId"))
     still_open = yield f"SELECT OwnerId, COUNT(Id) n FROM Case WHERE Status != 'Closed' {group}"
     left = left_over(left, counts(still_open, "OwnerId"), highest=False)
-    return left[0] if left else NONE
+    return left[0] if len(left) == 1 else NONE
 
 
 def _shared(one: str, other: str) -> int:

@@ -85,7 +85,7 @@ def read_observation(text: str) -> list[Record]:
     listed = text[start : text.rfind("]") + 1]
     try:
         found = json.loads(listed)
-    except ValueError:
+    except (ValueError, RecursionError):
         try:
             found = ast.literal_eval(listed)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
