@@ -18,7 +18,7 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.ids import KEY_PREFIXES
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
 
 ROWS_HASH = "42f4643f30a51d3cb3eb63b1b526cc3d31e4b49482ccad41b15b73017cea4c04"
-TASKS_HASH = "90fce0bbf08e1df2dd1ca2cfb7c0821051a44b748b2e0867df902db33eea6c68"
+TASKS_HASH = "2785cf95344d49af7d66d7c8cca75eea60453d6d6570af007b513710e950cf14"
 
 IN_ANOTHER_PROCESS = """
 import sys

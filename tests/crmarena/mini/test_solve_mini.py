@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -12,6 +13,7 @@ from pytest_a2a_bench.benchmarks.crmarena.mini import B2B_SIZES, build
 from pytest_a2a_bench.benchmarks.crmarena.observe import render_result
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
+from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.solve import (
     AgentTask,
     documents,
@@ -84,6 +86,17 @@ def _as_agent(task: CrmTask, local: LocalOrg) -> str:
             query = steps.send(read_observation(render_result(local.run(query))))
     except StopIteration as end:
         return str(end.value)
+
+
+@pytest.mark.parametrize("scoring", ["compat", "fixed"])
+def test_what_the_solver_answers_is_scored_as_right(scoring: Scoring) -> None:
+    """All 220 tasks, privacy ones too; "None" to everything gets exactly the share of tasks without an answer."""
+    org = mini()
+    with opened(org) as local:
+        solved = [score(task, solve(task, local.run), scoring=scoring).value for task in org.tasks]
+    silent = [score(task, "None", scoring=scoring).value for task in org.tasks]
+    assert solved == [1.0] * 220
+    assert Counter(silent) == {1.0: 30, 0.0: 190}
 
 
 def test_privacy_tasks_are_refused_without_a_query() -> None:

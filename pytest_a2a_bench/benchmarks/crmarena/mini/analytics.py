@@ -24,6 +24,11 @@ from pytest_a2a_bench.benchmarks.crmarena.windows import (
 )
 from pytest_a2a_bench.errors import HarnessError
 
+CLOCK_RULE = (
+    "- Write dates out in queries: date literals such as LAST_N_DAYS:30 count from the org's own clock instead."
+)
+"""Part of every task that has a today of its own, as the published ones do."""
+
 UNCLEAR: Literal["unclear"] = "unclear"
 """Instead of an answer: two are too close to call, so the question is not asked."""
 
@@ -116,6 +121,7 @@ def period_rules(today: date) -> str:
     """Return what an agent must know about periods, as part of a task's required knowledge."""
     return (
         f"## Today's date: {today}\n"
+        f"{CLOCK_RULE}\n"
         "- A period of the past N weeks, months or quarters ends with yesterday and begins N weeks, N months or 3 x N"
         " months before today.\n"
         "- Quarters are those of the calendar. Seasons: spring March to May, summer June to August, autumn September"

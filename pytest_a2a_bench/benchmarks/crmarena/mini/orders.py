@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import date, timedelta
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.analytics import Found, Question, ask, winner
+from pytest_a2a_bench.benchmarks.crmarena.mini.analytics import CLOCK_RULE, Found, Question, ask, winner
 from pytest_a2a_bench.benchmarks.crmarena.mini.days import on_workday
 from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
 from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
@@ -119,7 +119,7 @@ def disambiguation(world: World) -> list[Draft]:
         contact = dice.pick(order.firm.contacts)
         query = dice.pick(_MENTIONS).format(product.kind, _AGO[days])
         required = (
-            f"- Id of the contact who is asking: {contact}\n- Today's date: {today}\n"
+            f"- Id of the contact who is asking: {contact}\n- Today's date: {today}\n{CLOCK_RULE}\n"
             "- A contact's purchases are the orders of the contact's account with the status Activated; a purchase is"
             " dated by the order's EffectiveDate. Only the day that was named counts, exactly.\n"
             "- If no such product was bought on that day, the answer is None."
