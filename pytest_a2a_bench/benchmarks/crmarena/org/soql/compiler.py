@@ -32,10 +32,10 @@ def compile_query(query: Query, text: str, schema: OrgSchema, today: date) -> Pl
     if root is None:
         raise no_such_object(text, query.source.position, query.source.text)
     scope = Scope(schema, text, root, query.alias, aliases=dict(query.aliases))
+    roots = {root.name.lower(), (query.alias or root.name).lower()}
     for alias, path in query.aliases:
-        if path.names[0].lower() in (root.name.lower(), str(query.alias).lower()) or root.parent(path.names[0]):
-            continue
-        if path.names[0].lower() in dict(query.aliases) and path.names[0].lower() != alias:
+        first = path.names[0].lower()
+        if len(path.names) > 1 and (first in roots or (first in dict(query.aliases) and first != alias)):
             continue
         driving = "A driving SObject type has already been set, all other entity types in the FROM clause must be"
         text_ = f"{driving} relationships to the initial object.  The driving object is {root.name}"
