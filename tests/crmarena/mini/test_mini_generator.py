@@ -17,8 +17,8 @@ from pytest_a2a_bench.benchmarks.crmarena.mini import B2B_SIZES, MiniOrg, build,
 from pytest_a2a_bench.benchmarks.crmarena.mini.ids import KEY_PREFIXES
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
 
-ROWS_HASH = "42f4643f30a51d3cb3eb63b1b526cc3d31e4b49482ccad41b15b73017cea4c04"
-TASKS_HASH = "2785cf95344d49af7d66d7c8cca75eea60453d6d6570af007b513710e950cf14"
+ROWS_HASH = "240ac6a5b168d9cb68c09c9a3b41f9b54aedb053797ceb238aa847c898ff37f7"
+TASKS_HASH = "8aed05ae2b0f569bfaa549c41161d3c959c16c4e573bdbd473f7c3ff8a86b452"
 
 IN_ANOTHER_PROCESS = """
 import sys

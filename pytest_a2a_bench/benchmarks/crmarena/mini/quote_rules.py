@@ -30,6 +30,10 @@ class Offer:
         return sum(product.price * quantity * (100 - discount) / 100 for product, quantity, discount in self.lines)
 
 
+Change = Callable[[Dice, Offer], None]
+"""What is done to an offer so that it keeps or breaks a rule."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """An article's id and the change to an offer that breaks it, and no other rule.
@@ -38,8 +42,8 @@ class Rule:
     """
 
     article: str
-    break_it: Callable[[Dice, Offer], None]
-    keep_it: Callable[[Dice, Offer], None] | None = None
+    break_it: Change
+    keep_it: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +57,7 @@ class Rulebook:
 
 def write_rules(world: World) -> Rulebook:
     """Write the articles; which products they are about depends on the seed."""
-    dice = Dice(world.seed, "quote rules")
-    chosen = dice.sample(world.products, 6)
+    chosen = Dice(world.seed, "quote rules").sample(world.products, 6)
     return Rulebook(
         _price_rules(world),
         _configuration_rules(world, chosen),
@@ -63,126 +66,102 @@ def write_rules(world: World) -> Rulebook:
 
 
 def _price_rules(world: World) -> tuple[Rule, ...]:
-    def discount(dice: Dice, offer: Offer) -> None:
-        product, quantity, _ = offer.lines[0]
-        offer.lines[0] = (product, quantity, MOST_DISCOUNT + dice.between(3, 20))
-
-    def total(_: Dice, offer: Offer) -> None:
-        cheapest = min(offer.lines, key=lambda line: line[0].price)
-        offer.lines = [(cheapest[0], 1, cheapest[2])]
-
-    def expiry(dice: Dice, offer: Offer) -> None:
-        offer.days = MOST_DAYS + dice.between(5, 60)
-
-    def length(dice: Dice, offer: Offer) -> None:
-        offer.lines += [(offer.lines[0][0], dice.between(1, 4), 0)] * (MOST_LINES + 2 - len(offer.lines))
-
     return (
-        Rule(
-            add_article(
-                world,
-                "Quote rule: discounts",
-                f"No line of a quote carries a discount of more than {MOST_DISCOUNT} percent.",
-                "Larger discounts eat the margin of the smaller devices.",
-            ),
-            discount,
+        _rule(
+            world,
+            "Quote rule: discounts",
+            f"No line of a quote carries a discount of more than {MOST_DISCOUNT} percent.",
+            "Larger discounts eat the margin of the smaller devices.",
+            _give_too_much,
         ),
-        Rule(
-            add_article(
-                world,
-                "Quote rule: smallest quote",
-                f"A quote is worth at least {LEAST_TOTAL} dollars, adding up the total prices of its lines.",
-                "Smaller purchases go through the dealers.",
-            ),
-            total,
+        _rule(
+            world,
+            "Quote rule: smallest quote",
+            f"A quote is worth at least {LEAST_TOTAL} dollars, adding up the total prices of its lines.",
+            "Smaller purchases go through the dealers.",
+            _leave_one_device,
         ),
-        Rule(
-            add_article(
-                world,
-                "Quote rule: validity",
-                f"A quote expires no later than {MOST_DAYS} days after the day of its creation.",
-                "Prices of metals change too fast for longer promises.",
-            ),
-            expiry,
+        _rule(
+            world,
+            "Quote rule: validity",
+            f"A quote expires no later than {MOST_DAYS} days after the day of its creation.",
+            "Prices of metals change too fast for longer promises.",
+            _hold_too_long,
         ),
-        Rule(
-            add_article(
-                world,
-                "Quote rule: length",
-                f"A quote has at most {MOST_LINES} lines.",
-                "Longer ones are split by building.",
-            ),
-            length,
+        _rule(
+            world,
+            "Quote rule: length",
+            f"A quote has at most {MOST_LINES} lines.",
+            "Longer ones are split by building.",
+            _add_lines,
         ),
     )
+
+
+def _rule(world: World, title: str, text: str, why: str, break_it: Change, keep_it: Change | None = None) -> Rule:
+    return Rule(add_article(world, title, text, why), break_it, keep_it)
+
+
+def _give_too_much(dice: Dice, offer: Offer) -> None:
+    product, quantity, _ = offer.lines[0]
+    offer.lines[0] = (product, quantity, MOST_DISCOUNT + dice.between(3, 20))
+
+
+def _leave_one_device(_: Dice, offer: Offer) -> None:
+    product, _, discount = min(offer.lines, key=lambda line: line[0].price)
+    offer.lines = [(product, 1, discount)]
+
+
+def _hold_too_long(dice: Dice, offer: Offer) -> None:
+    offer.days = MOST_DAYS + dice.between(5, 60)
+
+
+def _add_lines(dice: Dice, offer: Offer) -> None:
+    offer.lines += [(offer.lines[0][0], dice.between(1, 4), 0)] * (MOST_LINES + 2 - len(offer.lines))
 
 
 def _configuration_rules(world: World, chosen: list[Product]) -> tuple[Rule, ...]:
     main, partner, scarce, left, right, packed = chosen
-
-    def alone(dice: Dice, offer: Offer) -> None:
-        offer.lines.append((main, dice.between(1, 4), 0))
-
-    def many(dice: Dice, offer: Offer) -> None:
-        offer.lines.append((scarce, MOST_UNITS + dice.between(1, 9), 0))
-
-    def together(dice: Dice, offer: Offer) -> None:
-        offer.lines += [(left, dice.between(1, 4), 0), (right, dice.between(1, 4), 0)]
-
-    def loose(dice: Dice, offer: Offer) -> None:
-        offer.lines.append((packed, PACK * dice.between(1, 4) + dice.between(1, PACK - 1), 0))
-
-    def paired(dice: Dice, offer: Offer) -> None:
-        offer.lines += [(main, dice.between(1, 4), 0), (partner, dice.between(1, 4), 0)]
-
-    def few(dice: Dice, offer: Offer) -> None:
-        offer.lines.append((scarce, dice.between(1, MOST_UNITS), 0))
-
-    def apart(dice: Dice, offer: Offer) -> None:
-        offer.lines.append((dice.pick((left, right)), dice.between(1, 4), 0))
-
-    def whole(dice: Dice, offer: Offer) -> None:
-        offer.lines.append((packed, PACK * dice.between(1, 4), 0))
-
     return (
-        Rule(
-            add_article(
-                world,
-                f"Configuration rule: {main.name}",
-                f"{main.name} is only sold together with {partner.name} in the same quote.",
-                "Without it the device cannot be read.",
-            ),
-            alone,
-            paired,
+        _rule(
+            world,
+            f"Configuration rule: {main.name}",
+            f"{main.name} is only sold together with {partner.name} in the same quote.",
+            "Without it the device cannot be read.",
+            _adding(main),
+            _adding(main, partner),
         ),
-        Rule(
-            add_article(
-                world,
-                f"Configuration rule: {scarce.name}",
-                f"{scarce.name} is limited to {MOST_UNITS} units in one quote.",
-                "The workshop builds it by hand.",
-            ),
-            many,
-            few,
+        _rule(
+            world,
+            f"Configuration rule: {scarce.name}",
+            f"{scarce.name} is limited to {MOST_UNITS} units in one quote.",
+            "The workshop builds it by hand.",
+            _adding(scarce, units=lambda dice: MOST_UNITS + dice.between(1, 9)),
+            _adding(scarce, units=lambda dice: dice.between(1, MOST_UNITS)),
         ),
-        Rule(
-            add_article(
-                world,
-                f"Configuration rule: {left.name} and {right.name}",
-                f"{left.name} and {right.name} must not be in the same quote.",
-                "They disturb each other's signals.",
-            ),
-            together,
-            apart,
+        _rule(
+            world,
+            f"Configuration rule: {left.name} and {right.name}",
+            f"{left.name} and {right.name} must not be in the same quote.",
+            "They disturb each other's signals.",
+            _adding(left, right),
+            _adding(right),
         ),
-        Rule(
-            add_article(
-                world,
-                f"Configuration rule: packs of {packed.name}",
-                f"{packed.name} is sold in packs of {PACK}: its quantity is a multiple of {PACK}.",
-                "The packs are sealed at the workshop.",
-            ),
-            loose,
-            whole,
+        _rule(
+            world,
+            f"Configuration rule: packs of {packed.name}",
+            f"{packed.name} is sold in packs of {PACK}: its quantity is a multiple of {PACK}.",
+            "The packs are sealed at the workshop.",
+            _adding(packed, units=lambda dice: PACK * dice.between(1, 4) + dice.between(1, PACK - 1)),
+            _adding(packed, units=lambda dice: PACK * dice.between(1, 4)),
         ),
     )
+
+
+def _adding(*products: Product, units: Callable[[Dice], int] = lambda dice: dice.between(1, 4)) -> Change:
+    """Return the change that adds a line of each product."""
+
+    def change(dice: Dice, offer: Offer) -> None:
+        offer.lines += [(product, units(dice), 0) for product in products]
+
+    return change
