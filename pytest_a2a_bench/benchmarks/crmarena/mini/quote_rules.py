@@ -108,8 +108,8 @@ def _give_too_much(dice: Dice, offer: Offer) -> None:
 
 
 def _leave_one_device(_: Dice, offer: Offer) -> None:
-    product, _, discount = min(offer.lines, key=lambda line: line[0].price)
-    offer.lines = [(product, 1, discount)]
+    cheapest = min(offer.lines, key=lambda line: line[0].price)
+    offer.lines = [(cheapest[0], 1, cheapest[2])]
 
 
 def _hold_too_long(dice: Dice, offer: Offer) -> None:
