@@ -127,7 +127,7 @@ def read_object(value: Any) -> Found | None:
 
 
 def _read_named(name: str, value: Mapping[str, Any]) -> Found | None:
-    inside = next((value[k] for k in _INSIDE if isinstance(value.get(k), Mapping)), {})
+    inside: Mapping[str, Any] = next((value[k] for k in _INSIDE if isinstance(value.get(k), Mapping)), {})
     if name in _EXECUTE_NAMES:
         query = _first(_QUERY_KEYS, value, inside)
         if isinstance(query, str) and query.strip():

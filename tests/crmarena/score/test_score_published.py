@@ -1,4 +1,4 @@
-"""Every published b2b task loads, renders and scores; its gold passes however it is phrased, and another's never does."""
+"""Every published b2b task loads, renders and scores; its gold passes in any phrasing, and another's never does."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
@@ -22,8 +22,9 @@ _FILLERS = (
 _BEFORE_REJECTED = re.compile(
     r"(?:\b(?:not|isn['\u2019]t|wasn['\u2019]t|aren['\u2019]t|never|rather than|instead of|unlike|excluding|"
     r"except(?: for)?|other than|as opposed to|compared (?:to|with)|versus|vs\.?|than|followed by|"
-    r"ahead of|over|behind|besides|apart from|aside from|ruled out|rejected|excluded|discarded|eliminated|disregard(?:ing|ed)?|ignor(?:ing|ed)|"
-    r"wrong(?:ly)?|incorrect(?:ly)?)|~~)"
+    r"ahead of|over|behind|besides|apart from|aside from|ruled out|rejected|excluded|discarded|eliminated|"
+    r"disregard(?:ing|ed)?|ignor(?:ing|ed)|"
+    r"wrong(?:ly)?|incorrect(?:ly)?))"
     rf"(?:[\s\"'`*_:(\[]|\b{_FILLERS}\b)*\Z",
     re.IGNORECASE,
 )
@@ -64,7 +65,7 @@ def given(text: str, mentions: Sequence[Mention], *, single: bool = True) -> tup
 
     :param single: whether one value is asked for; only then does a line of its own, or bold, tell it from others.
     """
-    kept = _without_references(text, _without_rejected(text, mentions))
+    kept = _without_references(text, _without_rejected(text, mentions, after=single))
     for narrow in (_bare_line, _after_cue, _in_bold) if single else (_after_cue,):
         if len({m.value for m in kept}) < 2:
             break
@@ -74,24 +75,41 @@ def given(text: str, mentions: Sequence[Mention], *, single: bool = True) -> tup
 
 def only_references(text: str, mentions: Sequence[Mention]) -> bool:
     """Tell whether every value is only referred to (``complies with X``) or rejected."""
-    return all(_is_reference(text, m) for m in _without_rejected(text, mentions))
+    return not _unreferenced(text, _without_rejected(text, mentions, after=True))
 
 
-def _without_rejected(text: str, mentions: Sequence[Mention]) -> list[Mention]:
-    kept: list[Mention] = []
-    last_rejected: Mention | None = None
-    for mention in mentions:
+def _without_rejected(text: str, mentions: Sequence[Mention], *, after: bool) -> list[Mention]:
+    """Leave out what is rejected.
+
+    :param after: whether words after a value may reject it: of several tasks, "X does not match" may be the answer.
+    """
+
+    def is_rejected(mention: Mention) -> bool:
         before = text[max(0, mention.start - _WINDOW) : mention.start]
-        joined = last_rejected is not None and _JOINED.fullmatch(text[last_rejected.end : mention.start])
-        if joined or _BEFORE_REJECTED.search(before) or _AFTER_REJECTED.match(text, mention.end):
-            last_rejected = mention
-        else:
-            kept.append(mention)
-    return kept
+        return bool(_BEFORE_REJECTED.search(before) or (after and _AFTER_REJECTED.match(text, mention.end)))
+
+    return _leave_out(text, mentions, is_rejected)
 
 
 def _without_references(text: str, mentions: list[Mention]) -> list[Mention]:
-    return [m for m in mentions if not _is_reference(text, m)] or mentions
+    return _unreferenced(text, mentions) or mentions
+
+
+def _unreferenced(text: str, mentions: Sequence[Mention]) -> list[Mention]:
+    return _leave_out(text, mentions, lambda mention: _is_reference(text, mention))
+
+
+def _leave_out(text: str, mentions: Sequence[Mention], is_out: Callable[[Mention], bool]) -> list[Mention]:
+    """Leave out mentions, and those that are joined to one by "and", "or" or a comma."""
+    kept: list[Mention] = []
+    last_out: Mention | None = None
+    for mention in mentions:
+        joined = last_out is not None and _JOINED.fullmatch(text, last_out.end, mention.start)
+        if joined or is_out(mention):
+            last_out = mention
+        else:
+            kept.append(mention)
+    return kept
 
 
 def _is_reference(text: str, mention: Mention) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 _WORDS = r"(?:none|n/?a|null|nil|nothing|nobody|no one|no answer|not found|\[\s*\]|not applicable)"
-_WHOLE = re.compile(rf"\W*(?:the )?(?:final )?(?:answer(?: is|:)?)?\W*{_WORDS}\W*", re.IGNORECASE)
+_WHOLE = re.compile(rf"(?:(?:the )?(?:final )?answer(?: is|:)?[^\w\n]{{0,8}})?{_WORDS}", re.IGNORECASE)
+_AROUND = " \t\r\"'`*_.,:;!()<>#~|-\u2018\u2019\u201c\u201d"
+_LONGEST = 200
 _STATED = re.compile(r"\banswer(?: is|:)[\s\"'`*]*none\b", re.IGNORECASE)
 _THINGS = (
     r"(?:records?|results?|agents?|users?|violations?|polic(?:y|ies)|articles?|issues?|products?|cases?|orders?|leads?|"
@@ -36,7 +38,8 @@ def is_nothing(text: str) -> bool:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return False
-    return any(_WHOLE.fullmatch(line) for line in (lines[0], lines[-1])) or bool(_STATED.search(text))
+    ends = [line.strip(_AROUND) for line in (lines[0], lines[-1]) if len(line) <= _LONGEST]
+    return any(_WHOLE.fullmatch(line) for line in ends) or bool(_STATED.search(text))
 
 
 def says_nothing(text: str) -> bool:

@@ -42,4 +42,6 @@ def _is_marked(text: str, mention: Mention) -> bool:
     before = text[max(0, mention.start - 12) : mention.start]
     after = text[mention.end : mention.end + 8]
     set_apart = re.search(r"(?:[\"'`(*]|[:=]\s*|\bis\s+|\bstate(?: of)?\s+|\b[A-Z]{2}(?:,| and)\s+)\Z", before)
+    if after.startswith(":"):
+        return False
     return bool(set_apart) or bool(re.match(r"(?:,| and)\s+[A-Z]{2}\b", after) and before.strip() == "")
