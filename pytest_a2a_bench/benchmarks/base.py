@@ -16,7 +16,10 @@ from pytest_a2a_bench.settings import Settings
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
 
-BENCHMARKS = {"tau2": "pytest_a2a_bench.benchmarks.tau2.benchmark"}
+BENCHMARKS = {
+    "tau2": "pytest_a2a_bench.benchmarks.tau2.benchmark",
+    "crmarena": "pytest_a2a_bench.benchmarks.crmarena.benchmark",
+}
 """Suite name -> module that has ``BENCHMARK``. A module is imported when one of its trials runs, not before."""
 
 

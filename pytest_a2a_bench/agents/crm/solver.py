@@ -6,7 +6,6 @@ It sees what every agent sees: the briefing, the question and what the org said.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 
 from pytest_a2a_bench.agents.brain import Conversation, RefusalError, Reply, match_call
@@ -27,7 +26,8 @@ class Solver:
         """Make the next query, or answer."""
         if not is_crm(conversation):
             raise RefusalError(_NO_CRM)
-        return Reply(await asyncio.to_thread(next_action, conversation))
+        # Not in a thread: Python 3.11's ast, which reads observations, cannot be used by two threads at once.
+        return Reply(next_action(conversation))
 
 
 @dataclass(slots=True)
@@ -35,25 +35,25 @@ class Heard:
     """What a conversation came to.
 
     :param words: what the user has said, in order.
-    :param found: the records of each query since the user spoke last.
+    :param found: the records of each query that was made, whatever the user had said by then.
     """
 
     words: list[str] = field(default_factory=list)
-    found: list[list[Record]] = field(default_factory=list)
+    found: dict[str, list[Record]] = field(default_factory=dict)
 
 
 def next_action(conversation: Conversation) -> AgentSaid:
     """Return what to do next: a pure function of the conversation, so that a client that resends it all is no trouble.
 
-    The plan is played from its beginning with everything found so far; what it then wants is what to do.
+    The plan is played from its beginning with everything found so far; the first query not made yet is what to do.
     """
     heard = listen(conversation.history)
     briefing = conversation.briefing.policy if conversation.briefing else ""
     try:
         steps = plan(AgentTask(" ".join(heard.words), briefing))
         query = next(steps)
-        for records in heard.found:
-            query = steps.send(records)
+        while query in heard.found:
+            query = steps.send(heard.found[query])
     except StopIteration as end:
         return respond(conversation, str(end.value))
     except (ValueError, LookupError):
@@ -74,14 +74,9 @@ def listen(history: list[Event]) -> Heard:
                 call = match_call(event, waiting)
                 waiting.remove(call)
                 if call.name == "execute":
-                    heard.found.append(read_observation(event.content))
+                    heard.found[str(call.arguments.get("query"))] = read_observation(event.content)
                 else:
-                    _say(heard, event.content)
+                    heard.words.append(event.content)
             case UserSaid() | ToolReturned():
-                _say(heard, event.text if isinstance(event, UserSaid) else event.content)
+                heard.words.append(event.text if isinstance(event, UserSaid) else event.content)
     return heard
-
-
-def _say(heard: Heard, words: str) -> None:
-    heard.words.append(words)
-    heard.found.clear()
