@@ -18,7 +18,7 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.ids import KEY_PREFIXES
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
 
 ROWS_HASH = "240ac6a5b168d9cb68c09c9a3b41f9b54aedb053797ceb238aa847c898ff37f7"
-TASKS_HASH = "8aed05ae2b0f569bfaa549c41161d3c959c16c4e573bdbd473f7c3ff8a86b452"
+TASKS_HASH = "8198e3a993306627db0a82a6757bc15243f1c75f3e7e86918448788e045cacce"
 
 IN_ANOTHER_PROCESS = """
 import sys

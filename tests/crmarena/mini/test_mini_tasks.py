@@ -30,6 +30,14 @@ def test_every_category_has_as_many_tasks_as_asked_for_all_different(count: int)
         assert len({(task.query, task.required) for task in tasks}) == count, name
 
 
+def test_no_question_about_a_named_period_comes_twice() -> None:
+    """It would be the same question on another day."""
+    for name, tasks in _by_category(mini(1, 40)).items():
+        named = [task.query for task in tasks if "over the past" not in task.query and "Today's date" in task.required]
+        if name != "named_entity_disambiguation":
+            assert len(set(named)) == len(named), name
+
+
 @pytest.mark.parametrize("count", SIZES)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_one_answer_in_five_is_none_where_there_may_be_none(seed: int, count: int) -> None:

@@ -56,6 +56,11 @@ class Question:
     threshold: int
     product: Product | None
 
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """What is asked, whatever the words and the day of asking: no two tasks ask the same."""
+        return self.window, self.highest, self.threshold, self.product
+
 
 def winner(scores: Mapping[str, float], *, highest: bool, margin: float = 0.0) -> Found:
     """Return who has the highest or lowest score.
@@ -96,12 +101,12 @@ def ask(
     dice = Dice(world.seed, category)
     nones = dice.nones(world.per_category)
     events = sorted(day.date() if isinstance(day, datetime) else day for day in days)
-    drafts: dict[tuple[str, str], Draft] = {}
+    drafts: dict[tuple[object, ...], Draft] = {}
     for _ in range(_TRIES * (world.per_category + 1)):
         if len(drafts) == world.per_category:
             return list(drafts.values())
         question = _draw(dice, thresholds, tuple(phrases), products, short)
-        if not _clear_borders(question.window, events):
+        if question.meaning in drafts or not _clear_borders(question.window, events):
             continue
         found = tell(question)
         if found == UNCLEAR or (found is None) != (len(drafts) in nones):
@@ -113,7 +118,7 @@ def ask(
             product_id=question.product.key if question.product else "",
         )
         required = f"{rules}\n\n{period_rules(question.today)}"
-        drafts.setdefault((text, required), Draft(f"{text} {closing}", required, (found or NONE,)))
+        drafts[question.meaning] = Draft(f"{text} {closing}", required, (found or NONE,))
     raise HarnessError(f"mini org, seed {world.seed}: {len(drafts)} of {world.per_category} questions for {category}")
 
 

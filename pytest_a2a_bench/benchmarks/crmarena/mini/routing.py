@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import cycle
 
 from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
 from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
@@ -60,10 +61,11 @@ def case_routing(world: World) -> list[Draft]:
             depth, agent = _route(world.cases, [person.key for person in world.service], issue, product)
             if agent:
                 by_depth[depth].append((issue, product, agent))
-    depths = [depth for depth, pairs in by_depth.items() if pairs]
+    # Depth after depth, each with all its pairs before one comes again in other words.
+    turns = [cycle(dice.shuffled(pairs)) for pairs in by_depth.values() if pairs]
     drafts: dict[str, Draft] = {}
     while len(drafts) < world.per_category:
-        issue, product, agent = dice.pick(by_depth[depths[len(drafts) % len(depths)]])
+        issue, product, agent = next(turns[len(drafts) % len(turns)])
         body = dice.pick(_OPENINGS).format(product=product.name, complaint=issue.complaint, n=dice.between(2, 999))
         query = (
             "By the case routing policy, to whom does this new case go? Answer with the agent's Id alone.\n"
