@@ -42,7 +42,11 @@ def _load_tasks(settings: Settings, domain: str, split: str = SPLIT) -> list[Ben
 
 
 def _tasks(settings: Settings, domain: str) -> tuple[tuple[str, str], ...]:
-    if domain not in MINI and not settings.crm_data:
+    if domain in MINI:  # the source itself would import what builds the org
+        from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_ids
+
+        return tuple((task_id, task_id.rpartition("-")[0]) for task_id in task_ids(settings.crm_tasks))
+    if not settings.crm_data:
         raise ConfigurationError(f"the domain {domain!r} {_why_absent(settings, domain)}")
     from pytest_a2a_bench.benchmarks.crmarena import sources
 
