@@ -10,7 +10,7 @@ VALID = (
     "SELECT Name, (SELECT LastName FROM Contacts WHERE Email != null ORDER BY LastName LIMIT 2) FROM Account LIMIT 3",
     "SELECT Status, COUNT(Id) n, MAX(CreatedDate) FROM Case GROUP BY ROLLUP(Status) HAVING COUNT(Id) > 1",
     "SELECT CALENDAR_MONTH(CreatedDate), COUNT(Id) FROM Case GROUP BY CALENDAR_MONTH(CreatedDate) ORDER BY COUNT(Id)",
-    "SELECT Id FROM Account WHERE Id IN (SELECT AccountId FROM Case WHERE NOT (Priority LIKE '%igh' OR OwnerId = null))",
+    "SELECT Id FROM Account WHERE Id IN (SELECT AccountId FROM Case WHERE NOT (Priority LIKE '%gh' OR OwnerId = null))",
     "SELECT TYPEOF What WHEN Opportunity THEN Amount ELSE Name END FROM Task ORDER BY ActivityDate DESC NULLS LAST",
     "SELECT FIELDS(STANDARD) FROM Opportunity WHERE CloseDate > 2023-01-01 AND Amount < 1e6 LIMIT 10 OFFSET 1",
     "SELECT COUNT() FROM Lead WHERE IsConverted = true AND CreatedDate < 2023-01-01T00:00:00.000+01:00",
@@ -18,12 +18,14 @@ VALID = (
     "FIND {acme} IN NAME FIELDS RETURNING Account(Name ORDER BY Name), Contact LIMIT 5",
 )
 _WORDS = (
-    "SELECT FROM WHERE AND OR NOT IN LIKE INCLUDES NULL TRUE GROUP BY ROLLUP CUBE HAVING ORDER ASC DESC NULLS FIRST LAST "
+    "SELECT FROM WHERE AND OR NOT IN LIKE INCLUDES "
+    "NULL TRUE GROUP BY ROLLUP CUBE HAVING ORDER ASC DESC NULLS FIRST LAST "
     "LIMIT OFFSET FOR VIEW WITH USING SCOPE TYPEOF WHEN THEN ELSE END FIELDS COUNT SUM AVG MIN MAX COUNT_DISTINCT FIND "
     "RETURNING ALL NAME TODAY LAST_N_DAYS N_YEARS_AGO NEXT_N_MONTHS THIS_FISCAL_YEAR CALENDAR_YEAR DAY_ONLY toLabel "
     "FORMAT GROUPING Id Name Status Account Owner Case Contacts Cases Amount CreatedDate IsActive Description What Foo"
 ).split()
-_SIGNS = "( ) , . : ' \" \\ { } = != < > <= >= <> * ? % _ ; -- /* */ [ ] @ # $ ~ ` \0 é 漢 \u202e 5 -1 1e400 9999999999 2023-02-30"
+_SIGNS = "( ) , . : ' \" \\ { } = != < > <= >= <> * ? % _ ; "
+_SIGNS += "-- /* */ [ ] @ # $ ~ ` \0 é 漢 \u202e 5 -1 1e400 9999999999 2023-02-30"
 _INJECTIONS = (
     '\'; DROP TABLE "Case"; --',
     "' OR 1=1 --",

@@ -44,7 +44,7 @@ def _survive(count: int, seed: int) -> Counter[str]:
 
 def test_a_thousand_hostile_queries() -> None:
     outcomes = _survive(1_000, seed=1)
-    assert set(outcomes) > {"answered", "MALFORMED_QUERY", "MALFORMED_SEARCH", "INVALID_FIELD", "INVALID_TYPE"}
+    assert set(outcomes) >= {"answered", "MALFORMED_QUERY", "MALFORMED_SEARCH", "INVALID_FIELD", "INVALID_TYPE"}
 
 
 @pytest.mark.slow

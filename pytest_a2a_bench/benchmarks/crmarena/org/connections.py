@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.sosl.matching import matches_search
+from pytest_a2a_bench.errors import HarnessError
 
 #: SQLite's own instructions between two looks at the clock: about a fifth of a millisecond.
 _INSTRUCTIONS = 5_000
@@ -20,6 +21,8 @@ _LONGEST_VALUE = 4_000_000
 _LONGEST_ANSWER = 50_000_000
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 _FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "writefile", "readfile", "edit"})
+#: What SQLite says of queries that are right, but too much for it.
+_LIMITS = ("too complex", "too big", "too many", "too large", "at most", "overflow")
 TOO_LONG = "Your query request was running for too long."
 
 
@@ -53,13 +56,19 @@ class Connection:
     def fetch(self, sql: str, parameters: tuple[Any, ...], most: int) -> list[tuple[Any, ...]]:
         """Return rows, at most one more than ``most``.
 
-        :raises OrgError: QUERY_TIMEOUT, and whatever SQLite refuses at run time.
+        :raises OrgError: QUERY_TIMEOUT, and QUERY_TOO_COMPLICATED beyond one of SQLite's own limits.
+        :raises HarnessError: if SQLite refuses the SQL for another reason: then the compiler is wrong.
         """
         try:
             cursor = self._connection.execute(sql, parameters)
             return cursor.fetchmany(most + 1)
         except sqlite3.Error as error:
-            raise self._explain(error) from error
+            if _is_limit(error):
+                raise OrgError("QUERY_TOO_COMPLICATED", f"The query is too complicated ({error}).") from error
+            refusal = self._explain(error)
+            if refusal.code == "QUERY_TIMEOUT":
+                raise refusal from error
+            raise HarnessError(f"compiled query: SQLite refuses it ({error}): {sql[:2000]}") from error
 
     def columns(self, sql: str, most: int) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Return the column names of a statement, and its rows as :meth:`fetch` does.
@@ -97,6 +106,10 @@ class Connection:
         if self._is_late():
             raise TimeoutError(TOO_LONG)
         return matches_search(*arguments)
+
+
+def _is_limit(error: sqlite3.Error) -> bool:
+    return any(words in str(error) for words in _LIMITS)
 
 
 def _fold(value: Any) -> Any:

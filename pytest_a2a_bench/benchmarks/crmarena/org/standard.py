@@ -2,6 +2,8 @@
 
 One line per field: ``name: type: description``. A reference is ``reference Target[,Target] Relationship[/Children]``:
 the objects that it points at, the name by which a query walks there, and the one by which it walks back.
+
+``longtext`` cannot be filtered, sorted or grouped by, as on Salesforce.
 """
 
 from __future__ import annotations
