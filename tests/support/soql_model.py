@@ -171,7 +171,7 @@ def _likes(draw: st.DrawFn, sobject: str, path: str) -> Test:
         if text is None:
             return False
         found = {"%s%%": text.startswith(wanted), "%%%s": text.endswith(wanted), "%%%s%%": wanted in text}
-        return found[form]
+        return bool(found[form])
 
     return Test(f"{path} LIKE '{form % escaped}'", holds)
 

@@ -11,11 +11,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soql_cases import FOUND, GIVEN, REFUSED, SEARCHES
 from soql_model import FIELDS, conditions
-from test_soql_filters import FOUND
-from test_soql_refusals import REFUSED
-from test_soql_select import GIVEN
-from test_sosl_search import SEARCHES
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import parse_query
