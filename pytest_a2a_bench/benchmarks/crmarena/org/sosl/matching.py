@@ -27,9 +27,13 @@ _MOST_WILDCARDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word or phrase, as a pattern."""
+    """A word or phrase, as a pattern over case-folded text.
+
+    :param literal: a piece that is in every text that matches: looking for it is much faster.
+    """
 
     pattern: re.Pattern[str]
+    literal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +128,14 @@ def _parse_part(pieces: list[tuple[str, str]], at: int, depth: int, text: str) -
 
 
 def _term(text: str, *, phrase: bool) -> Term:
-    words = [_word_pattern(each) for each in _words(text)]
-    words = [each for each in words if each]
+    split = [each.casefold() for each in _words(text)]
+    words = [pattern for each in split if (pattern := _word_pattern(each))]
     plain = re.sub(r"[\W_]", "", text)
     if not words or (len(plain) < 2 and plain.isascii()):
         raise _malformed(f"search term must be longer than one character: {text}")
     end = r"(?!\w)" if phrase else ""
-    return Term(re.compile(r"(?<!\w)" + r"\W{1,8}".join(words) + end, re.IGNORECASE))
+    literal = max((piece for each in split for piece in re.split(r"[*?]", each)), key=len)
+    return Term(re.compile(r"(?<!\w)" + r"\W{1,8}".join(words) + end), literal)
 
 
 def _words(text: str) -> list[str]:
@@ -155,12 +160,13 @@ def _wildcard(piece: str) -> str:
 
 def matches_search(expression: str, *texts: Any) -> bool:
     """Tell whether a record's texts match: each term may be in another one."""
-    return _matches(parse_search(expression), _BETWEEN.join(str(each) for each in texts if each is not None))
+    text = _BETWEEN.join(str(each) for each in texts if each is not None)
+    return _matches(parse_search(expression), text.casefold())
 
 
 def _matches(search: Search, text: str) -> bool:
     if isinstance(search, Term):
-        return search.pattern.search(text) is not None
+        return search.literal in text and search.pattern.search(text) is not None
     if search.operator == "NOT":
         return _matches(search.parts[0], text) and not any(_matches(part, text) for part in search.parts[1:])
     matched = (_matches(part, text) for part in search.parts)
