@@ -59,7 +59,7 @@ class DirectorySource:
 
     @functools.cached_property
     def _org(self) -> LocalOrg:
-        return open_rows(self._rows, self.schema, self.domain)
+        return open_rows(check_rows(self._rows, self.domain), self.schema, self.domain)
 
     def org(self) -> LocalOrg:
         """Return the org."""
@@ -117,29 +117,36 @@ def _missing_tasks(domain: str) -> str:
     return f"the tasks: none of {stems} (.json, .jsonl or .parquet), there or in data/, tasks/, CRMArena(Pro)/"
 
 
-def open_rows(rows: Path | None, schema: OrgSchema, domain: str) -> LocalOrg:
-    """Open a SQLite file as an org.
+def check_rows(rows: Path | None, domain: str) -> Path:
+    """Return the SQLite file of a domain's org.
 
-    :raises ConfigurationError: if it is not there or is none.
+    :raises ConfigurationError: if it is not there, or is none.
     """
-    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-
     problems = rows_problems(rows, domain)
     if rows is None or problems:
         raise ConfigurationError(f"the domain {domain!r} cannot be queried; {problems[0]}")
+    return rows
+
+
+def open_rows(rows: Path, schema: OrgSchema, domain: str) -> LocalOrg:
+    """Open a SQLite file as an org."""
+    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+
     return LocalOrg.open(rows, schema, name=files.org_of(domain))
 
 
 def schema_of_rows(rows: Path | None) -> OrgSchema:
     """Make a schema of a SQLite file's own tables and columns, with our descriptions of those that we know.
 
-    :raises ConfigurationError: if there is no file either.
+    Without a file (a live org answers) it is what we know of the benchmark's objects.
+
+    :raises ConfigurationError: if the file is no database.
     """
     from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
     from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
 
     if rows is None:
-        raise ConfigurationError("there is neither a schema file nor a database to take the schema from")
+        return FULL
     try:
         with closing(sqlite3.connect(f"{rows.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             names = [n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_a2a_bench.benchmarks.crmarena.sources import files
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import (
     check_directory,
+    check_rows,
     open_rows,
     provenance_of,
     rows_problems,
@@ -97,7 +98,7 @@ class HubSource:
 
     @functools.cached_property
     def _org(self) -> LocalOrg:
-        return open_rows(self._rows, self.schema, self.domain)
+        return open_rows(check_rows(self._rows, self.domain), self.schema, self.domain)
 
     def org(self) -> LocalOrg:
         """Return the org with the rows of the directory."""
