@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from pytest_a2a_bench.benchmarks.crmarena import observe, prompt
@@ -66,7 +68,7 @@ def test_the_briefing_has_the_two_actions_and_no_gold() -> None:
     assert prompt.opening(task()).text == "Who was quickest?"
 
 
-def result(*records: dict[str, object]) -> QueryResult:
+def result(*records: Mapping[str, object]) -> QueryResult:
     return QueryResult("soql", records, len(records), len(records), 0.0)
 
 

@@ -151,7 +151,8 @@ def test_an_answer_without_words_raises_as_upstream_or_is_worth_nothing() -> Non
 def test_a_stored_reward_keeps_its_threshold_and_an_old_one_has_none() -> None:
     reward = score(task("knowledge_qa", "one two three"), "one two", scoring="fixed")
     again = Reward.from_json(json.loads(json.dumps(to_plain(reward))))
-    assert (again.threshold, again.success, again.value) == (0.5, True, pytest.approx(0.8))
+    assert (again.threshold, again.success) == (0.5, True)
+    assert again.value == pytest.approx(0.8)
     old = {k: v for k, v in to_plain(reward).items() if k != "threshold"}
     assert Reward.from_json(old).success is False
 
