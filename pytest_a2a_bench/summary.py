@@ -226,6 +226,11 @@ def _scoring_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     meaning = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
     explained = {f"{name} ({meaning[name]})" if name in meaning else name: n for name, n in scorings.items()}
     yield f"scoring: {_counted(Counter(explained))}; answers extracted by: {_counted(_values(results, 'extractor'))}"
+    sources = [r.provenance["source"] for r in results if r.provenance.get("source")]
+    if any(source["source"] == "mini" for source in sources):
+        yield "the mini org is our own: its numbers are not comparable with CRMArena's"
+    if any(source["source"] != "mini" and not source["official"] for source in sources):
+        yield "not every data file is, byte for byte, one that CRMArena published"
     if any(r.provenance.get("aided") for r in results):
         yield "the agent was shown the general domain details too (--a2a-crm-aided)"
     variants = Counter(variant for r in results if (variant := variant_of(r)))
@@ -298,7 +303,9 @@ def _duration(seconds: float) -> str:
 
 
 def _user(result: TrialResult) -> str:
-    return str(result.provenance.get("user_llm") or result.provenance.get("user") or "unknown")
+    found = result.provenance.get("user_llm") or result.provenance.get("user")
+    unknown = "none (the task is the question)" if result.provenance.get("scoring") else "unknown"
+    return str(found or unknown)
 
 
 def _values(results: Iterable[TrialResult], name: str) -> Counter[str]:
