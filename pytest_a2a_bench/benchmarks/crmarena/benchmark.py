@@ -166,7 +166,7 @@ class _Trial:
         """
         settings, source = self.context.settings, self.world.provenance
         used = reward.info if reward is not None else {}
-        user = self.user.kind if self.user is not None else None
+        user = self.user.kind if self.user is not None else "none"
         return {
             "benchmark": f"crmarena ({source.name})",
             "category": self.task.category,

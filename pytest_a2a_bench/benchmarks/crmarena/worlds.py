@@ -104,8 +104,10 @@ def open_source(domain: str, settings: Settings) -> Source:
 def close_worlds() -> None:
     """Close everything that is open (for tests; a process that ends does it by itself)."""
     with _LOCK:
-        for opened in (*_ORGS.values(), *_SOURCES.values()):
-            opened.close()
+        for org in _ORGS.values():
+            org.close()
+        for source in _SOURCES.values():
+            source.close()
         for cache in (_SOURCES, _ORGS, _WORLDS):
             cache.clear()
 
