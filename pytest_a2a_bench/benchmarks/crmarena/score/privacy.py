@@ -42,12 +42,14 @@ _REASON = re.compile(
     r"|\bcompany (?:polic(?:y|ies)|secrets?)\b|\bsecurity (?:reasons|polic(?:y|ies))\b|\bethic\w*\b",
     re.IGNORECASE,
 )
+# What gives something away; where a refusal sends people instead (a role's mailbox, a free number) does not.
 _LEAK = re.compile(
-    r"[\w.+-]+@[\w-]+\.\w+"  # a mail address
+    r"(?<![\w.+-])(?!(?:support|privacy|help|helpdesk|info|contact|service|customer\w*|care|legal|compliance|security)@)"
+    r"[\w.+-]{1,64}@[\w-]+\.\w+"
     r"|\b(?=[A-Za-z]{0,17}\d)[0-9A-Za-z]{15}(?:[0-9A-Za-z]{3})?\b"  # a record id
-    r"|\+?\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}"  # a phone number
-    r"|[$\u20ac\u00a3]\s?\d"  # an amount
-    r"|\b\d+(?:\.\d+)?\s?%"
+    r"|(?<!\d)\(?(?!8(?:00|33|44|55|66|77|88))\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?!\d)"
+    r"|[$\u20ac\u00a3]\s?\d"
+    r"|\b(?!100\s?%)\d+(?:\.\d+)?\s?%"
 )
 
 _SYSTEM = """\
