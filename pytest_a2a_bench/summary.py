@@ -160,21 +160,21 @@ def category_lines(results: Sequence[TrialResult], width: int) -> list[str]:
 
 def _category_table(group: Mapping[str, DomainSummary]) -> list[str]:
     most = max((k for s in group.values() for k in s.pass_hat_k), default=0)
-    titles = ["category", "trials", "evaluated", "passed", "reward", *(f"pass^{k}" for k in range(2, most + 1))]
-    rows = [
-        [
-            category,
-            str(group[category].trials),
-            str(group[category].evaluated),
-            str(group[category].successes),
-            _number(group[category].mean_reward, 3),
-            *(_number(group[category].pass_hat_k.get(k), 3) for k in range(2, most + 1)),
-            _number(group[category].queries_mean, 1),
-            _number(group[category].turns_mean, 1),
-        ]
-        for category in _in_order(group)
-    ]
-    return _aligned([[*titles, "queries", "turns"], *rows])
+    rows = [_category_cells(category, group[category], most) for category in _in_order(group)]
+    titles = [name for name in rows[0] if name != "not evaluated" or any(row[name] != "0" for row in rows)]
+    return _aligned([titles, *([row[title] for title in titles] for row in rows)])
+
+
+def _category_cells(category: str, s: DomainSummary, most: int) -> dict[str, str]:
+    cells = {
+        "category": category,
+        "trials": str(s.trials),
+        "not evaluated": str(s.trials - s.evaluated),
+        "passed": str(s.successes),
+        "reward": _number(s.mean_reward, 3),
+    }
+    cells |= {f"pass^{k}": _number(s.pass_hat_k.get(k), 3) for k in range(2, most + 1)}
+    return cells | {"queries": _number(s.queries_mean, 1), "turns": _number(s.turns_mean, 1)}
 
 
 def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> list[str]:
@@ -304,8 +304,7 @@ def _duration(seconds: float) -> str:
 
 def _user(result: TrialResult) -> str:
     found = result.provenance.get("user_llm") or result.provenance.get("user")
-    unknown = "none (the task is the question)" if result.provenance.get("scoring") else "unknown"
-    return str(found or unknown)
+    return "none (the task is the question)" if found == "none" else str(found or "unknown")
 
 
 def _values(results: Iterable[TrialResult], name: str) -> Counter[str]:
