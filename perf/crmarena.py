@@ -63,7 +63,7 @@ QUERIES = {
     "children": "SELECT Id, (SELECT Id, Subject FROM Cases) FROM Account LIMIT 20",
     "group and count": "SELECT OwnerId, COUNT(Id) n FROM Case GROUP BY OwnerId HAVING COUNT(Id) > 1",
     "semi-join": "SELECT Id FROM Account WHERE Id IN (SELECT AccountId FROM Case WHERE Status = 'Closed')",
-    "text of all calls": "SELECT Id FROM VoiceCallTranscript__c WHERE Body__c LIKE '%budget%' LIMIT 20",
+    "scan all emails": "SELECT Id FROM EmailMessage WHERE Subject LIKE '%no such words%'",
     "every line item": "SELECT Id, Quantity, UnitPrice FROM OpportunityLineItem",
     "search": "FIND {{policy}} IN ALL FIELDS RETURNING Knowledge__kav(Id, Title LIMIT 5)",
     "refused": "SELECT Nothing FROM Case",

@@ -179,6 +179,7 @@ def published(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_directory_of_the_users_own(bench: Bench, published: Path) -> None:
     result = bench.apart(*ORACLE, "-k", "b2b", "--a2a-crm-data", str(published))
     assert counts(result) == {"passed": 20}
@@ -210,6 +211,7 @@ def test_a_live_org_answers_the_agents_queries(bench: Bench, published: Path, mo
     org.close()
 
 
+@pytest.mark.slow
 def test_a_live_org_without_credentials_names_the_variables(bench: Bench, published: Path) -> None:
     live = ("--a2a-crm-org=salesforce", "--a2a-crm-data", str(published))
     result = bench.apart(*ORACLE, "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
