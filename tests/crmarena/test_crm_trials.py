@@ -14,6 +14,7 @@ BOTH = ("tool_call", "crm_action")
 
 DIALECTS = ("tool_call", "agentbeats", "sierra", "data", "crm_action", "execute_tags", "crm_entropic")
 FEW = one_of_each(step=3)
+SLOWLY = [pytest.param(d, h, marks=pytest.mark.slow) for d in DIALECTS[:-1] for h in ("delta", "full")]
 PAIRS = [
     pytest.param(dialect, history, marks=[pytest.mark.slow] if history == "full" and dialect not in BOTH else [])
     for dialect in DIALECTS
@@ -31,7 +32,7 @@ def test_the_oracle_reaches_everything(run_trials: RunTrials, scoring: str) -> N
     assert {r.provenance["scoring"] for r in results} == {scoring}
 
 
-@pytest.mark.parametrize("scoring", ["compat", "fixed"])
+@pytest.mark.parametrize("scoring", ["compat", pytest.param("fixed", marks=pytest.mark.slow)])
 def test_noop_reaches_exactly_the_tasks_that_have_no_answer(run_trials: RunTrials, scoring: str) -> None:
     results = run_trials("noop", settings(crm_scoring=scoring), keys())
 
@@ -115,9 +116,14 @@ def test_an_agent_that_answers_in_its_own_dialect_is_understood(run_trials: RunT
     assert {r.dialect for r in results} == {"crm_action"}
 
 
-@pytest.mark.parametrize("agent", ["oracle", "solver"])
-def test_an_interactive_task_ends_when_the_scripted_user_has_its_answer(run_trials: RunTrials, agent: str) -> None:
-    results = run_trials(agent, settings(), keys("mini_interactive", one_of_each() if agent == "oracle" else None))
+@pytest.mark.parametrize(
+    ("agent", "tasks"),
+    [("oracle", one_of_each()), ("solver", one_of_each()), pytest.param("solver", tuple(MINI), marks=pytest.mark.slow)],
+)
+def test_an_interactive_task_ends_when_the_scripted_user_has_its_answer(
+    run_trials: RunTrials, agent: str, tasks: list[str]
+) -> None:
+    results = run_trials(agent, settings(), keys("mini_interactive", tasks))
 
     assert failed(results) == {}
     assert {r.termination_reason for r in results} == {"user_stop"}
@@ -134,7 +140,7 @@ def test_an_interactive_task_ends_when_the_scripted_user_has_its_answer(run_tria
     [
         ("agentbeats", "delta"),
         ("execute_tags", "full"),
-        *(pytest.param(*p.values, marks=pytest.mark.slow) for p in PAIRS[:-2]),
+        *SLOWLY,
     ],
 )
 def test_interactive_tasks_in_dialects(run_trials: RunTrials, dialect: str, history: str) -> None:
