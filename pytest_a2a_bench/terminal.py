@@ -11,6 +11,7 @@ import pytest
 
 from pytest_a2a_bench import options, run_state
 from pytest_a2a_bench.run_state import TRIAL, BenchRun
+from pytest_a2a_bench.suite_registry import INTERACTIVE
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
@@ -37,7 +38,9 @@ def header_line(run: BenchRun) -> str | None:
         where = f"{where}{agent}, {run.endpoint.interface}"
     if run.selection.only_conformance:
         return f"a2a: {where}"
-    if settings.user_kind == "llm":
+    if _asks_by_itself(run):
+        user = f"CRMArena scoring {settings.crm_scoring}"
+    elif settings.user_kind == "llm":
         user = f"user {settings.user_llm}"
     else:
         user = "scripted user: not leaderboard numbers"
@@ -46,6 +49,12 @@ def header_line(run: BenchRun) -> str | None:
     )
     org = f"; CRMArena's org changed: {', '.join(changed)}" if changed else ""
     return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{org}"
+
+
+def _asks_by_itself(run: BenchRun) -> bool:
+    """Tell whether only tasks were named that are questions themselves, so that no user is played."""
+    named = (*run.selection.ids, *run.selection.modules)
+    return bool(named) and all(n.startswith("a2a/crmarena_") and INTERACTIVE not in n for n in named)
 
 
 def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:

@@ -75,7 +75,7 @@ def test_what_was_changed_is_said_everywhere(pytester: pytest.Pytester, bench: B
     assert counts(result) == {"passed": 1}
     result.stdout.fnmatch_lines(
         [
-            "a2a: *; CRMArena's org changed: drift low, rot 5",
+            "a2a: *; CRMArena scoring fixed; judge none; CRMArena's org changed: drift low, rot 5",
             "crmarena/mini (drift low, rot 5) *",
             "scoring: fixed (without upstream's bugs); *",
             "the agent was shown the general domain details too (--a2a-crm-aided)",
