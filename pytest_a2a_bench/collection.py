@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_a2a_bench import conformance_items, markers, run_state, shards, suite_registry
-from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below
+from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below, would_select
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
 from pytest_a2a_bench.settings import Settings
-from pytest_a2a_bench.suite_registry import SuiteModuleSpec
+from pytest_a2a_bench.suite_registry import Suite, SuiteModuleSpec
+
+ALL_MODULES = "a2a"
+"""The node id that all built-in modules are below."""
 
 KEY_FIXTURE = "_a2a_key"
 ENDPOINT_FIXTURE = "_a2a_endpoint"
@@ -34,7 +37,7 @@ def take_arguments(config: pytest.Config, settings: Settings) -> Selection:
     """
     explicit = config.args_source == pytest.Config.ArgsSource.ARGS
     ids = [a for a in map(_module_id, config.args) if a] if explicit else []
-    modules = _selected_modules(settings.suites)
+    modules = _selected_modules(settings)
     paths = [a for a in config.args if not _module_id(a)] if explicit else []
     if ids or (modules and not paths):
         config.args = paths
@@ -53,7 +56,7 @@ def all_modules() -> Iterator[SuiteModuleSpec]:
     """Yield every built-in module."""
     for suite in suite_registry.load_all():
         for domain, module in suite.modules.items():
-            yield SuiteModuleSpec(suite.name, domain, module)
+            yield SuiteModuleSpec(suite.name, domain, module, suite.node_prefix)
     yield from suite_registry.CONFORMANCE_MODULES
 
 
@@ -72,10 +75,18 @@ def _module_id(argument: str) -> str | None:
     return plain + separator + rest if any(is_below(k, plain) for k in known) else None
 
 
-def _selected_modules(names: tuple[str, ...]) -> tuple[str, ...]:
+def _selected_modules(settings: Settings) -> tuple[str, ...]:
+    names = set(settings.suites)
     if not names:
         return ()
-    return tuple(module.nodeid for module in all_modules() if {module.suite, module.domain} & set(names))
+    return tuple(m.nodeid for m in all_modules() if m.domain in names or (m.suite in names and _joins(m, settings)))
+
+
+def _joins(module: SuiteModuleSpec, settings: Settings, expression: str = "") -> bool:
+    """Tell whether a module is meant where its suite is, or every suite."""
+    if module.suite == suite_registry.CONFORMANCE:
+        return True
+    return suite_registry.load(module.suite, settings).joins(module.domain, expression)
 
 
 def _previously_failed(config: pytest.Config) -> tuple[str, ...]:
@@ -101,14 +112,48 @@ def _graft(session: pytest.Session, run: BenchRun) -> Iterator[SuiteModule]:
     selection = run.selection
     for module in all_modules():
         below = tuple(i for i in selection.ids if is_below(i, module.nodeid))
-        whole = any(is_below(module.nodeid, i) for i in (*selection.ids, *selection.modules))
-        if not (whole or below or selection.candidates):
+        whole = _is_whole(module, run)
+        if not (whole or below or (selection.candidates and _is_candidate(module, run, session.config))):
             continue
         if module.suite == suite_registry.CONFORMANCE:
             if selection.conformance:
                 yield SuiteModule.graft(session, module, () if whole else below)
         elif _has_tasks(module, run, by_itself=module.domain in run.settings.suites or bool(below)):
             yield SuiteModule.graft(session, module, () if whole else below)
+
+
+def _is_whole(module: SuiteModuleSpec, run: BenchRun) -> bool:
+    if ALL_MODULES in run.selection.ids and _joins(module, run.settings):
+        return True
+    named = (i for i in (*run.selection.ids, *run.selection.modules) if i != ALL_MODULES)
+    return any(is_below(module.nodeid, i) for i in named)
+
+
+def _is_candidate(module: SuiteModuleSpec, run: BenchRun, config: pytest.Config) -> bool:
+    """Tell whether a module is offered to ``-k`` and ``-m``.
+
+    One whose tasks come from a file of the user's is read only if something of it may be chosen.
+    """
+    keyword, marker = config.getoption("keyword") or "", config.getoption("markexpr") or ""
+    if not _joins(module, run.settings, f"{keyword} {marker}"):
+        return False
+    if module.suite == suite_registry.CONFORMANCE:
+        return True
+    suite = suite_registry.load(module.suite, run.settings)
+    # The ids of such tasks are numbers, perhaps after a category: any digit may be meant for one of them.
+    if not suite.categories or re.search(r"\d", keyword):
+        return True
+    return any(
+        would_select(keyword, marker, names, {mark: {} for mark in marks})
+        for names, marks in _conceivable(suite, module)
+    )
+
+
+def _conceivable(suite: Suite, module: SuiteModuleSpec) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield what ``-k`` and ``-m`` would look at in items of each category, apart from the numbers of tasks."""
+    for category in suite.categories:
+        marks = [suite.name, module.domain, category]
+        yield [module.nodeid, f"test_{module.domain}[{category}-]", "split_base", *marks], marks
 
 
 def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bool:
@@ -118,15 +163,16 @@ def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bo
     """
     split = run.settings.split
     try:
-        suite = suite_registry.load(module.suite)
+        suite = suite_registry.load(module.suite, run.settings)
         if module.domain in suite.available():
             if split in suite.splits(module.domain):
                 return True
             problem = (
                 f"{module.domain} has no split {split!r}; it has: {', '.join(sorted(suite.splits(module.domain)))}"
             )
+            by_itself = by_itself or _is_named_in_vain(suite, run)
         else:
-            problem = f"{module.domain} is not in the installed {suite.name}; it has: {', '.join(suite.available())}"
+            problem = f"{module.domain} {suite.absence(module.domain)}"
     except MissingExtraError as error:
         problem, by_itself = str(error), by_itself or not run.selection.candidates
     except ConfigurationError as error:
@@ -135,6 +181,14 @@ def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bo
     if problem not in target:
         target.append(problem)
     return False
+
+
+def _is_named_in_vain(suite: Suite, run: BenchRun) -> bool:
+    """Tell whether ``--a2a-suite`` names a suite of which no domain has the split."""
+    domains = [domain for domain in suite.available() if suite.joins(domain, "")]
+    return suite.name in run.settings.suites and not any(
+        run.settings.split in suite.splits(domain) for domain in domains
+    )
 
 
 # --- one item per trial -----------------------------------------------------------------------------------------------
@@ -185,7 +239,7 @@ def _suite_marker(metafunc: pytest.Metafunc, *, also_entry_points: bool) -> pyte
 def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -> Iterable[Any]:
     where = metafunc.definition.nodeid
     try:
-        suite = suite_registry.load(marker.name)
+        suite = suite_registry.load(marker.name, run.settings)
         request = markers.read(marker, suite)
         trials = request.trials or max(run.settings.trials, _named_trials(run.selection.ids, where))
         tasks = markers.tasks_of(request, suite, run.settings.split)
@@ -194,9 +248,10 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
         return
     mark = getattr(pytest.mark, request.domain)
     for task in tasks:
+        marks = [mark, getattr(pytest.mark, task.category)] if task.category else [mark]
         for trial in range(trials):
             key = task.key(trial, request.label)
-            yield pytest.param(ItemTrial(task, key), id=key.short_id, marks=[mark])
+            yield pytest.param(ItemTrial(task, key), id=key.short_id, marks=marks)
 
 
 def _named_trials(ids: tuple[str, ...], where: str) -> int:
@@ -225,6 +280,8 @@ def adopt(item: pytest.Item) -> None:
 def _keywords(trial: ItemTrial) -> Iterator[str]:
     task = trial.task
     yield from (task.suite, task.domain, task.task_id, *task.keywords)
+    if task.category:
+        yield task.category
     # A bare "test" would match every item by its function's name.
     yield from (f"split_{split}" for split in task.splits)
     if trial.key.label:

@@ -58,6 +58,9 @@ def _reward_lines(reward: Reward) -> Iterator[str]:
         ("env_assertion", "not true of the environment:"),
         ("communicate", "never communicated:"),
         ("nl_assertion", "not true of the conversation, says the judge:"),
+        ("exact_match", "the answer:"),
+        ("fuzzy_match", "the answer:"),
+        ("privacy_rejection", "the answer:"),
     ):
         missed = [c for c in reward.checks if c.kind == kind and not c.met]
         yield from _section(title, [_check_text(c) for c in missed])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench import conformance_items, outcome, run_state
+from pytest_a2a_bench import conformance_run, outcome, run_state
 from pytest_a2a_bench.conformance_items import ItemCheck
 from pytest_a2a_bench.run_state import BenchRun, ItemTrial
 
@@ -69,11 +69,11 @@ def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2
     """The verdict on this item's requirement: passed, findings, result."""
     run = run_state.of(request.config)
     if _a2a_check.suite == "card":
-        result = conformance_items.judge_card(_a2a_check, _a2a_subject)
+        result = conformance_run.judge_card(_a2a_check, _a2a_subject)
     else:
         judge: Judge = request.getfixturevalue("_a2a_judge")
-        result = conformance_items.judge_protocol(_a2a_check, _a2a_subject, judge)
-    return conformance_items.receive(request.node, result, run)
+        result = conformance_run.judge_protocol(_a2a_check, _a2a_subject, judge)
+    return conformance_run.receive(request.node, result, run)
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +98,7 @@ def a2a_wire(
     """Raw exchanges with the agent: ``a2a_wire.call("GetTask", {"id": "x"}).error`` is what came, unread by any SDK."""
     from pytest_a2a_bench.conformance.raw import RawWire
 
-    wire = RawWire(conformance_items.targets_of(run_state.of(request.config), _a2a_subject, a2a_client_config))
+    wire = RawWire(conformance_run.targets_of(run_state.of(request.config), _a2a_subject, a2a_client_config))
     yield wire
     wire.close()
 
@@ -111,14 +111,14 @@ def _a2a_check(request: pytest.FixtureRequest) -> ItemCheck:
 
 @pytest.fixture(scope="session")
 def _a2a_subject(_a2a_endpoint: BenchRun) -> Subject:
-    return conformance_items.subject_of(_a2a_endpoint)
+    return conformance_run.subject_of(_a2a_endpoint)
 
 
 @pytest.fixture(scope="session")
 def _a2a_judge(
     request: pytest.FixtureRequest, _a2a_endpoint: BenchRun, _a2a_subject: Subject, a2a_client_config: ClientConfig
 ) -> Judge:
-    return conformance_items.start_judge(request.session, _a2a_endpoint, _a2a_subject, a2a_client_config)
+    return conformance_run.start_judge(request.session, _a2a_endpoint, _a2a_subject, a2a_client_config)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_a2a_bench import (
     collection,
-    conformance_items,
+    conformance_run,
     conformance_summary,
     fixtures,
     markers,
@@ -34,7 +34,9 @@ def configure(config: pytest.Config) -> None:
     """Resolve the options, register markers and fixtures, and choose the built-in modules."""
     for suites in config.hook.pytest_a2a_bench_suites():
         suite_registry.register(suites)
-    for line in markers.lines(suite_registry.marker_suites(), suite_registry.marker_domains()):
+    for line in markers.lines(
+        _marker_signatures(), suite_registry.marker_domains(), suite_registry.marker_categories()
+    ):
         config.addinivalue_line("markers", line)
     worker_input = getattr(config, "workerinput", None)
     if worker_input is not None and WORKER_INPUT in worker_input:
@@ -44,7 +46,7 @@ def configure(config: pytest.Config) -> None:
         run = run_state.start(config)
         run.selection = collection.take_arguments(config, run.settings)
         if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
-            conformance_items.check_files(run)
+            conformance_run.check_files(run)
         if run.resolution.asked:
             shards.load_durations(run)
         config.pluginmanager.register(terminal.Reporting(config, run), "a2a-bench-reporting")
@@ -52,6 +54,14 @@ def configure(config: pytest.Config) -> None:
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
     _join_xdist(config, run)
+
+
+def _marker_signatures() -> dict[str, str]:
+    shapes = suite_registry.marker_shapes()
+    return {
+        name: markers.signature(categories=shape.categories, interactive=shape.interactive)
+        for name, shape in shapes.items()
+    }
 
 
 def unconfigure(config: pytest.Config) -> None:

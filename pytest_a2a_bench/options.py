@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios", "durations", "record", "replay")
+FILES = ("results", "waivers", "scenarios", "card_jwks", "durations", "record", "replay")
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -33,6 +33,8 @@ _SECRET_NAME = re.compile(
     r"|authorization|cookie)$",
     re.IGNORECASE,
 )
+
+_HUB = re.compile(r"(?P<hub>hub(?:@[^:@\s]+)?)(?::(?P<rows>.+))?", re.DOTALL)
 
 _REMOTE_TX = re.compile(r"(?:^|\*|//)(?:ssh|socket|vagrant_ssh)=")
 
@@ -133,9 +135,14 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             continue
         if option.name == "endpoint":
             values["endpoint_source"] = source
-        if option.name in FILES and source == "ini":
+        if option.name == "crm_data":
+            base = config.rootpath if source == "ini" else config.invocation_params.dir.absolute()
+            values["crm_data"] = _absolute(text, base)
+        if option.name not in FILES or "://" in text:
+            continue
+        if source == "ini":
             values[option.name] = str(config.rootpath / text)
-        elif option.name in FILES and option.name != "results":
+        elif option.name != "results":
             values[option.name] = str((config.invocation_params.dir / text).absolute())
     if "replay" in values and "endpoint" not in values:
         replayed = _find(next(o for o in OPTIONS if o.name == "replay"), config, environ, [])[0]
@@ -206,6 +213,17 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
+    problems += _data_problems(settings)
+    if settings.crm_org == "salesforce":
+        if settings.crm_data is None:
+            problems.append(
+                "--a2a-crm-org=salesforce has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"
+            )
+        if settings.crm_drift or settings.crm_rot:
+            problems.append(
+                "--a2a-crm-drift and --a2a-crm-rot change the org's rows and columns, which is only done to a local "
+                "one; leave out --a2a-crm-org=salesforce"
+            )
     remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
     if settings.builtin and remote:
         problems.append(
@@ -213,6 +231,14 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
             "cannot reach; start it with 'a2a-bench agent' on an address that every worker reaches and pass its URL"
         )
     return problems
+
+
+def _data_problems(settings: Settings) -> list[str]:
+    hub = _HUB.fullmatch(settings.crm_data or "")
+    directory = hub["rows"] if hub is not None else settings.crm_data
+    if directory is None or Path(directory).is_dir():
+        return []
+    return [f"--a2a-crm-data: {directory} is not a directory; it must be one with CRMArena's files"]
 
 
 def _default_text(option: Option) -> str:
@@ -257,6 +283,36 @@ def _seconds(*, zero: bool = False) -> Callable[[str], float]:
         return value
 
     return read
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise ValueError(f"{text!r} is not a number above 0 and up to 1")
+    return value
+
+
+def _crm_data(text: str) -> str:
+    """Read a source; ``hub@`` or ``hub:`` with nothing behind it is a slip of the pen."""
+    if re.match(r"hub[@:]", text) and not _HUB.fullmatch(text):
+        raise ValueError(f"{text!r} is no source on the hub; expected hub, hub@REVISION, hub:DIR or hub@REVISION:DIR")
+    return _text(text)
+
+
+def _absolute(source: str, base: Path) -> str:
+    """Return a source of CRMArena's data with its directory, if it names one, made absolute."""
+    hub = _HUB.fullmatch(source)
+    if hub is None:
+        return str(base / Path(source).expanduser())
+    return source if hub["rows"] is None else f"{hub['hub']}:{base / Path(hub['rows']).expanduser()}"
+
+
+def _crm_drift(text: str) -> str | None:
+    level = _one_of("none", *s.CRM_DRIFTS)(text)
+    return None if level == "none" else level
 
 
 def _switch(text: str) -> bool:
@@ -388,10 +444,34 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("waivers", "FILE", "TOML file of known protocol defects, each with its reason and an end", _text),
     Option("scenarios", "FILE", "TOML file of prompts that make the agent behave in special ways", _text),
+    Option("card_jwks", "FILE|URL", "Keys to verify the signatures of the agent card with", _text),
+    Option("webhook_bind", "HOST:PORT", "Where to receive push notifications, for an agent elsewhere", _text),
+    Option("webhook_url", "URL", "How the agent reaches that", _text),
     Option("resume", "", "Take results of earlier runs from the results directory", _switch, flag=True),
     Option("shard", "I/N|auto", "Run one of N parts of the trials; auto asks the CI system's variables", _shard),
     Option("record", "DIR", "Record each conversation with the agent as a cassette", _text),
     Option("replay", "DIR", "Replay recorded conversations; the agent is not needed", _text),
     Option("durations", "PATH", "Results directory, or JSON of keys and seconds, to balance --a2a-shard by", _text),
+    Option(
+        "crm_data",
+        "DIR|hub[@REV][:DIR]",
+        "CRMArena's tasks and rows: a directory, or tasks of the Hugging Face hub (at a revision) with rows in DIR",
+        _crm_data,
+    ),
+    Option("crm_org", "|".join(s.CRM_ORGS), "What answers CRMArena's queries", _one_of(*s.CRM_ORGS)),
+    Option(
+        "crm_scoring",
+        "|".join(s.CRM_SCORINGS),
+        "CRMArena's scoring: upstream's bug for bug, or without its bugs",
+        _one_of(*s.CRM_SCORINGS),
+    ),
+    Option("crm_aided", "", "Show the general domain details in CRMArena's task message too", _switch, flag=True),
+    Option("crm_drift", "none|" + "|".join(s.CRM_DRIFTS), "Rename columns of CRMArena's org", _crm_drift),
+    Option("crm_rot", "N", "Add distractor rows to CRMArena's org", _whole(0)),
+    Option("crm_tasks", "N", "Tasks of each category of the mini org", _whole(1)),
+    Option("crm_seed", "N", "Seed that the mini org is made from", _whole(0)),
+    Option("crm_max_turns", "N", "Turns of the agent after which a CRMArena conversation is ended", _whole(1)),
+    Option("crm_max_user_turns", "N", "Turns of the user in an interactive CRMArena conversation", _whole(1)),
+    Option("crm_threshold", "F1", "F1 from which a free-text CRMArena answer is a success", _share),
 )
 """Every option, in the order of ``pytest --help``."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_a2a_bench import options, run_state
+from pytest_a2a_bench import options, run_state, summary
 from pytest_a2a_bench.run_state import BenchRun
 
 if TYPE_CHECKING:
@@ -80,13 +80,9 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "findings": len(result.findings),
         "seed": result.seed,
         "dialect": result.dialect,
-        "user": provenance.get("user"),
-        "user_llm": provenance.get("user_llm"),
-        "judge": provenance.get("judge"),
-        "evaluation_type": provenance.get("evaluation_type"),
-        "benchmark": provenance.get("benchmark"),
-        "tagged": provenance.get("tagged"),
-        "replayed": provenance.get("replayed"),
+        "category": result.category or None,
+        **{name: provenance.get(name) for name in summary.REPORTED_PROVENANCE},
+        **{name: provenance.get("measured", {}).get(name) for name in summary.REPORTED_COUNTS},
         "run_id": result.run_id,
         "reused_from": result.reused_from,
         "transcript": path,

@@ -99,11 +99,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Explain failures, and report the conversation's duration."""
-    from pytest_a2a_bench import conformance_items, outcome
+    from pytest_a2a_bench import conformance_run, outcome
 
     report = yield
     outcome.extend_report(item, report)
-    conformance_items.extend_report(item, report)
+    conformance_run.extend_report(item, report)
     return report
 
 

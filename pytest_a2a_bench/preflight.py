@@ -156,13 +156,13 @@ def _endpoint(run: BenchRun, card: AgentCard) -> Endpoint:
 
 def _look(run: BenchRun) -> Endpoint:
     """Describe an agent that is to be judged: a card that is wrong is a finding then, and no reason to stop."""
-    from pytest_a2a_bench import conformance_items
+    from pytest_a2a_bench import conformance_run
     from pytest_a2a_bench.a2a.card import parse_card
 
     if run.settings.wait:
         with contextlib.suppress(A2ABenchError):
             _describe(run)
-    subject = conformance_items.subject_of(run)
+    subject = conformance_run.subject_of(run)
     try:
         return _endpoint(run, parse_card(subject.card, subject.endpoint))
     except CardError:

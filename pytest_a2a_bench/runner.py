@@ -128,9 +128,11 @@ class Runner:
         return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
 
     def _fingerprint(self, key: TrialKey) -> str:
+        # A benchmark of somebody else's may not know its data's version; then only the settings tell.
+        version = getattr(get_benchmark(key.suite), "data_version", None)
         try:
-            data = get_benchmark(key.suite).data_version(key.domain)
-        except (A2ABenchError, AttributeError):  # not installed, which its trial will say; or a plugin's, without it
+            data = version(key.domain, self.settings) if version else ""
+        except A2ABenchError:  # not installed, or not found: its trial will say so
             data = ""
         return fingerprint(self.settings, self._agent, data)
 
@@ -198,6 +200,7 @@ class Runner:
             context_id=session.context_id if session is not None else None,
             dialect=outcome.dialect,
             splits=outcome.splits,
+            category=outcome.category,
             seed=trial_seed(self.settings.seed, key.trial),
             provenance={**outcome.provenance, **({"replayed": True} if self.settings.replay else {})},
             simulation=outcome.simulation,

@@ -12,10 +12,17 @@ SPLITS = ("base", "train", "test", "full", "small")
 PROTOCOLS = ("auto", "1.0", "0.3")
 TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
 STREAMING = ("auto", "on", "off")
-DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data")
+ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
+"""Dialects that can say nothing but a query and an answer: for the tasks about an org."""
+
+DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", *ORG_DIALECTS)
 HISTORIES = ("delta", "full")
 USERS = ("auto", "scripted", "llm")
-BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "faulty")
+CRM_DOMAINS = ("mini", "mini_interactive", "original", "b2b", "b2b_interactive", "b2c", "b2c_interactive")
+CRM_SCORINGS = ("compat", "fixed")
+CRM_DRIFTS = ("low", "medium", "high")
+CRM_ORGS = ("local", "salesforce")
+BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "solver", "faulty")
 
 BUILTIN_PREFIX = "builtin:"
 
@@ -34,6 +41,8 @@ class Settings:
     :param concurrency: conversations in flight in one process.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
+    :param card_jwks: file or URL of the keys that verify the agent card's signatures.
+    :param webhook_bind: ``HOST:PORT`` where push notifications are received; the agent calls it ``webhook_url``.
     :param resume: take results from earlier runs where they answer the same question.
     :param shard: the part of the selected trials to run, ``I/N`` counted from 1; None for all.
     :param record: directory that cassettes are written to.
@@ -41,6 +50,17 @@ class Settings:
     :param durations: where durations of earlier trials are, to balance shards by.
     :param trial_timeout: seconds for one whole trial; None for no limit.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
+    :param crm_data: where CRMArena's tasks and rows are beside the mini org: a directory, ``hub`` or ``hub@REVISION``.
+    :param crm_org: what answers queries: ``local`` (rows of a file) or ``salesforce`` (the user's own org).
+    :param crm_scoring: ``compat`` scores as upstream does, known defects included, so that numbers compare; ``fixed``
+        without the defects.
+    :param crm_aided: whether the agent is shown the general domain details too.
+    :param crm_drift: how many columns are renamed: ``low``, ``medium``, ``high``; None for none.
+    :param crm_rot: how many distractor rows are added.
+    :param crm_tasks: tasks of each category of the mini org; ``crm_seed`` is the seed it is made from.
+    :param crm_max_turns: replies of the agent in one conversation with the org.
+    :param crm_max_user_turns: messages of the user in an interactive conversation.
+    :param crm_threshold: F1 from which a free-text answer counts as a success.
     """
 
     endpoint: str | None = None
@@ -71,11 +91,25 @@ class Settings:
     strict: bool = False
     waivers: str | None = None
     scenarios: str | None = None
+    card_jwks: str | None = None
+    webhook_bind: str | None = None
+    webhook_url: str | None = None
     resume: bool = False
     shard: str | None = None
     durations: str | None = None
     record: str | None = None
     replay: str | None = None
+    crm_data: str | None = None
+    crm_org: str = "local"
+    crm_scoring: str = "compat"
+    crm_aided: bool = False
+    crm_drift: str | None = None
+    crm_rot: int = 0
+    crm_tasks: int = 10
+    crm_seed: int = 1
+    crm_max_turns: int = 20
+    crm_max_user_turns: int = 10
+    crm_threshold: float = 0.5
 
     @property
     def builtin(self) -> str | None:

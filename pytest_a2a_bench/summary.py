@@ -12,6 +12,26 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.run_state import BenchRun
 
 
+REPORTED_PROVENANCE = (
+    "user",
+    "user_llm",
+    "judge",
+    "evaluation_type",
+    "benchmark",
+    "tagged",
+    "replayed",
+    "scoring",
+    "extractor",
+    "aided",
+    "drift",
+    "rot",
+)
+"""What of a result's provenance every reporter gets."""
+
+REPORTED_COUNTS = ("queries", "query_errors", "rows_read")
+"""What of the counts of a conversation with an org every reporter gets."""
+
+
 def progress(reported: Iterable[Mapping[str, Any]], total: int, seconds: float, in_flight: int | None) -> str:
     """Return one line that says how far a run has come."""
     every = list(reported)
@@ -83,7 +103,11 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         dialect=values.get("dialect"),
         seed=values.get("seed"),
         reused_from=values.get("reused_from"),
-        provenance={name: values[name] for name in _PROVENANCE if name in values},
+        category=str(values.get("category", "")),
+        provenance={
+            **{name: values[name] for name in REPORTED_PROVENANCE if name in values},
+            "measured": {name: values[name] for name in REPORTED_COUNTS if name in values},
+        },
     )
 
 
@@ -123,6 +147,61 @@ def lines(results: Sequence[TrialResult], width: int) -> list[str]:
     return flat if max(map(len, flat)) <= width else _aligned([list(column) for column in zip(*table, strict=True)])
 
 
+def category_lines(results: Sequence[TrialResult], width: int) -> list[str]:
+    """Return a table with a line per category, for all domains beside each other where there is room."""
+    from pytest_a2a_bench.results.stats import summarise_categories
+
+    groups = summarise_categories(results)
+    if len(groups) == 1:
+        return _category_table(groups[0])
+    table = _categories_side_by_side(groups)
+    if not table or max(map(len, table)) <= width:
+        return table
+    return [line for group in groups for line in [_label(next(iter(group.values()))), *_category_table(group)]]
+
+
+def _category_table(group: Mapping[str, DomainSummary]) -> list[str]:
+    most = max((k for s in group.values() for k in s.pass_hat_k), default=0)
+    rows = [_category_cells(category, group[category], most) for category in _in_order(group)]
+    titles = [name for name in rows[0] if name != "not evaluated" or any(row[name] != "0" for row in rows)]
+    return _aligned([titles, *([row[title] for title in titles] for row in rows)])
+
+
+def _category_cells(category: str, s: DomainSummary, most: int) -> dict[str, str]:
+    cells = {
+        "category": category,
+        "trials": str(s.trials),
+        "not evaluated": str(s.trials - s.evaluated),
+        "passed": str(s.successes),
+        "reward": _number(s.mean_reward, 3),
+    }
+    cells |= {f"pass^{k}": _number(s.pass_hat_k.get(k), 3) for k in range(2, most + 1)}
+    return cells | {"queries": _number(s.queries_mean, 1), "turns": _number(s.turns_mean, 1)}
+
+
+def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> list[str]:
+    if not groups:
+        return []
+    titles = ["category"]
+    for group in groups:
+        titles += [f"{_label(next(iter(group.values())))} passed", "reward"]
+    rows = [titles]
+    for category in _in_order(dict.fromkeys(name for group in groups for name in group)):
+        cells = [category]
+        for group in groups:
+            s = group.get(category)
+            cells += [f"{s.successes} of {s.evaluated}", _number(s.mean_reward, 3)] if s else ["-", "-"]
+        rows.append(cells)
+    return _aligned(rows)
+
+
+def _in_order(categories: Iterable[str]) -> list[str]:
+    from pytest_a2a_bench.suite_registry import CRM_CATEGORIES
+
+    known = {name: place for place, name in enumerate(CRM_CATEGORIES)}
+    return sorted(categories, key=lambda name: (known.get(name, len(known)), name))
+
+
 def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what produced the numbers: without it they cannot be compared with others."""
     users = Counter(_user(r) for r in results)
@@ -130,7 +209,11 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     note = " (not comparable with leaderboard numbers, which need an LLM user)" if scripted else ""
     yield f"user simulator: {_counted(users)}{note}"
     judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
-    yield f"judge: {_counted(judges)}; evaluation type: {_counted(_values(results, 'evaluation_type'))}"
+    types = _values(results, "evaluation_type")
+    yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")
+    scored = [r for r in results if r.provenance.get("scoring")]
+    if scored:
+        yield from _scoring_lines(scored)
     dialects = Counter(r.dialect for r in results if r.dialect)
     yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
     replayed = sum(bool(r.provenance.get("replayed")) for r in results)
@@ -144,14 +227,37 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
         yield "the agent was told the name of each task (--a2a-tag-trials)"
 
 
-_PROVENANCE = ("user", "user_llm", "judge", "evaluation_type", "benchmark", "tagged", "replayed")
+def _scoring_lines(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Say how answers were scored, and what was changed: such numbers are never those of the plain benchmark."""
+    from pytest_a2a_bench.results.stats import variant_of
+
+    scorings = _values(results, "scoring")
+    meaning = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
+    explained = {f"{name} ({meaning[name]})" if name in meaning else name: n for name, n in scorings.items()}
+    yield f"scoring: {_counted(Counter(explained))}; answers extracted by: {_counted(_values(results, 'extractor'))}"
+    sources = [r.provenance["source"] for r in results if r.provenance.get("source")]
+    if any(source["source"] == "mini" for source in sources):
+        yield "the mini org is our own: its numbers are not comparable with CRMArena's"
+    if any(source["source"] != "mini" and not source["official"] for source in sources):
+        yield "not every data file is, byte for byte, one that CRMArena published"
+    if any(r.provenance.get("aided") for r in results):
+        yield "the agent was shown the general domain details too (--a2a-crm-aided)"
+    variants = Counter(variant for r in results if (variant := variant_of(r)))
+    if variants:
+        yield f"the org was changed: {_counted(variants)}; these are not results of the plain benchmark"
+
 
 _ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
 
 
+def _label(s: DomainSummary) -> str:
+    name = s.domain if s.suite == "tau2" else f"{s.suite}/{s.domain}"
+    return f"{name} ({s.variant})" if s.variant else name
+
+
 def _cells(s: DomainSummary, most: int) -> dict[str, str]:
     cells = {
-        "domain": s.domain if s.suite == "tau2" else f"{s.suite}/{s.domain}",
+        "domain": _label(s),
         "tasks": str(s.tasks),
         "trials": str(s.trials),
         # The reward and pass^k are over these; all others are counted below.
@@ -206,7 +312,8 @@ def _duration(seconds: float) -> str:
 
 
 def _user(result: TrialResult) -> str:
-    return str(result.provenance.get("user_llm") or result.provenance.get("user") or "unknown")
+    found = result.provenance.get("user_llm") or result.provenance.get("user")
+    return "none (the task is the question)" if found == "none" else str(found or "unknown")
 
 
 def _values(results: Iterable[TrialResult], name: str) -> Counter[str]:

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_a2a_bench import options, run_state
 from pytest_a2a_bench.run_state import TRIAL, BenchRun
+from pytest_a2a_bench.suite_registry import INTERACTIVE
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
@@ -37,11 +38,23 @@ def header_line(run: BenchRun) -> str | None:
         where = f"{where}{agent}, {run.endpoint.interface}"
     if run.selection.only_conformance:
         return f"a2a: {where}"
-    if settings.user_kind == "llm":
+    if _asks_by_itself(run):
+        user = f"CRMArena scoring {settings.crm_scoring}"
+    elif settings.user_kind == "llm":
         user = f"user {settings.user_llm}"
     else:
         user = "scripted user: not leaderboard numbers"
-    return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}"
+    changed = [f"drift {settings.crm_drift}"] * bool(settings.crm_drift) + [f"rot {settings.crm_rot}"] * bool(
+        settings.crm_rot
+    )
+    org = f"; CRMArena's org changed: {', '.join(changed)}" if changed else ""
+    return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{org}"
+
+
+def _asks_by_itself(run: BenchRun) -> bool:
+    """Tell whether only tasks were named that are questions themselves, so that no user is played."""
+    named = (*run.selection.ids, *run.selection.modules)
+    return bool(named) and all(n.startswith("a2a/crmarena_") and INTERACTIVE not in n for n in named)
 
 
 def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
@@ -141,6 +154,8 @@ class Reporting:
         results, lost = summary.load_reported(self.run, self.reported)
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
+            terminal.write_line(line)
+        for line in summary.category_lines(results, width=terminal._tw.fullwidth):
             terminal.write_line(line)
         if self.config.get_verbosity() >= 0:
             for line in self._notes(results, lost):

@@ -154,10 +154,16 @@ def make_brain(options: AgentOptions) -> Brain:
         from pytest_a2a_bench.agents.llm import LanguageModel
 
         return LanguageModel.from_options(options)
+    if options.name == "solver":
+        from pytest_a2a_bench.agents.crm.solver import Solver
+
+        return Solver()
+    from pytest_a2a_bench.agents.crm.gold import GoldSource
     from pytest_a2a_bench.agents.oracle import Oracle
 
+    golds = GoldSource(options.crm_data, options.crm_tasks, options.crm_seed)
     if options.name == "readonly":
         from pytest_a2a_bench.agents.readonly import without_writes
 
-        return Oracle(without_writes, description="Plays the reference solution but changes nothing.")
-    return Oracle()
+        return Oracle(without_writes, description="Plays the reference solution but changes nothing.", crm=golds)
+    return Oracle(crm=golds)

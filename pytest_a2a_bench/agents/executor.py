@@ -125,7 +125,12 @@ def usage_metadata(usage: Usage | None) -> dict[str, Any] | None:
 
 def read_part(part: WirePart) -> Part:
     """Read a part from the wire."""
-    common: dict[str, Any] = {"media_type": part.media_type or None, "filename": part.filename or None}
+    common: dict[str, Any] = {
+        "media_type": part.media_type or None,
+        "filename": part.filename or None,
+        # Where a text has several events in it, its metadata says where each of them begins.
+        "metadata": MessageToDict(part.metadata) or None,
+    }
     kind = part.WhichOneof("content")
     if kind == "data":
         return Part("data", data=MessageToDict(part.data), **common)

@@ -75,11 +75,11 @@ def start_builtin(spec: str, settings: Settings | None = None, *, timeout: float
     All bindings and protocol versions are served unless the spec says otherwise, whatever the settings ask: the client
     chooses. With an ``auth_env`` in the spec, its variable must be set in this process's environment.
 
-    :param settings: the run's settings; nothing in them changes what is served.
+    :param settings: the run's settings: where its CRM tasks come from. Nothing else in them changes what is served.
     :raises ConfigurationError: if the spec is wrong or the agent does not start; the message has the end of its stderr.
     :raises MissingExtraError: if what serves it is not installed.
     """
-    options = parse_spec(spec.removeprefix(BUILTIN_PREFIX))
+    options = parse_spec(spec.removeprefix(BUILTIN_PREFIX), settings)
     for module in ("uvicorn", "starlette", "sse_starlette"):
         if find_spec(module) is None:
             raise MissingExtraError(module, "agents", detail=f"it serves the built-in agent {options.name!r}")

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.agents.brain import BrainError, Conversation, Reply, match_call
+from pytest_a2a_bench.agents.crm import is_crm
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
@@ -27,6 +28,11 @@ the customer says.
 In each turn do exactly one of two things: write to the customer, or call tools. Never do both at once. Look things up \
 with the tools instead of guessing, and do only what the policy allows and the tools can do. When nothing is left to \
 do, tell the customer so.
+"""
+
+CRM_INSTRUCTIONS = """\
+You answer questions about a company's records. In each turn call exactly one tool: execute, to look something up, or \
+respond, to give your answer. Words outside of a tool call reach nobody.
 """
 
 _MISSING_RESULT = "(there was no result)"
@@ -70,7 +76,9 @@ class LanguageModel:
         request: dict[str, Any] = {
             **self._arguments,
             "model": self._model,
-            "messages": write_messages(briefing, conversation.history),
+            "messages": write_messages(
+                briefing, conversation.history, CRM_INSTRUCTIONS if is_crm(conversation) else INSTRUCTIONS
+            ),
         }
         if briefing.tools:
             request["tools"] = [write_tool(tool) for tool in briefing.tools]
@@ -113,14 +121,16 @@ def write_tool(tool: ToolSpec) -> dict[str, Any]:
     }
 
 
-def write_messages(briefing: Briefing, history: Sequence[Event]) -> list[dict[str, Any]]:
+def write_messages(
+    briefing: Briefing, history: Sequence[Event], instructions: str = INSTRUCTIONS
+) -> list[dict[str, Any]]:
     """Write a conversation as chat messages.
 
     Every call is followed by exactly one result with its id, as the chat format demands, even where the dialect on the
     wire carried no ids or a result never came.
     """
     messages: list[dict[str, Any]] = [
-        {"role": "system", "content": f"{INSTRUCTIONS}\n<policy>\n{briefing.policy}\n</policy>"}
+        {"role": "system", "content": f"{instructions}\n<policy>\n{briefing.policy}\n</policy>"}
     ]
     waiting: list[ToolCall] = []
     for number, event in enumerate(history):

@@ -13,12 +13,15 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS
+from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS, Settings
 
 PROTOCOLS = ("both", "1.0", "0.3")
 TRANSPORTS = ("all", "jsonrpc", "rest", "grpc")
 REPLIES = ("message", "task")
-VARIANTS = ("auto", "full", "guarded", "bare", "strict", "tenant")
+TAGGED_AGENTS = ("oracle", "readonly")
+"""Agents that play the gold, and so have to be told which task they are asked."""
+
+VARIANTS = ("auto", "full", "guarded", "bare", "strict", "tenant", "signed")
 
 _CHOICES = {"protocol": PROTOCOLS, "transport": TRANSPORTS, "reply": REPLIES, "dialect": DIALECTS, "variant": VARIANTS}
 _WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
@@ -45,6 +48,9 @@ class AgentOptions:
     :param fault: the one requirement that it breaks (``faulty`` only); None for a correct server.
     :param variant: what the card offers (``faulty`` only): ``auto`` for what the fault shows on; ``guarded`` needs
         ``auth_env``, whose variable may hold several tokens with commas between them, one for each caller.
+    :param crm_data: directory (or ``hub``) of CRM tasks whose golds it plays (``oracle`` and ``readonly`` only), with
+        ``crm_tasks`` and ``crm_seed`` of the mini org; the values of the run with which the agent is started, unless
+        given.
     :param contexts: conversations remembered; the least recently used is forgotten first.
     """
 
@@ -65,6 +71,9 @@ class AgentOptions:
     card_url: str | None = None
     fault: str | None = None
     variant: str = "auto"
+    crm_data: str | None = None
+    crm_tasks: int = Settings().crm_tasks
+    crm_seed: int = Settings().crm_seed
     contexts: int = 2000
 
     def __post_init__(self) -> None:
@@ -86,8 +95,11 @@ class AgentOptions:
             for key in ("port", "grpc_port")
             if not 0 <= getattr(self, key) <= 65535
         )
-        if self.contexts < 1:
-            found.append(f"contexts={self.contexts} must be at least 1")
+        found.extend(
+            f"{key}={getattr(self, key)} must be at least 1"
+            for key in ("contexts", "crm_tasks")
+            if getattr(self, key) < 1
+        )
         if self.name != "faulty" and (self.fault or self.variant != "auto"):
             found.append("fault and variant are for the agent 'faulty' only")
         found.extend(_llm_args_problems(self.llm_args))
@@ -135,13 +147,16 @@ def _llm_args_problems(text: str) -> list[str]:
     return ["llm_args must not hold the api_key; set OPENAI_API_KEY or your provider's"] if "api_key" in parsed else []
 
 
-def parse_spec(spec: str) -> AgentOptions:
+def parse_spec(spec: str, settings: Settings | None = None) -> AgentOptions:
     """Read what follows ``builtin:``, such as ``oracle`` or ``oracle?latency=0.05&reply=task``.
 
+    :param settings: the run's; where its tasks come from is where the agent finds the golds, unless the spec says else.
     :raises ConfigurationError: for an unknown agent, option or value; the message lists the valid ones.
     """
     name, _, query = spec.partition("?")
     options: dict[str, Any] = {}
+    if settings is not None and name in TAGGED_AGENTS:
+        options = {key: getattr(settings, key) for key in ("crm_data", "crm_tasks", "crm_seed")}
     for key, text in parse_qsl(query, keep_blank_values=True):
         options[key.replace("-", "_")] = _read_value(name, key.replace("-", "_"), text)
     return AgentOptions(name, **options)
@@ -192,6 +207,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--variant", choices=VARIANTS, default="auto", help="faulty: what its card offers (default: as the fault needs)"
     )
     add("--list-faults", action=_ListFaults, nargs=0, help="faulty: list its faults and what they break")
+    add("--crm-data", metavar="DIR|hub", help="oracle: where the golds of CRM tasks are (default: the mini org only)")
+    add("--crm-tasks", type=int, default=Settings().crm_tasks, metavar="N", help="oracle: tasks of each mini category")
+    add("--crm-seed", type=int, default=Settings().crm_seed, metavar="N", help="oracle: seed of the mini org")
     add("--contexts", type=int, default=2000, metavar="N", help="conversations remembered (default: %(default)s)")
 
 

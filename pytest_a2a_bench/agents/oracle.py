@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from pytest_a2a_bench.agents.brain import Conversation, RefusalError, Reply, bench_task_key
+from pytest_a2a_bench.agents.crm import is_crm, respond
+from pytest_a2a_bench.agents.crm.gold import GoldSource, gold_answer
 from pytest_a2a_bench.agents.gold import Gold, load_gold
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import AgentSaid, ToolCall
@@ -22,18 +24,21 @@ UNTAGGED = (
 class Oracle:
     """Makes the reference calls one a turn, then says once what the user must hear, then only bids farewell.
 
-    It never asks anything, so that a scripted user has nothing to answer.
+    It never asks anything, so that a scripted user has nothing to answer. To a CRM task it responds with the gold.
 
-    :param revise: changes the gold before it is played (see :mod:`.readonly`).
+    :param revise: changes the gold before it is played (see :mod:`.readonly`); CRM tasks have nothing to change.
+    :param crm: where it finds the golds of CRM tasks.
     """
 
     def __init__(
         self,
         revise: Callable[[Gold], Gold] | None = None,
         description: str = "Plays the reference solution of the task.",
+        crm: GoldSource | None = None,
     ) -> None:
         self.description = description
         self._revise = revise
+        self._crm = crm or GoldSource()
         # Keyed by task: all trials and turns of a task share one reading of the (up to 14 MB) data file.
         self._gold = lru_cache(maxsize=4096)(self._load)
 
@@ -43,6 +48,9 @@ class Oracle:
         if key is None:
             raise RefusalError(UNTAGGED)
         try:
+            if is_crm(conversation):
+                answer = await asyncio.to_thread(gold_answer, key, self._crm)
+                return Reply(respond(conversation, answer))
             gold = await asyncio.to_thread(self._gold, key)
         except (A2ABenchError, LookupError) as error:
             raise RefusalError(f"no reference solution for {key}: {error}") from error

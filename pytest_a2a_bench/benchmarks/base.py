@@ -16,7 +16,10 @@ from pytest_a2a_bench.settings import Settings
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
 
-BENCHMARKS = {"tau2": "pytest_a2a_bench.benchmarks.tau2.benchmark"}
+BENCHMARKS = {
+    "tau2": "pytest_a2a_bench.benchmarks.tau2.benchmark",
+    "crmarena": "pytest_a2a_bench.benchmarks.crmarena.benchmark",
+}
 """Suite name -> module that has ``BENCHMARK``. A module is imported when one of its trials runs, not before."""
 
 
@@ -57,6 +60,7 @@ class TrialContext:
 class Outcome:
     """What came of one trial. With ``error`` set there is no reward, and the rest is what was there until then.
 
+    :param category: what the task is about, where the benchmark has categories.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
     """
 
@@ -66,6 +70,7 @@ class Outcome:
     findings: tuple[DialectFinding, ...] = ()
     dialect: str | None = None
     splits: tuple[str, ...] = ()
+    category: str = ""
     agent_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -91,7 +96,7 @@ class Benchmark(Protocol):
         """Return a split's tasks, always in the same order."""
         ...
 
-    def data_version(self, domain: str) -> str:
+    def data_version(self, domain: str, settings: Settings) -> str:
         """Return the name and version of a domain's data: a result of other data is not reused."""
         ...
 

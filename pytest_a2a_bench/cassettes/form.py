@@ -156,12 +156,12 @@ def _pretty(value: Any) -> list[str]:
 
 
 def _message(values: Mapping[str, Any]) -> InMessage:
-    known = {"context_id": None, "task_id": None, **known_fields(InMessage, values)}
+    known = {"role": "", "context_id": None, "task_id": None, **known_fields(InMessage, values)}
     return InMessage(**{**known, "parts": _parts(known.get("parts", ()))})
 
 
 def _artifact(values: Mapping[str, Any]) -> Artifact:
-    known = known_fields(Artifact, values)
+    known = {"artifact_id": "", **known_fields(Artifact, values)}
     return Artifact(**{**known, "parts": _parts(known.get("parts", ()))})
 
 
@@ -175,4 +175,5 @@ def _short(value: Any) -> Any:
         return [_short(v) for v in value]
     if not isinstance(value, dict):
         return value
-    return {k: v if k in ("data", "metadata") else _short(v) for k, v in value.items() if v not in (None, "", [], {})}
+    kept = {k: v for k, v in value.items() if v not in (None, "", [], {}) or (k == "data" and v is not None)}
+    return {k: v if k in ("data", "metadata") else _short(v) for k, v in kept.items()}

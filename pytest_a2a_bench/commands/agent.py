@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.agents.options import AgentOptions, add_arguments, from_namespace
+from pytest_a2a_bench.agents.options import TAGGED_AGENTS, AgentOptions, add_arguments, from_namespace
 from pytest_a2a_bench.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 NAME = "agent"
 HELP = "serve a built-in agent"
-
-_TAGGED = ("oracle", "readonly")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -47,9 +45,10 @@ def run(namespace: Namespace) -> int:
 
 def greeting(options: AgentOptions, served: Served) -> str:
     """Return what is printed once the agent answers."""
-    tag = " --a2a-tag-trials" if options.name in _TAGGED else ""
+    tag = " --a2a-tag-trials" if options.name in TAGGED_AGENTS else ""
     auth = f" --a2a-auth-env {options.auth_env}" if options.auth_env else ""
+    domain = "crmarena" if options.name == "solver" else "airline"
     return (
         f"{options.name} answers at {served.url} (card {served.card_url}, Ctrl-C stops it)\n"
-        f"try: pytest --a2a-endpoint {served.url}{tag}{auth} -k airline"
+        f"try: pytest --a2a-endpoint {served.url}{tag}{auth} -k {domain}"
     )

@@ -43,9 +43,13 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="A SHOULD that is not kept is a failure too")
     parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
     parser.add_argument("--scenarios", metavar="FILE", help="TOML file of prompts for special behaviour")
+    parser.add_argument("--jwks", metavar="FILE|URL", help="Verify the card's signatures with these keys")
+    parser.add_argument("--webhook-bind", metavar="HOST:PORT", help="Where push notifications are received")
+    parser.add_argument("--webhook-url", metavar="URL", help="How the agent reaches that (http://HOST:PORT)")
     parser.add_argument("--format", choices=_FORMATS, default="text", help="Output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="Write the report there, and the matrix to the terminal")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For one answer (10)")
+    parser.add_argument("--concurrency", metavar="N", type=int, default=16, help="Checks made at once (16)")
     parser.add_argument("--auth-env", metavar="NAME", default="A2A_AUTH_TOKEN", help="Variable that holds the token")
     parser.add_argument("--no-verify-ssl", action="store_true", help="Accept any TLS certificate")
 
@@ -69,6 +73,7 @@ def run(namespace: Namespace) -> int:
 
 def judge_agent(namespace: Namespace) -> Report:
     """Look at the card, run the checks, and apply waivers."""
+    from pytest_a2a_bench.conformance.card.sources import load_jwks
     from pytest_a2a_bench.conformance.report import Report, judge
     from pytest_a2a_bench.conformance.subject import look_at
     from pytest_a2a_bench.conformance.waivers import read_waivers
@@ -76,7 +81,8 @@ def judge_agent(namespace: Namespace) -> Report:
     waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
     config = _config(namespace)
     begin = time.monotonic()
-    subject = look_at(config, timeout=namespace.timeout)
+    jwks = load_jwks(namespace.jwks, timeout=namespace.timeout) if namespace.jwks else None
+    subject = look_at(config, timeout=namespace.timeout, jwks=jwks)
     results = [r for r in subject.card_results() if _is_wanted(namespace, r.requirement, r.binding)]
     results += _protocol(namespace, subject, config)
     if not results:
@@ -96,6 +102,7 @@ def judge_agent(namespace: Namespace) -> Report:
 def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> list[CheckResult]:
     from pytest_a2a_bench.conformance.judging import check_all
     from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
+    from pytest_a2a_bench.conformance.webhook import read_place
 
     scenarios = load_scenarios(Path(namespace.scenarios)) if namespace.scenarios else Scenarios()
     planned: list[Planned] = [p for p in subject.plan() if _is_wanted(namespace, p.requirement, p.binding)]
@@ -105,7 +112,9 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
         from pytest_a2a_bench.conformance.finding import CheckResult
 
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
-    return list(check_all(subject.targets(config, scenarios, namespace.timeout), planned).values())
+    place = read_place(namespace.webhook_bind, namespace.webhook_url)
+    targets = subject.targets(config, scenarios, namespace.timeout, place)
+    return list(check_all(targets, planned, namespace.concurrency).values())
 
 
 def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
@@ -122,9 +131,13 @@ def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
 def _check_arguments(namespace: Namespace) -> None:
     from pytest_a2a_bench.conformance.finding import VERSIONS
     from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
+    from pytest_a2a_bench.conformance.webhook import read_place
 
     if not 0 < namespace.timeout < float("inf"):
         raise ConfigurationError(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
+    read_place(namespace.webhook_bind, namespace.webhook_url)
+    if namespace.concurrency < 1:
+        raise ConfigurationError(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
     for id in namespace.id:
         requirement(id)
     groups = list(dict.fromkeys(entry.group for version in VERSIONS for entry in load_requirements(version)))

@@ -148,7 +148,7 @@ class Context:
         request = WireRequest(
             operation=operation,
             params=params,
-            headers={**self._extensions(), **(headers or {})},
+            headers={**self.target.extension_headers, **(headers or {})},
             version_header=self._version(version_header),
             body=body,
             rpc_id=rpc_id,
@@ -164,11 +164,6 @@ class Context:
         reply = await self.session.call(request)
         self.replies.append(reply)
         return reply
-
-    def _extensions(self) -> dict[str, str]:
-        uris = self.target.required_extensions
-        name = "X-A2A-Extensions" if self.version == "0.3" else "A2A-Extensions"
-        return {name: ", ".join(uris)} if uris else {}
 
     def _version(self, given: Any) -> str | None:
         if given is UNSET:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Outcome, Requirement
+from pytest_a2a_bench.conformance.health import works
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared
@@ -21,6 +22,8 @@ CHECK_SECONDS = 60.0
 """Most seconds that one check may take; each of its requests has the target's own, shorter limit."""
 
 UNDECLARED = "DECLARED"
+
+_ROUGH = frozenset({"validation", "errors", "versioning"})
 
 
 class Planned(NamedTuple):
@@ -104,8 +107,11 @@ async def run_checks(
     sessions: dict[tuple[str, str], Session] = {}
     for target in several:
         Session(target, sessions)
+    await asyncio.gather(*(s.health.begin() for s in sessions.values() if _is_asked(s, chosen)))
     slots = asyncio.Semaphore(max(1, concurrency))
-    tasks = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen]
+    gentle = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen if not _is_rough(p)]
+    rough = [asyncio.create_task(_run_one(p, sessions, slots, gentle)) for p in chosen if _is_rough(p)]
+    tasks = [*gentle, *rough]
     try:
         for finished in asyncio.as_completed(tasks):
             yield await finished
@@ -124,9 +130,24 @@ def _planned(targets: Sequence[Target]) -> list[Planned]:
     return [p for p in everything if p.requirement.id == UNDECLARED or (p.binding, p.requirement.version) in pairs]
 
 
+def _is_rough(planned: Planned) -> bool:
+    """Tell whether a check sends what is malformed: that may break an agent, so all others come first."""
+    return planned.requirement.group in _ROUGH
+
+
+def _is_asked(session: Session, chosen: Iterable[Planned]) -> bool:
+    interface = (session.target.binding, session.target.version)
+    return any((p.binding, p.requirement.version) == interface and p.requirement.id not in UNCHECKABLE for p in chosen)
+
+
 async def _run_one(
-    planned: Planned, sessions: Mapping[tuple[str, str], Session], slots: asyncio.Semaphore
+    planned: Planned,
+    sessions: Mapping[tuple[str, str], Session],
+    slots: asyncio.Semaphore,
+    before: Sequence[asyncio.Task[CheckResult]] = (),
 ) -> CheckResult:
+    if before:
+        await asyncio.wait(before)
     requirement, binding = planned
     session = sessions.get((binding, requirement.version))
     if session is None:
@@ -145,12 +166,26 @@ def _mostly_waits(requirement: Requirement) -> bool:
 
 async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     """Run one check; whatever the agent does, there is a result."""
+    if session.health.is_broken:
+        return session.health.verdict(requirement, session.target.binding)
     ctx = Context(requirement, session)
     started = time.monotonic()
     outcome, reason = await _outcome(ctx)
+    for asked in _suspicious(ctx):
+        if not await asked.health.lasts():
+            return asked.health.verdict(requirement, session.target.binding, time.monotonic() - started)
     return CheckResult(
         requirement, session.target.binding, outcome, tuple(ctx.findings), reason, time.monotonic() - started
     )
+
+
+def _suspicious(ctx: Context) -> list[Session]:
+    """Return the interfaces that gave an answer as of an agent that has stopped working."""
+    found = {r.exchange.binding for r in ctx.replies if not works(r)}
+    # What other checks asked for is in the findings alone.
+    found |= {e.binding for f in ctx.findings for e in f.exchanges if e.problem or (e.status or 0) >= 500}
+    sessions = (ctx.session.sibling(binding, ctx.version) for binding in sorted(found))
+    return [s for s in sessions if s is not None]
 
 
 async def _outcome(ctx: Context) -> tuple[Outcome, str]:
@@ -163,6 +198,7 @@ async def _outcome(ctx: Context) -> tuple[Outcome, str]:
             return "skipped", str(skip)
     except NoAnswer as error:
         reason = str(error)
+        ctx.replies += [error.reply] if error.reply is not None else []
         if error.reply is not None:
             ctx.warn(reason, expected="an answer that this check can work with", replies=[error.reply])
         return "error", reason

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import functools
 import json
 import re
 import shlex
@@ -12,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_a2a_bench.conformance.finding import Exchange
+from pytest_a2a_bench.redact import HIDDEN, hide_secrets
 
-REDACTED = "***"
 SHOWN_BYTES = 65_536
 """Most characters of one body that an exchange keeps as evidence; what is parsed may be larger."""
 
@@ -51,30 +49,19 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text without the secrets, bounded."""
-        for secret in filter(None, self.secrets):
-            for form in _forms(secret):
-                text = text.replace(form, REDACTED)
-        return clip(text)
+        return clip(hide_secrets(text, self.secrets))
 
     def headers(self, headers: Mapping[str, str] | Sequence[tuple[str, str]]) -> dict[str, str]:
         """Return headers without the values that authenticate."""
         pairs = headers.items() if isinstance(headers, Mapping) else headers
-        return {k: REDACTED if _SECRET_HEADERS.search(k) else self.text(v) for k, v in pairs}
+        return {k: HIDDEN if _SECRET_HEADERS.search(k) else self.text(v) for k, v in pairs}
 
     def url(self, url: str) -> str:
         """Return a URL without user info and without the secrets."""
         parts = urllib.parse.urlsplit(url)
         if "@" in parts.netloc:
-            url = parts._replace(netloc=f"{REDACTED}@{parts.netloc.rpartition('@')[2]}").geturl()
+            url = parts._replace(netloc=f"{HIDDEN}@{parts.netloc.rpartition('@')[2]}").geturl()
         return self.text(url)
-
-
-@functools.cache
-def _forms(secret: str) -> tuple[str, ...]:
-    """Return a secret as it is, in a URL, in JSON and as HTTP's basic credentials, longest first."""
-    forms = {secret, urllib.parse.quote(secret, safe=""), urllib.parse.quote_plus(secret), json.dumps(secret)[1:-1]}
-    forms.add(base64.b64encode(secret.encode("utf-8", "surrogatepass")).decode())
-    return tuple(sorted(forms, key=len, reverse=True))
 
 
 def curl_line(exchange: Exchange) -> str:

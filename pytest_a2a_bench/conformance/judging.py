@@ -78,10 +78,12 @@ class Judge:
                 future.set_exception(error) if error is not None else future.cancel()
 
 
-def check_all(targets: Iterable[Target], planned: Iterable[Planned]) -> Mapping[str, CheckResult]:
+def check_all(
+    targets: Iterable[Target], planned: Iterable[Planned], concurrency: int = CONCURRENCY
+) -> Mapping[str, CheckResult]:
     """Run checks and return their results by name, in the order of the plan."""
     every = list(planned)
-    judge = Judge(targets)
+    judge = Judge(targets, concurrency)
     try:
         judge.start(every)
         return {p.name: judge.result(p) for p in every}

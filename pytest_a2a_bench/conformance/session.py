@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.exchange import Limits, Redactor
+from pytest_a2a_bench.conformance.health import Health
 from pytest_a2a_bench.conformance.prepared import Prepared
 from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.spelling import TERMINAL, spell_params, task_in
 from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.webhook import WebhookReceiver
 from pytest_a2a_bench.conformance.wire import CannotExpressError, Wire, WireRequest
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
 
 _CLEANUP_SECONDS = 3.0
 _IN_FLIGHT = 24
+_PORT_SECONDS = 30.0
 
 
 class Session:
@@ -34,6 +38,8 @@ class Session:
         self._siblings = siblings if siblings is not None else {}
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
+        self.health = Health(self)
+        self._receiver: WebhookReceiver | None = None
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
 
     def sibling(self, binding: str, version: str) -> Session | None:
@@ -45,19 +51,63 @@ class Session:
 
         :raises SkipCheck: if the binding has no form for the request.
         """
+        started = time.monotonic()
+        reply = await self._call(request)
+        self.health.note(started, reply)
+        if request.operation in ("SendMessage", "SendStreamingMessage"):
+            self._remember(reply)
+        return reply
+
+    async def webhooks(self) -> WebhookReceiver:
+        """Return the receiver at the place that the user named: one for all interfaces, for it has one port.
+
+        :raises NoAnswer: if it cannot listen there.
+        """
+        owner = next(iter(self._siblings.values()))
+        return await owner.prepared.once("webhooks", owner._listen)
+
+    async def _listen(self) -> WebhookReceiver:
+        receiver = WebhookReceiver(self.target.webhook)
+        until = time.monotonic() + _PORT_SECONDS
+        while True:
+            try:
+                await receiver.start()
+            except OSError as error:
+                # Another worker process of the same run may hold the port for a while.
+                if time.monotonic() > until:
+                    raise NoAnswer(f"the webhook cannot listen on {receiver.where}: {error}") from error
+                await asyncio.sleep(0.2)
+            else:
+                self._receiver = receiver
+                return receiver
+
+    async def ask(self, operation: str, params: dict[str, Any], timeout: float) -> Reply:
+        """Ask something on the judge's own account, with parameters in the form of 1.0.
+
+        :raises SkipCheck: if the binding has no form for the request.
+        """
+        target = self.target
+        old = target.version == "0.3"
+        return await self._call(
+            WireRequest(
+                operation,
+                spell_params(operation, params, target.binding) if old else params,
+                headers=target.extension_headers,
+                version_header=None if old else target.version,
+                timeout=timeout,
+            )
+        )
+
+    async def _call(self, request: WireRequest) -> Reply:
         if self._wire is None:
             self._wire = self._open()
         try:
             if request.stream:
-                reply = await self._wire.call(request)
-            else:
-                async with self._slots:
-                    reply = await self._wire.call(request)
+                return await self._wire.call(request)
+            async with self._slots:
+                return await self._wire.call(request)
         except CannotExpressError as error:
             raise SkipCheck(f"cannot be asked over {request.operation} on {self.target.binding}: {error}") from error
-        if request.operation in ("SendMessage", "SendStreamingMessage"):
-            self._remember(reply)
-        return reply
 
     def _open(self) -> Wire:
         try:
@@ -79,11 +129,14 @@ class Session:
     async def close(self) -> None:
         """Delete and cancel what the checks left behind, then close the connection."""
         await self.prepared.close()
+        await self.health.close()
         try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_CLEANUP_SECONDS):
+                async with asyncio.timeout(0 if self.health.is_broken else _CLEANUP_SECONDS):
                     await self._clear()
         finally:
+            if self._receiver is not None:
+                await self._receiver.close()
             if self._wire is not None:
                 await self._wire.close()
 
@@ -97,11 +150,8 @@ class Session:
         await asyncio.gather(*(self._quietly("CancelTask", {"id": task}) for task in left))
 
     async def _quietly(self, operation: str, params: dict[str, Any]) -> None:
-        old = self.target.version == "0.3"
-        spelled = spell_params(operation, params, self.target.binding) if old else params
-        header = None if old else self.target.version
         with contextlib.suppress(SkipCheck):
-            await self.call(WireRequest(operation, spelled, version_header=header, timeout=_CLEANUP_SECONDS))
+            await self.ask(operation, params, _CLEANUP_SECONDS)
 
 
 def open_wire(target: Target) -> Wire:

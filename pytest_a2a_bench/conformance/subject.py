@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.engine import Planned
     from pytest_a2a_bench.conformance.scenarios import Scenarios
     from pytest_a2a_bench.conformance.target import Target
+    from pytest_a2a_bench.conformance.webhook import Place
 
 OFFLINE_CARD: Mapping[str, Any] = {
     "supportedInterfaces": [
@@ -29,6 +30,9 @@ _UNREADABLE = Requirement(
     "DECLARED", "binding", "1.0.1 §4.4.6", "MUST", "The agent card declares an interface that can be spoken to"
 )
 
+_NEED_KEYS = ("SIGN-004", "SIGN-005", "SIGN-006", "V03-SIGN-003")
+_NO_KEYS = "no keys to verify the signatures with; give --a2a-card-jwks (a2a-bench conformance: --jwks)"
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -36,11 +40,13 @@ class Subject:
 
     :param card: as JSON; None where there is none that can be read.
     :param findings: what is wrong with the card and with how it is served.
+    :param is_verified: whether there were keys to verify its signatures with.
     """
 
     endpoint: str
     card: Any = None
     findings: tuple[Finding, ...] = ()
+    is_verified: bool = False
 
     @property
     def agent(self) -> str:
@@ -78,13 +84,17 @@ class Subject:
             return [Planned(_UNREADABLE, CARD)]
         return plan(self.card, self.endpoint)
 
-    def targets(self, config: ClientConfig, scenarios: Scenarios, timeout: float) -> tuple[Target, ...]:
+    def targets(
+        self, config: ClientConfig, scenarios: Scenarios, timeout: float, webhook: Place | None = None
+    ) -> tuple[Target, ...]:
         """Return the interfaces to speak to."""
         from pytest_a2a_bench.conformance.target import targets_of
 
         if self.problem:
             return ()
-        return targets_of(self.card, self.endpoint, config=config, scenarios=scenarios, timeout=timeout)
+        return targets_of(
+            self.card, self.endpoint, config=config, scenarios=scenarios, timeout=timeout, webhook=webhook
+        )
 
     def card_plan(self) -> list[Requirement]:
         """Return the requirements of the card that there are for this agent, and those that it breaks beyond."""
@@ -99,32 +109,41 @@ class Subject:
         """Yield one result for each requirement of :meth:`card_plan`."""
         entries = self.card_plan()
         signed = isinstance(self.card, Mapping) and bool(self.card.get("signatures"))
-        skipped = {} if signed else {e.id: "the card has no signatures" for e in entries if e.group == "signatures"}
+        if not signed:
+            skipped = {e.id: "the card has no signatures" for e in entries if e.group == "signatures"}
+        else:
+            skipped = {} if self.is_verified else dict.fromkeys(_NEED_KEYS, _NO_KEYS)
         if not isinstance(self.card, Mapping):
             skipped = {e.id: self.problem for e in entries}
         return card_results(self.findings, entries, skipped)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
-        return {"endpoint": self.endpoint, "card": self.card, "findings": [f.to_json() for f in self.findings]}
+        return {
+            "endpoint": self.endpoint,
+            "card": self.card,
+            "findings": [f.to_json() for f in self.findings],
+            "is_verified": self.is_verified,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Subject:
         """Read what :meth:`to_json` wrote."""
-        return cls(data["endpoint"], data["card"], tuple(map(_finding, data["findings"])))
+        return cls(data["endpoint"], data["card"], tuple(map(_finding, data["findings"])), data["is_verified"])
 
 
-def look_at(config: ClientConfig, *, timeout: float = 10.0) -> Subject:
+def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) -> Subject:
     """Fetch an agent's card and judge it.
 
+    :param jwks: keys to verify its signatures with.
     :raises EndpointUnreachableError: if nothing answers there.
     """
     from pytest_a2a_bench.conformance.card import check_card, fetch_card
 
     raw, http, findings = fetch_card(config.endpoint, timeout=timeout, verify=config.verify_ssl)
     if raw is not None:
-        findings = check_card(raw, url=http.url, http=http)
-    return Subject(config.endpoint, raw, tuple(findings))
+        findings = check_card(raw, url=http.url, http=http, jwks=jwks)
+    return Subject(config.endpoint, raw, tuple(findings), jwks is not None)
 
 
 def refuse_unjudgeable(subject: Subject) -> None:

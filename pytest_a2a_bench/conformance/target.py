@@ -10,6 +10,7 @@ from pytest_a2a_bench.a2a.auth import AuthParts, may_receive, place
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.webhook import Place
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
@@ -24,6 +25,7 @@ class Target:
     :param binding: ``JSONRPC``, ``HTTP+JSON`` or ``GRPC``.
     :param url: the interface's address.
     :param timeout: seconds for one answer.
+    :param webhook: where the agent is to deliver push notifications; None for a loopback address.
     """
 
     endpoint: str
@@ -34,6 +36,7 @@ class Target:
     tenant: str = ""
     scenarios: Scenarios = field(default_factory=Scenarios)
     timeout: float = 10.0
+    webhook: Place | None = None
     verify_ssl: bool = True
     auth: AuthParts = field(default_factory=AuthParts, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -58,6 +61,13 @@ class Target:
         return tuple(str(item["uri"]) for item in items if item.get("required") is True and item.get("uri"))
 
     @property
+    def extension_headers(self) -> dict[str, str]:
+        """The header that asks for the required extensions, where there are any."""
+        uris = self.required_extensions
+        name = "X-A2A-Extensions" if self.version == "0.3" else "A2A-Extensions"
+        return {name: ", ".join(uris)} if uris else {}
+
+    @property
     def interfaces(self) -> tuple[tuple[str, str], ...]:
         """(binding, version) of all interfaces that the card declares."""
         return declared(self.card, self.endpoint)
@@ -80,6 +90,7 @@ def targets_of(
     config: ClientConfig | None = None,
     scenarios: Scenarios | None = None,
     timeout: float = 10.0,
+    webhook: Place | None = None,
 ) -> tuple[Target, ...]:
     """Return one target for each (binding, version) of a card: its first interface of that kind.
 
@@ -103,6 +114,7 @@ def targets_of(
             tenant=interface.tenant,
             scenarios=scenarios or Scenarios(),
             timeout=timeout,
+            webhook=webhook,
             verify_ssl=config.verify_ssl,
             auth=auth,
             secrets=(config.auth.token,) if config.auth is not None else (),

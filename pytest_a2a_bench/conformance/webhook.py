@@ -7,16 +7,60 @@ import contextlib
 import json
 import secrets
 import time
+import urllib.parse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
+
+from pytest_a2a_bench.errors import ConfigurationError
 
 _HEAD_LIMIT = 64 * 1024
 _BODY_LIMIT = 4 * 1024 * 1024
 _READ_SECONDS = 10.0
 _MOST_DELIVERIES = 500
 _REASONS = {200: "OK", 404: "Not Found", 413: "Content Too Large", 500: "Internal Server Error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the webhook listens, and what the agent calls it.
+
+    :param url: the address under which the agent reaches it; a path is put after it.
+    """
+
+    host: str
+    port: int
+    url: str
+
+
+def read_place(bind: str | None, url: str | None) -> Place | None:
+    """Return where the user wants the webhook; None for a loopback address of its own choice.
+
+    :param bind: ``HOST:PORT`` to listen on.
+    :param url: how the agent reaches that; by default ``http://HOST:PORT``.
+    :raises ConfigurationError: if the two do not name a place.
+    """
+    if not bind:
+        if url:
+            raise ConfigurationError(f"the webhook's URL is {url}, and nothing says where it listens; give HOST:PORT")
+        return None
+    host, _, number = bind.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not number.isdecimal() or not 0 < int(number) < 65536:
+        raise ConfigurationError(f"the webhook is to listen on {bind!r}; give HOST:PORT, such as 0.0.0.0:8099")
+    if not url:
+        if host in ("0.0.0.0", "::"):
+            raise ConfigurationError(f"the webhook listens on {bind}, which is no address to call; give its URL too")
+        return Place(host, int(number), f"http://{_authority(host)}:{number}")
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ConfigurationError(f"the webhook's URL is {url!r}; give an http(s) URL without a query")
+    return Place(host, int(number), url.rstrip("/"))
+
+
+def _authority(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +122,13 @@ class _BadRequest(Exception):
 
 
 class WebhookReceiver:
-    """Listens on an ephemeral port; use it as an async context manager on the loop that also makes the calls.
+    """Listens for what agents deliver; use it as an async context manager on the loop that also makes the calls.
 
-    :param host: address to listen on, and the one in the URLs that are handed out.
+    :param place: where; by default an ephemeral port of the loopback address.
     """
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
-        self._host = host
+    def __init__(self, place: Place | None = None) -> None:
+        self._place = place
         self._hooks: dict[str, Hook] = {}
         self._server: asyncio.Server | None = None
         self._handlers: set[asyncio.Task[None]] = set()
@@ -101,21 +145,31 @@ class WebhookReceiver:
     async def start(self) -> None:
         """Start to listen; does nothing if it listens already."""
         if self._server is None:
-            self._server = await asyncio.start_server(self._serve, self._host, 0, limit=_HEAD_LIMIT)
+            self._server = await asyncio.start_server(self._serve, *self._address(), limit=_HEAD_LIMIT)
 
     async def close(self) -> None:
         """Stop, and drop the connections that are still open."""
         if self._server is None:
             return
         self._server.close()
-        # A handler that is cancelled before its first step would leave its connection open.
-        await asyncio.sleep(0)
+        # A connection that was accepted just now has no handler yet, and a handler that is cancelled before its first
+        # step would leave its connection open.
+        await _rounds()
         for handler in self._handlers:
             handler.cancel()
         await asyncio.gather(*self._handlers, return_exceptions=True)
         # Transports really close one round of the loop after they are told to.
-        await asyncio.sleep(0)
+        await _rounds()
         self._server = None
+
+    @property
+    def where(self) -> str:
+        """``HOST:PORT`` of where it listens, or is to listen."""
+        host, port = self._address()
+        return f"{_authority(host)}:{port}"
+
+    def _address(self) -> tuple[str, int]:
+        return (self._place.host, self._place.port) if self._place is not None else ("127.0.0.1", 0)
 
     @property
     def port(self) -> int:
@@ -126,10 +180,10 @@ class WebhookReceiver:
 
     def hook(self, *, status: int = 200, delay: float = 0.0, late: int = _MOST_DELIVERIES) -> Hook:
         """Return a new hook with a path that nobody can guess."""
-        path = f"/{secrets.token_urlsafe(12)}"
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        self._hooks[path] = Hook(f"http://{host}:{self.port}{path}", status, delay, late)
-        return self._hooks[path]
+        name = secrets.token_urlsafe(12)
+        base = self._place.url if self._place is not None else f"http://127.0.0.1:{self.port}"
+        self._hooks[name] = Hook(f"{base}/{name}", status, delay, late)
+        return self._hooks[name]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -151,7 +205,8 @@ class WebhookReceiver:
         except (_BadRequest, asyncio.LimitOverrunError, ValueError):
             await _respond(writer, 413)
             return
-        hook = self._hooks.get(path)
+        # What stands between the agent and this may have changed what comes before the name.
+        hook = self._hooks.get(path.partition("?")[0].rpartition("/")[2])
         if hook is None:
             await _respond(writer, 404)
             return
@@ -159,6 +214,12 @@ class WebhookReceiver:
         if hook.delay and len(hook.deliveries) <= hook.late:
             await asyncio.sleep(hook.delay)
         await _respond(writer, hook.status)
+
+
+async def _rounds(count: int = 5) -> None:
+    """Let the event loop go round; it takes three to make a connection and start its handler."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 async def _respond(writer: asyncio.StreamWriter, status: int) -> None:

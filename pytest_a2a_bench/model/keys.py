@@ -77,6 +77,7 @@ class BenchTask:
 
     :param splits: every split that lists the task, e.g. ``("base", "test")``.
     :param keywords: extra words for pytest's ``-k``.
+    :param category: what it is about, where its benchmark has categories.
     """
 
     suite: str
@@ -84,6 +85,7 @@ class BenchTask:
     task_id: str
     splits: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    category: str = ""
 
     def key(self, trial: int = 0, label: str | None = None) -> TrialKey:
         """Return the key of one of this task's trials."""

@@ -89,10 +89,14 @@ Event = UserSaid | ToolReturned | AgentSaid
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What an agent must know before the first turn."""
+    """What an agent must know before the first turn.
+
+    :param facts: details of the task as fields, for dialects that send them as such; the policy tells them in words.
+    """
 
     policy: str
     tools: tuple[ToolSpec, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

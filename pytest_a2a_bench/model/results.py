@@ -55,7 +55,7 @@ class Turn:
 class RewardCheck:
     """One thing that the evaluator looked at.
 
-    :param kind: ``db``, ``env_assertion``, ``action``, ``communicate`` or ``nl_assertion``.
+    :param kind: ``db``, ``env_assertion``, ``action``, ``communicate`` or ``nl_assertion``; for CRMArena the metric.
     :param counted: whether it is part of the task's reward basis.
     """
 
@@ -73,7 +73,9 @@ class Reward:
     :param value: tau2's reward, 0 to 1.
     :param basis: tau2's ``reward_basis``.
     :param breakdown: reward per basis.
-    :param info: upstream's whole ``RewardInfo`` as JSON.
+    :param info: upstream's whole ``RewardInfo`` as JSON; for CRMArena how the answer was scored, never the gold.
+    :param threshold: the value from which it counts as a success, where partial rewards do (an F1); None where only 1
+        does.
     """
 
     value: float
@@ -83,10 +85,13 @@ class Reward:
     note: str = ""
     db_diff: tuple[str, ...] = ()
     info: Mapping[str, Any] = field(default_factory=dict)
+    threshold: float | None = None
 
     @property
     def success(self) -> bool:
-        """tau2's ``is_successful``."""
+        """tau2's ``is_successful``, or whether the threshold is reached where there is one."""
+        if self.threshold is not None:
+            return self.value >= self.threshold - REWARD_TOLERANCE
         return abs(self.value - 1.0) <= REWARD_TOLERANCE
 
     @classmethod
@@ -112,6 +117,7 @@ class TrialResult:
     :param turn_latencies: seconds of each turn, from sending to the settled answer, with its retries and polls.
     :param agent_usage: what the agent reported about itself over A2A, if it did.
     :param user_usage: what the user simulator (and judge) cost.
+    :param category: what the task is about, where its benchmark has categories.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
     :param run_id: the pytest run (or command) that produced it, or took it from an earlier one.
     :param fingerprint: what the result depends on; equal ones answer the same question (``results.fingerprint``).
@@ -137,6 +143,7 @@ class TrialResult:
     dialect: str | None = None
     seed: int | None = None
     splits: tuple[str, ...] = ()
+    category: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] | None = None
     fingerprint: str = ""
@@ -152,7 +159,7 @@ class TrialResult:
 
     @property
     def success(self) -> bool:
-        """Whether the reward is 1, within 1e-6."""
+        """Whether the reward is 1, within 1e-6; with a threshold (an F1 reward), whether it is reached."""
         return self.status == "evaluated" and self.reward_info is not None and self.reward_info.success
 
     @property

@@ -17,6 +17,7 @@ from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 WITHOUT_EFFECT = frozenset(
     {
         "auth_env",
+        "card_jwks",
         "concurrency",
         "durations",
         "endpoint",  # is in the agent's identity
@@ -35,6 +36,8 @@ WITHOUT_EFFECT = frozenset(
         "verify_ssl",
         "wait",
         "waivers",
+        "webhook_bind",
+        "webhook_url",
     }
 )
 """Settings that a result does not depend on. A setting that is not named here makes a difference: forgetting one costs

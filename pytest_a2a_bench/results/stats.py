@@ -37,11 +37,13 @@ def pass_hat_k_by_k(successes_by_task: Iterable[Sequence[bool]]) -> dict[int, fl
 class DomainSummary:
     """One line of the summary.
 
+    :param variant: how the benchmark was changed for these trials (``drift low, rot 50``); empty where it was not.
     :param tasks: different tasks with at least one trial.
     :param trials: all trials; ``evaluated``, ``infra_errors``, ``skipped``, ``evaluator_errors`` and ``harness_errors``
         add up to it.
     :param pass_hat_k: k -> pass^k over evaluated trials.
     :param turns_mean: agent messages per evaluated trial.
+    :param queries_mean: queries to an org per evaluated trial, where there is one.
     :param latency_p50: seconds per turn of the agent, with retries and polls.
     :param input_tokens: what the agents reported about themselves.
     :param cost_usd: agent, user simulator and judge together.
@@ -49,6 +51,7 @@ class DomainSummary:
 
     suite: str
     domain: str
+    variant: str = ""
     tasks: int = 0
     trials: int = 0
     evaluated: int = 0
@@ -60,6 +63,7 @@ class DomainSummary:
     successes: int = 0
     pass_hat_k: dict[int, float] = field(default_factory=dict)
     turns_mean: float | None = None
+    queries_mean: float | None = None
     latency_p50: float | None = None
     latency_p95: float | None = None
     input_tokens: int | None = None
@@ -68,14 +72,35 @@ class DomainSummary:
 
 
 def summarise(results: Iterable[TrialResult]) -> list[DomainSummary]:
-    """Return one summary per suite and domain, sorted by name."""
-    groups: dict[tuple[str, str], list[TrialResult]] = defaultdict(list)
+    """Return one summary per suite, domain and variant, sorted by name: changed benchmarks are never averaged in."""
+    return [_summary(*name, group) for name, group in _grouped(results)]
+
+
+def summarise_categories(results: Iterable[TrialResult]) -> list[dict[str, DomainSummary]]:
+    """Return, for each suite, domain and variant whose tasks have categories, the summary of each category."""
+    found = []
+    for name, group in _grouped(result for result in results if result.category):
+        by_category: dict[str, list[TrialResult]] = defaultdict(list)
+        for result in group:
+            by_category[result.category].append(result)
+        found.append({category: _summary(*name, part) for category, part in by_category.items()})
+    return found
+
+
+def variant_of(result: TrialResult) -> str:
+    """Say how the benchmark was changed for a trial; empty where it was not."""
+    drift, rot = result.provenance.get("drift"), result.provenance.get("rot")
+    return ", ".join([f"drift {drift}"] * bool(drift) + [f"rot {rot}"] * bool(rot))
+
+
+def _grouped(results: Iterable[TrialResult]) -> list[tuple[tuple[str, str, str], list[TrialResult]]]:
+    groups: dict[tuple[str, str, str], list[TrialResult]] = defaultdict(list)
     for result in results:
-        groups[result.key.suite, result.key.domain].append(result)
-    return [_summary(suite, domain, group) for (suite, domain), group in sorted(groups.items())]
+        groups[result.key.suite, result.key.domain, variant_of(result)].append(result)
+    return sorted(groups.items())
 
 
-def _summary(suite: str, domain: str, results: list[TrialResult]) -> DomainSummary:
+def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) -> DomainSummary:
     evaluated = [r for r in results if r.status == "evaluated"]
     # The same task under two labels is two tests, and their trials are no draws from one.
     by_task: dict[tuple[str, str | None], list[bool]] = defaultdict(list)
@@ -89,6 +114,7 @@ def _summary(suite: str, domain: str, results: list[TrialResult]) -> DomainSumma
     return DomainSummary(
         suite=suite,
         domain=domain,
+        variant=variant,
         tasks=len({r.key.task_key for r in results}),
         trials=len(results),
         evaluated=len(evaluated),
@@ -100,6 +126,9 @@ def _summary(suite: str, domain: str, results: list[TrialResult]) -> DomainSumma
         successes=sum(r.success for r in evaluated),
         pass_hat_k=pass_hat_k_by_k(by_task.values()),
         turns_mean=_mean([float(r.turns) for r in evaluated]),
+        queries_mean=_mean(
+            [float(q) for r in evaluated if (q := r.provenance.get("measured", {}).get("queries")) is not None]
+        ),
         latency_p50=percentile(latencies, 50),
         latency_p95=percentile(latencies, 95),
         input_tokens=agent.input_tokens,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolSpec
-from pytest_a2a_bench.translate import data, foreign, sierra, tool_call
+from pytest_a2a_bench.translate import crm_entropic, data, foreign, org_dialects, sierra, tool_call
 from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
+from pytest_a2a_bench.translate.crm_entropic import EntropicDialect
 from pytest_a2a_bench.translate.data import DataDialect
+from pytest_a2a_bench.translate.org_actions import is_about_org
+from pytest_a2a_bench.translate.org_dialects import ActionDialect, TagsDialect
+from pytest_a2a_bench.translate.org_reading import read_org_reply
 from pytest_a2a_bench.translate.reading import Rules, read_reply
 from pytest_a2a_bench.translate.sierra import SierraDialect
 from pytest_a2a_bench.translate.tool_call import ToolCallDialect
@@ -27,8 +32,12 @@ class AutoDialect:
         return _OPENING.encode_request(briefing, events)
 
     def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
-        """Read a reply in any dialect and name it."""
-        return read_reply(parts, tools, _RULES)
+        """Read a reply in any dialect and name it.
+
+        The forms of the tasks about an org are looked for only where the tools are that org's two actions.
+        """
+        decoded = read_reply(parts, tools, _RULES)
+        return _read_org(parts, decoded) if is_about_org(tools) and not decoded.calls else decoded
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a request in whichever dialect it is written in."""
@@ -44,9 +53,28 @@ class AutoDialect:
 
 
 DIALECTS: dict[str, Dialect] = {
-    d.name: d for d in (AutoDialect(), ToolCallDialect(), AgentBeatsDialect(), SierraDialect(), DataDialect())
+    d.name: d
+    for d in (
+        AutoDialect(),
+        ToolCallDialect(),
+        AgentBeatsDialect(),
+        SierraDialect(),
+        DataDialect(),
+        ActionDialect(),
+        TagsDialect(),
+        EntropicDialect(),
+    )
 }
 """Every dialect by name."""
+
+
+def _read_org(parts: Sequence[Part], decoded: DecodedReply) -> DecodedReply:
+    """Read a reply in which no call was found by the forms of the tasks about an org."""
+    found = read_org_reply(parts, _RULES.name, prose_allowed=True)
+    if not found.calls:
+        return decoded
+    # In ``auto`` no form was asked for, so none is a finding.
+    return replace(found, findings=tuple(f for f in found.findings if f.rule != "other-dialect"))
 
 
 def settle(current: str | None, decoded: DecodedReply) -> str | None:
@@ -65,7 +93,12 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
     for part in parts:
         if part.kind == "data" and data.is_addressed(part.data):
             return "data"
+        if crm_entropic.read_body(part) is not None:
+            return "crm_entropic"
         if part.kind == "text":
+            org = org_dialects.find_dialect(part.text)
+            if org is not None and not tool_call.lists_tools(part.text[: org[1]]):
+                return org[0]
             briefing, end = foreign.find_briefing(part.text)
             if briefing is None and tool_call.is_addressed(part.text):
                 return "tool_call"

@@ -4,6 +4,7 @@
 # What it imports lives in another environment than the one that is type-checked.
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import uuid
 import warnings
@@ -21,13 +22,18 @@ class TalkingWorker(Worker[Any]):
 
     async def run_task(self, params: Any) -> None:
         await self.storage.update_task(params["id"], state="working")
+        # The storage gives the task out itself, not a copy: without a pause it changes while it is being answered.
+        await asyncio.sleep(0.02)
         text = "\n".join(p["text"] for p in params["message"]["parts"] if "text" in p)
         answer = self.brain.answer(params["context_id"], text)
-        artifact = {"artifact_id": uuid.uuid4().hex, "name": "answer", "parts": [{"kind": "text", "text": answer}]}
+        artifact = {"artifact_id": uuid.uuid4().hex, "name": "answer", "parts": [{"text": answer}]}
         await self.storage.update_task(params["id"], state="completed", new_artifacts=[artifact])
 
     async def cancel_task(self, params: Any) -> None:
-        await self.storage.update_task(params["id"], state="canceled")
+        # A worker that raises takes fasta2a down with it: every later request is answered with status 500.
+        task = await self.storage.load_task(params["id"])
+        if task is not None and task["status"]["state"] in ("submitted", "working"):
+            await self.storage.update_task(params["id"], state="canceled")
 
     def build_message_history(self, history: list[Any]) -> list[Any]:
         return list(history)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.conformance.card import check_online, fetch_card
+from pytest_a2a_bench.conformance.card import check_online, fetch_card, online
 from pytest_a2a_bench.conformance.card.promises import promises
+from pytest_a2a_bench.conformance.check import CHECKS
+from pytest_a2a_bench.conformance.engine import load_checks
 
 TOKEN_ENV = "A2A_TEST_ONLINE_TOKEN"
 
@@ -127,3 +131,14 @@ def test_credentials_go_to_the_endpoints_origin_only(secured: tuple[str, dict[st
 )
 def test_what_names_no_interface_is_not_asked(raw: Any) -> None:
     assert isinstance(check_online(raw, "http://127.0.0.1:9", timeout=1.0), list)
+
+
+def test_every_promise_is_in_the_protocol_suite_too_and_the_guide_says_where() -> None:
+    load_checks()
+    code = Path(online.__file__).read_text(encoding="utf-8")
+    rules = set(re.findall(r'"((?:V03-)?[A-Z]+-[0-9]{3})"', code))
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "cards.md").read_text(encoding="utf-8")
+
+    assert len(rules) == 14
+    assert rules <= {id for id, _ in CHECKS}
+    assert {rule for rule in rules if f"`{rule}`" not in guide} == set()

@@ -1,6 +1,7 @@
 """Agents on other frameworks, judged whole: their true defects, each read against the specification, and no others.
 
 google-adk 2.13 serves A2A through a2a-sdk 1.3 and strands 1.62 through a2a-sdk 0.3.26, so most of these are the SDK's.
+fasta2a 2.1.1 is an implementation of its own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,44 @@ DEFECTS = {
         "VAL-010": "failed",  # what is no base64 is accepted
         "LIST-013": "failed",  # an unknown status lists everything
         "VER-004": "failed",  # 1.5 is taken for 1.0
+    },
+    # What is malformed, unknown or not offered is mostly answered with a plain-text 500; the version is not looked at.
+    "fasta2a": {
+        "CARD-004": "failed",  # no skills
+        "CARD-013": "warned",  # neither Cache-Control nor ETag
+        "CARD-014": "warned",
+        "XCARD-001": "failed",
+        "SEND-002": "failed",  # a blocking send does not wait
+        "SEND-007": "failed",  # a taskId in a message is not looked at: there is always a new task
+        "SEND-008": "failed",
+        "SEND-009": "warned",
+        "SEND-010": "warned",  # historyLength of a message is for its worker, not for the answer
+        **{f"VAL-{n:03}": "failed" for n in range(1, 12)},
+        "STREAM-014": "failed",  # as SEND-008
+        "STREAM-016": "failed",  # the artifact of a worker that only stores it is not streamed
+        "SUB-003": "failed",  # a terminal task can be subscribed to
+        "GET-003": "warned",  # historyLength 0 is taken for none given
+        "GET-005": "failed",
+        "GET-006": "failed",
+        "LIST-002": "failed",  # tasks cannot be listed
+        "CAN-002": "failed",  # a terminal task is "cancelled"
+        "CAN-007": "failed",
+        "DM-010": "failed",  # timestamps without a zone
+        "MT-005": "failed",  # as SEND-008
+        "PUSH-008": "failed",
+        "ERR-JSON-PushNotificationNotSupported": "failed",
+        "ERR-003": "warned",  # no ErrorInfo
+        "ERR-008": "failed",
+        "ERR-009": "failed",
+        "ERR-010": "failed",
+        "ERR-011": "failed",
+        "ERR-012": "failed",
+        "ERR-014": "failed",
+        "ERR-015": "failed",  # a 500 has no id
+        "VER-001": "failed",
+        "VER-002": "failed",
+        "VER-004": "failed",
+        "VER-007": "failed",
     },
     "strands": {
         "V03-CARD-015": "failed",  # "text" is not a media type

@@ -223,12 +223,12 @@ def test_groups_levels_and_ids_choose(bench: Bench, expression: tuple[str, str],
 
 
 def test_expressions_about_other_things_never_touch_the_card(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytest_a2a_bench import conformance_items
+    from pytest_a2a_bench import conformance_run
 
     def refuse(*arguments: object) -> None:
         raise AssertionError("the card was fetched")
 
-    monkeypatch.setattr(conformance_items, "subject_of", refuse)
+    monkeypatch.setattr(conformance_run, "subject_of", refuse)
     result = bench("--a2a-endpoint", "builtin:noop", "-k", "mock and create_task_1")
     assert result.ret != pytest.ExitCode.INTERNAL_ERROR
     assert "the card was fetched" not in result.stdout.str() + result.stderr.str()
@@ -341,6 +341,30 @@ def test_a_wrong_marker_is_a_usage_error(
     result = bench("--a2a-endpoint", good_url)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{complaint}*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
+def test_a_wrong_marker_matters_only_where_it_is_selected(
+    pytester: pytest.Pytester, bench: Bench, good_url: str, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.conformance("crad")
+        def test_wrong(conformance_check): pass
+
+        @pytest.mark.conformance("card", id="CARD-003")
+        def test_right(conformance_check): assert conformance_check.passed
+        """
+    )
+    run = ("--a2a-endpoint", good_url, *workers)
+    bench.apart(*run, "-k", "test_right", "test_a_wrong_marker_matters_only_where_it_is_selected.py").assert_outcomes(
+        passed=1, deselected=0 if workers else 1
+    )
+    result = bench.apart(*run, "-k", "test_wrong", "test_a_wrong_marker_matters_only_where_it_is_selected.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *::test_wrong: *takes one positional argument*"])
 
 
 def test_secrets_stay_out_of_the_output(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,12 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
 from faulty_server import TOKENS, serve_faulty
 
 from pytest_a2a_bench.a2a import ClientConfig, Credentials
 from pytest_a2a_bench.agents.faulty.fault import Fault
+from pytest_a2a_bench.agents.faulty.signing import KEYS_PATH
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult, Finding
@@ -73,6 +75,13 @@ async def judge(
         return await judge_url(running.url, ids)
 
 
+async def _keys(url: str, card: Any) -> Any:
+    if not isinstance(card, dict) or not card.get("signatures"):
+        return None
+    async with httpx.AsyncClient() as client:
+        return (await client.get(url.rstrip("/") + KEYS_PATH)).json()
+
+
 async def judge_url(url: str, ids: Container[str] | None = None) -> Verdict:
     """Run the checks with these ids, all by default, against an agent that is served already."""
     verdict = Verdict()
@@ -86,7 +95,7 @@ async def judge_url(url: str, ids: Container[str] | None = None) -> Verdict:
     verdict.add_card(findings)
     if card is None:
         return verdict
-    verdict.add_card(check_card(card, url=url, http=served))
+    verdict.add_card(check_card(card, url=url, http=served, jwks=await _keys(url, card)))
     if not isinstance(card, dict):
         return verdict  # It names no interface that could be asked anything.
     with contextlib.suppress(A2ABenchError):

@@ -1,11 +1,32 @@
-"""What the tau2 tests run trials with."""
+"""Real trials without pytest's own machinery: the client, the runner, the pool, the store."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import uuid
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.pool import Pool
+from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.runner import Runner
 from pytest_a2a_bench.settings import Settings
 
 RunTrials = Callable[[str, Settings, Iterable[TrialKey]], list[TrialResult]]
 """Built-in agent's spec, settings, keys -> results in order."""
+
+
+def run_against(url: str, settings: Settings, keys: Iterable[TrialKey], folder: Path) -> list[TrialResult]:
+    """Run trials against the agent at a URL and return their results in order; their files are in the folder."""
+    settings = dataclasses.replace(settings, endpoint=url)
+    with AgentConnection(ClientConfig.from_settings(settings, os.environ)) as connection:
+        runner = Runner(settings, lambda: connection, Store(folder), uuid.uuid4().hex)
+        pool = Pool(runner.run, settings.concurrency, runner.cancel_all)
+        try:
+            return [f.result() for f in [pool.submit(k) for k in keys]]
+        finally:
+            pool.close()

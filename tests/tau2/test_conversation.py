@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import upstream
-from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, Conversation, make_agent, to_events
+from pytest_a2a_bench.benchmarks.tau2.agent import GREETING, make_agent, to_events
 from pytest_a2a_bench.errors import AgentOutcomeError, TrialCancelledError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
 

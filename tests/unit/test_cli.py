@@ -49,7 +49,10 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], "COMMAND"),
         (["dance"], f"invalid choice: 'dance' (choose from {', '.join(map(repr, COMMANDS))})"),
-        (["agent", "oracel"], "invalid choice: 'oracel' (choose from 'oracle', 'noop', 'readonly', 'llm', 'faulty')"),
+        (
+            ["agent", "oracel"],
+            "invalid choice: 'oracel' (choose from 'oracle', 'noop', 'readonly', 'llm', 'solver', 'faulty')",
+        ),
         (["agent", "oracle", "--port", "x"], "--port"),
         (["agent", "oracle", "--port", "70000"], "port=70000 is not a port"),
         (["agent", "oracle", "--latency", "-1"], "latency=-1.0 must be"),

@@ -28,7 +28,15 @@ def test_every_property_is_in_the_reference() -> None:
     from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage
     from pytest_a2a_bench.outcome import properties
 
-    provenance = {"user": "llm", "user_llm": "m", "judge": "j", "evaluation_type": "all", "benchmark": "b"}
+    provenance: dict[str, object] = {
+        "user": "llm",
+        "user_llm": "m",
+        "judge": "j",
+        "evaluation_type": "all",
+        "benchmark": "b",
+    }
+    provenance |= {"scoring": "compat", "extractor": "e", "aided": False, "drift": "low", "rot": 5}
+    provenance["measured"] = {"queries": 3, "query_errors": 1, "rows_read": 9}
     result = TrialResult(
         TrialKey("tau2", "airline", "1", 0, "label"),
         "evaluated",
@@ -41,6 +49,7 @@ def test_every_property_is_in_the_reference() -> None:
         dialect="d",
         provenance={**provenance, "tagged": False, "replayed": True},
         reused_from="r",
+        category="handle_time",
     )
     text = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`a2a\.(\w+)`", text))

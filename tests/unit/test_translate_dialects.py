@@ -19,7 +19,7 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.settings import DIALECTS
+from pytest_a2a_bench.settings import DIALECTS, ORG_DIALECTS
 from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect
 
 GET = ToolSpec(
@@ -32,7 +32,8 @@ TOOLS = (GET, BOOK)
 BRIEFING = Briefing("# Policy\nBe kind.", TOOLS)
 CALL = ToolCall("get_user", {"id": "u1"})
 CALL_JSON = '{"name": "get_user", "arguments": {"id": "u1"}}'
-NAMED = [n for n in translate.names() if n != "auto"]
+GENERAL = [n for n in translate.names() if n not in ORG_DIALECTS]
+NAMED = [n for n in GENERAL if n != "auto"]
 TEXTUAL = [n for n in NAMED if n != "data"]
 
 
@@ -266,7 +267,7 @@ def test_bare_text_is_of_the_dialect_that_the_conversation_began_with() -> None:
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", translate.names())
+@pytest.mark.parametrize("name", GENERAL)
 @pytest.mark.parametrize(
     "part",
     [
@@ -316,7 +317,7 @@ def test_an_agent_that_answers_as_asked_is_named_by_the_dialect_it_was_asked_in(
 
 def test_respond_is_speech_unless_a_tool_has_that_name() -> None:
     spoken = text('{"name": "respond", "arguments": {"content": "Hi"}}')
-    for name in translate.names():
+    for name in GENERAL:
         reply = translate.get(name).decode_reply(spoken, TOOLS)
         assert (reply.text, reply.calls, reply.findings) == ("Hi", (), ())
         reply = translate.get(name).decode_reply(spoken, (ToolSpec("respond"),))
@@ -335,7 +336,7 @@ def test_respond_is_speech_unless_a_tool_has_that_name() -> None:
     ],
 )
 def test_respond_is_read_in_its_spellings(written: str) -> None:
-    for name in translate.names():
+    for name in GENERAL:
         assert read(name, Part.of_text(f"<json>{written}</json>")).text == "Hi"
 
 
@@ -346,7 +347,7 @@ def test_respond_without_words_cannot_be_read() -> None:
 
 def test_prose_is_for_the_user_and_noted_only_where_json_was_asked() -> None:
     prose = Part.of_text("Hello {you},\n\nhow are you? ")
-    for name in translate.names():
+    for name in GENERAL:
         reply = read(name, prose)
         assert (reply.text, reply.calls, reply.unreadable) == (prose.text, (), False)
         asked = ["prose-where-json-asked"] if name in ("agentbeats", "sierra") else []
@@ -354,7 +355,7 @@ def test_prose_is_for_the_user_and_noted_only_where_json_was_asked() -> None:
         assert [f.raw for f in reply.findings] == [prose.text] * len(asked)
 
 
-@pytest.mark.parametrize("name", translate.names())
+@pytest.mark.parametrize("name", GENERAL)
 def test_text_beside_a_call_is_kept_and_noted(name: str) -> None:
     reply = read(name, Part.of_text(f"Let me look.\n```json\n{CALL_JSON}\n```"))
     assert (reply.calls, reply.text, rules(reply)) == ((CALL,), "Let me look.", ["text-beside-call"])
@@ -367,7 +368,7 @@ def test_thoughts_beside_a_respond_do_not_reach_the_user() -> None:
     assert (reply.text, rules(reply)) == ("Hi", ["text-beside-message"])
 
 
-@pytest.mark.parametrize("name", translate.names())
+@pytest.mark.parametrize("name", GENERAL)
 @pytest.mark.parametrize(
     "parts", [(), (Part.of_text(" \n"),), (Part("url", url="https://x"),), (Part.of_data({}),), (Part.of_data(" "),)]
 )
@@ -378,7 +379,7 @@ def test_an_empty_reply_is_noted(name: str, parts: tuple[Part, ...]) -> None:
     assert (silent.text, silent.calls, rules(silent)) == (None, (), ["empty-reply"])
 
 
-@pytest.mark.parametrize("name", translate.names())
+@pytest.mark.parametrize("name", GENERAL)
 def test_what_cannot_be_read_is_never_passed_on_silently(name: str) -> None:
     broken = 'Sure: {"tool_call": {"name": "get_user", "arguments": {"id": '
     reply = read(name, Part.of_text(broken))
@@ -396,7 +397,7 @@ def test_a_readable_call_beside_an_unreadable_one_is_still_made() -> None:
 
 def test_several_calls_lose_nothing() -> None:
     two = Part.of_text(f'[{CALL_JSON}, {{"name": "book", "arguments": {{}}, "id": 7}}]')
-    for name in translate.names():
+    for name in GENERAL:
         reply = read(name, two)
         assert reply.calls == (CALL, ToolCall("book", {}, "7"))
         assert rules(reply) == (["several-calls"] if name in ("agentbeats", "sierra") else [])
@@ -457,7 +458,7 @@ def test_replies_are_written_as_each_format_has_it() -> None:
     assert translate.get("sierra").encode_reply(said) == text(f"<json>\n{spoken}\n</json>")
 
 
-@pytest.mark.parametrize("name", translate.names())
+@pytest.mark.parametrize("name", GENERAL)
 def test_the_reminder_shows_the_format_and_is_no_call_itself(name: str) -> None:
     (part,) = translate.get(name).reminder()
     shown = part.text or json.dumps(part.data)

@@ -315,6 +315,9 @@ class FaultyAgent:
 
     async def _cancel(self, params: Json, owner: tuple[str, str]) -> Json:
         record = self._find(params.get("id"), owner)
+        if record.state == "TASK_STATE_CANCELED" and self.on("second-cancel-revives"):
+            record.task["status"] = {"state": "TASK_STATE_WORKING", "timestamp": now()}
+            return shown(record.task, None)
         if record.state in TERMINAL:
             raise failure("TaskNotCancelable", f"task {record.task['id']} is {record.state}")
         if record.work and not self.on("zombie"):

@@ -7,13 +7,22 @@ from pytest_a2a_bench.agents.faulty.faults_card import CARD_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_errors import ERROR_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_push import PUSH_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_send import SEND_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_signatures import SIGNATURE_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_stream import STREAM_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_tasks import TASK_FAULTS
 from pytest_a2a_bench.errors import ConfigurationError
 
 FAULTS: dict[str, Fault] = {
     fault.name: fault
-    for fault in (*CARD_FAULTS, *SEND_FAULTS, *STREAM_FAULTS, *TASK_FAULTS, *PUSH_FAULTS, *ERROR_FAULTS)
+    for fault in (
+        *CARD_FAULTS,
+        *SIGNATURE_FAULTS,
+        *SEND_FAULTS,
+        *STREAM_FAULTS,
+        *TASK_FAULTS,
+        *PUSH_FAULTS,
+        *ERROR_FAULTS,
+    )
 }
 
 

@@ -13,9 +13,10 @@ Json = dict[str, Any]
 ALL = ("JSONRPC", "HTTP+JSON", "GRPC")
 HTTP = ("JSONRPC", "HTTP+JSON")
 
-VARIANTS = ("full", "guarded", "bare", "strict", "tenant")
+VARIANTS = ("full", "guarded", "bare", "strict", "tenant", "signed")
 """``full``: streaming and push, no credentials. ``guarded``: bearer tokens and an extended card. ``bare``: no optional
-capability. ``strict``: an extension that every caller must know. ``tenant``: interfaces that want a tenant."""
+capability. ``strict``: an extension that every caller must know. ``tenant``: interfaces that want a tenant. ``signed``:
+a signed card, whose key is served too."""
 
 
 class Packet(NamedTuple):
@@ -64,6 +65,9 @@ class Fault:
     :param envelope: changes a JSON-RPC envelope, or a REST body of an error.
     :param packet: changes an HTTP response.
     :param card_packet: changes the response that carries the card.
+    :param header: changes the protected header of the card's signature.
+    :param signed: returns what is signed, of the card and of its form to sign.
+    :param seal: changes the entry of the signature.
     :param delivery: changes a push notification, or swallows it.
     """
 
@@ -82,6 +86,9 @@ class Fault:
     envelope: Callable[[Call, Json], Json] = _as_it_is
     packet: Callable[[Call, Packet], Packet] = _as_it_is
     card_packet: Callable[[Packet], Packet] = lambda packet: packet
+    header: Callable[[Json], Json] = lambda header: header
+    signed: Callable[[Json, Json], Json] = lambda card, plain: plain
+    seal: Callable[[Json], Json] = lambda entry: entry
     delivery: Callable[[Packet], Packet | None] = lambda packet: packet
 
 

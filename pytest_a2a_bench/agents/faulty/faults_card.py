@@ -43,6 +43,14 @@ def _second_interface(**members: str) -> Callable[[Json], Json]:
     return _changed(lambda card: card["supportedInterfaces"].append({**card["supportedInterfaces"][0], **members}))
 
 
+def _only_rpc(card: Json) -> None:
+    card["supportedInterfaces"] = [i for i in card["supportedInterfaces"] if i["protocolBinding"] == "JSONRPC"]
+
+
+def _name_twice(packet: Packet) -> Packet:
+    return packet._replace(body=packet.body.replace(b'"name":', b'"name": "first", "name":', 1))
+
+
 CARD_FAULTS = (
     Fault(
         "card-odd-binding",
@@ -71,6 +79,29 @@ CARD_FAULTS = (
         ("VER-009",),
         card=_second_interface(protocolVersion="0.3"),
     ),
+    Fault(
+        "card-hidden-binding",
+        "HTTP+JSON is served at the address of JSON-RPC, and not declared.",
+        ("CARD-008",),
+        card=_changed(_only_rpc),
+        switches=frozenset({"rest-at-root"}),
+    ),
+    Fault(
+        "card-wrong-date",
+        "Last-Modified of the card is no date.",
+        ("CARD-016",),
+        card_packet=delivery_headers(last_modified="yesterday"),
+    ),
+    Fault("card-wrong-type", "The card's version is a number.", ("CARD-029",), card=lambda c: {**c, "version": 1}),
+    Fault("card-twice", "The card names a member twice.", ("CARD-030",), card_packet=_name_twice),
+    Fault("card-icon", "The icon's URL is relative.", ("CARD-031",), card=lambda c: {**c, "iconUrl": "icon.png"}),
+    Fault(
+        "card-future-version",
+        "An interface declares a version that does not exist.",
+        ("CARD-032",),
+        card=_second_interface(protocolVersion="2.7"),
+    ),
+    Fault("card-double-interface", "An interface is declared twice.", ("CARD-033",), card=_second_interface()),
     Fault(
         "card-missing",
         "The card is not at the well-known path.",

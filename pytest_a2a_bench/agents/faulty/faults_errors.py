@@ -298,7 +298,7 @@ ERROR_FAULTS = (
     Fault(
         "json-500",
         "Malformed JSON gives a plain 500.",
-        ("ERR-008", "VAL-001"),
+        ("ERR-008",),
         bindings=("JSONRPC",),
         packet=_crash_on("x"),
     ),
@@ -399,6 +399,13 @@ ERROR_FAULTS = (
         ("VER-001", "GR-002", "EQ-003"),
         bindings=("GRPC",),
         switches=frozenset({"any-version"}),
+    ),
+    Fault(
+        "query-version",
+        "A version in the query breaks the server.",
+        ("VER-006",),
+        bindings=("JSONRPC", "HTTP+JSON"),
+        switches=frozenset({"query-version-breaks"}),
     ),
     _switch("any-minor", "Every minor version is accepted.", "VER-004"),
     _switch("no-version-is-1.0", "A missing version means 1.0.", "VER-002"),

@@ -250,6 +250,13 @@ STREAM_FAULTS = (
     ),
     Fault("subscribe-gap", "A subscription misses an event.", ("SUB-006",), event=_gap()),
     Fault(
+        "stream-grpc-breaks",
+        "A gRPC stream breaks off after its first event.",
+        ("GR-003",),
+        bindings=("GRPC",),
+        switches=frozenset({"grpc-breaks-off"}),
+    ),
+    Fault(
         "stream-undeclared",
         "Streaming works although the card says that it does not.",
         ("STREAM-012", "SUB-005"),

@@ -133,6 +133,12 @@ TASK_FAULTS = (
         error=answering("TaskNotFound", "GetTask", _blank),
     ),
     Fault(
+        "cancel-twice",
+        "A second cancel sets the task to work again.",
+        ("CAN-004",),
+        switches=frozenset({"second-cancel-revives"}),
+    ),
+    Fault(
         "get-history",
         "GetTask ignores historyLength.",
         ("GET-003", "GET-004"),

@@ -61,6 +61,8 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
             await _abort(context, _seen(agent, call, error.problem))
         async for event in events:
             yield ParseDict(event, reply_type(), ignore_unknown_fields=True)
+            if agent.on("grpc-breaks-off"):
+                await context.abort(grpc.StatusCode.ABORTED, "the stream broke off")
 
     wrap: Callable[..., Any] = (
         grpc.unary_stream_rpc_method_handler if name in STREAMED else grpc.unary_unary_rpc_method_handler

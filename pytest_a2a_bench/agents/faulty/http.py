@@ -17,6 +17,7 @@ from starlette.routing import Route
 from pytest_a2a_bench.agents.faulty.agent import Caller, FaultyAgent
 from pytest_a2a_bench.agents.faulty.fault import Call, Fault, Json, Packet
 from pytest_a2a_bench.agents.faulty.problems import ProtocolError, failure
+from pytest_a2a_bench.agents.faulty.signing import KEYS_PATH, Signer
 
 CARD_PATH = "/.well-known/agent-card.json"
 REST_PREFIX = "/rest"
@@ -27,10 +28,14 @@ class Desk:
     """Answers HTTP requests for one agent.
 
     :param tokens: the names of the callers by their bearer token; empty where everybody may call.
+    :param published: the card as it is served.
+    :param keys: what its signature is verified with; None where it has none.
     """
 
     agent: FaultyAgent
     tokens: Mapping[str, str]
+    published: Json
+    keys: Json | None = None
 
     def caller(self, request: Request, binding: str) -> Caller:
         """Return who calls.
@@ -39,6 +44,8 @@ class Desk:
         """
         name = identify(request.headers.get("authorization", ""), self.tokens, self.agent.faulted(binding))
         version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version", "")
+        if self.agent.on("query-version-breaks") and "A2A-Version" in request.query_params:
+            raise failure("Internal")
         wanted = ",".join(request.headers.getlist("a2a-extensions"))
         uris = [wanted] if self.agent.on("no-commas") else wanted.split(",")
         return Caller(name, version, tuple(uri.strip() for uri in uris if uri.strip()))
@@ -69,7 +76,7 @@ class Desk:
     async def card(self, request: Request) -> Response:
         """Answer with the public card."""
         fault = self.agent.fault
-        body = json.dumps(fault.card(json.loads(json.dumps(self.agent.card)))).encode()
+        body = json.dumps(self.published).encode()
         tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
         headers = {
             "content-type": "application/json",
@@ -80,6 +87,10 @@ class Desk:
         if tag in request.headers.get("if-none-match", "") and "no-304" not in fault.switches:
             return Response(status_code=304, headers={k: v for k, v in headers.items() if k != "content-type"})
         return packed(fault.card_packet(Packet(200, headers, body)))
+
+    async def jwks(self, request: Request) -> Response:
+        """Answer with the key of the card's signature."""
+        return Response(json.dumps(self.keys), media_type="application/jwk-set+json")
 
 
 def identify(authorization: str, tokens: Mapping[str, str], fault: Fault | None) -> str:
@@ -102,18 +113,24 @@ def packed(packet: Packet) -> Response:
     return Response(packet.body, packet.status, dict(packet.headers))
 
 
-def make_app(agent: FaultyAgent, tokens: Mapping[str, str], bindings: tuple[str, ...]) -> Starlette:
+def make_app(
+    agent: FaultyAgent, tokens: Mapping[str, str], bindings: tuple[str, ...], signer: Signer | None = None
+) -> Starlette:
     """Return the ASGI application."""
     from pytest_a2a_bench.agents.faulty.jsonrpc import JsonRpc
     from pytest_a2a_bench.agents.faulty.rest import Rest
 
-    desk = Desk(agent, tokens)
+    card = agent.fault.card(json.loads(json.dumps(agent.card)))
+    desk = Desk(agent, tokens, signer.sign(card) if signer else card, signer.keys if signer else None)
     routes = [Route(CARD_PATH, desk.card, methods=["GET"])]
+    if signer:
+        routes.append(Route(KEYS_PATH, desk.jwks, methods=["GET"]))
     if "JSONRPC" in bindings:
         routes.append(Route("/", JsonRpc(desk).handle, methods=["POST"]))
     if "HTTP+JSON" in bindings:
         verbs = ["GET", "POST", "DELETE", "PUT", "PATCH"]
-        routes.append(Route(REST_PREFIX + "/{path:path}", Rest(desk).handle, methods=verbs))
+        prefix = "" if agent.on("rest-at-root") else REST_PREFIX
+        routes.append(Route(prefix + "/{path:path}", Rest(desk).handle, methods=verbs))
     return Starlette(routes=routes)
 
 

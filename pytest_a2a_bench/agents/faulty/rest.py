@@ -95,7 +95,7 @@ class Rest:
 def _match(request: Request) -> tuple[str, Json]:
     # From the raw path, so that an encoded slash stays in the identifier that it belongs to.
     raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii", "replace")
-    path = raw.partition("?")[0].removeprefix(REST_PREFIX + "/")
+    path = raw.partition("?")[0].removeprefix(REST_PREFIX).removeprefix("/")
     allowed = False
     for pattern, verbs, operation in _ROUTES:
         if found := pattern.fullmatch(path):

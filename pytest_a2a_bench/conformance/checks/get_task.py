@@ -57,7 +57,7 @@ async def no_history_when_none_is_wanted(ctx: Context) -> None:
 @check("GET-004")
 async def history_is_limited_to_the_latest(ctx: Context) -> None:
     """At most historyLength messages, and the most recent ones."""
-    task = await ctx.completed_task()
+    task = await _task_with_history(ctx)
     whole = steps.usable(ctx, await steps.get(ctx, task["id"]), "GetTask")
     reply = steps.usable(ctx, await steps.get(ctx, task["id"], historyLength=1), "GetTask with historyLength")
     full, some = history_of(whole.result), history_of(reply.result)
@@ -67,6 +67,16 @@ async def history_is_limited_to_the_latest(ctx: Context) -> None:
     elif some and full and canonical(some[0]) != canonical(full[-1]):
         found = f"historyLength 1 gives {json.dumps(some[0])[:200]}, which is not the latest message"
         ctx.fail(found, pointer="/history/0", expected="the most recent message", replies=(whole, reply))
+
+
+async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
+    """Return a task of two messages, where there is a prompt for such a one."""
+    asked = ctx.target.scenarios.get("input")
+    if asked is None:
+        return await ctx.completed_task()
+    task = steps.task_of(ctx, await steps.send(ctx, asked), "sending the prompt of the scenario input")
+    answer = ctx.target.scenarios.get("input_answer") or "yes"
+    return steps.task_of(ctx, await steps.send(ctx, answer, taskId=task["id"]), "answering the agent's question")
 
 
 @check("GET-005")

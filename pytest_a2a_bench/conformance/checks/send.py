@@ -59,6 +59,9 @@ async def blocking_by_default(ctx: Context) -> None:
 async def blocking_result_is_complete(ctx: Context) -> None:
     """Compare the task that came back with GetTask."""
     reply, task = await ordinary_task(ctx)
+    if state_of(task) not in TERMINAL | INTERRUPTED:
+        # What such a task still becomes is a matter of time.
+        ctx.skip("the agent answers before the task is over, which SEND-002 judges")
     later = await ctx.call("GetTask", {"id": task.get("id")})
     if not ctx.expect_ok(later):
         return
@@ -156,12 +159,23 @@ async def unsupported_media_type(ctx: Context) -> None:
 async def history_length(ctx: Context) -> None:
     """Ask for no history, or for one message."""
     most = 0 if ctx.requirement.id == "SEND-010" else 1
-    reply = await ctx.send(configuration={"historyLength": most})
+    reply = await _last_of_two(ctx) if most else await ctx.send(configuration={"historyLength": most})
     if ctx.expect_ok(reply):
         history = task_or_skip(ctx, reply).get("history") or []
         if len(history) > most:
             found = f"historyLength {most} gave {len(history)} messages"
             ctx.fail(found, pointer="/task/history", expected=f"at most {most}")
+
+
+async def _last_of_two(ctx: Context) -> Reply:
+    """Ask for one message of a task that has two, where there is a prompt for such a task."""
+    configuration = {"historyLength": 1}
+    asked = ctx.target.scenarios.get("input")
+    if asked is None:
+        return await ctx.send(configuration=configuration)
+    task = task_or_skip(ctx, await ctx.send(asked))
+    answer = ctx.target.scenarios.get("input_answer")
+    return await ctx.send(answer, task_id=str(task.get("id")), configuration=configuration)
 
 
 @check("SEND-012")

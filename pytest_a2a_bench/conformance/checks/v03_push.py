@@ -7,7 +7,8 @@ from typing import Any
 
 from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.checks.push import (
+from pytest_a2a_bench.conformance.events import read_event
+from pytest_a2a_bench.conformance.notifying import (
     CREATE,
     DELETE,
     DELIVERY_SECONDS,
@@ -18,7 +19,6 @@ from pytest_a2a_bench.conformance.checks.push import (
     ended,
     receiver,
 )
-from pytest_a2a_bench.conformance.events import read_event
 from pytest_a2a_bench.conformance.reply import Reply
 
 OLD = "0.3"

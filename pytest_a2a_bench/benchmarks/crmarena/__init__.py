@@ -1,0 +1,1 @@
+"""CRMArena and CRMArena-Pro: questions about a Salesforce org, with an org of our own to ask."""

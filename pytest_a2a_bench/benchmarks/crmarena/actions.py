@@ -1,0 +1,76 @@
+"""What an agent may do in a CRM task, and how what it said is read as one of these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.model import AgentSaid, ToolCall
+from pytest_a2a_bench.translate.org_actions import EXECUTE, RESPOND, TOOLS, answer_text, strip_fence
+
+__all__ = ["EXECUTE", "RESPOND", "TOOLS", "BadFormat", "Execute", "Respond", "read_action"]
+
+_QUERY_KEYS = ("query", "content", "soql", "sosl", "q", "input", "text")
+_ANSWER_KEYS = ("answer", "content", "message", "text", "response", "answers")
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Run a query. ``call_id`` is that of the tool call, where there was one."""
+
+    query: str
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """Give the answer (or, in an interactive task, speak to the user)."""
+
+    answer: str
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BadFormat:
+    """Neither of the two: it costs a turn, and the agent is told the format.
+
+    :param reason: what is wrong, for people.
+    """
+
+    reason: str
+    call_id: str = ""
+
+
+Action = Execute | Respond | BadFormat
+
+
+def read_action(said: AgentSaid) -> Action:
+    """Read what the agent said as one action. The first readable call counts; words alone are no action."""
+    if not said.calls:
+        return BadFormat("the reply is neither a query nor an answer")
+    actions = [_read_call(call) for call in said.calls]
+    return next((a for a in actions if not isinstance(a, BadFormat)), actions[0])
+
+
+def _read_call(call: ToolCall) -> Action:
+    name = call.name.strip().lower()
+    if name == EXECUTE:
+        query = _find(call.arguments, _QUERY_KEYS)
+        if isinstance(query, str) and query.strip():
+            return Execute(strip_fence(query), call.id)
+        return BadFormat(f"a call of {EXECUTE} without a query", call.id)
+    if name == RESPOND:
+        answer = answer_text(_find(call.arguments, _ANSWER_KEYS))
+        if answer is not None and answer.strip():
+            return Respond(answer.strip(), call.id)
+        return BadFormat(f"a call of {RESPOND} without an answer", call.id)
+    return BadFormat(f"there is no action {json.dumps(call.name[:80])}", call.id)
+
+
+def _find(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        if key in arguments:
+            return arguments[key] if arguments[key] is not None else "None"
+    return next(iter(arguments.values()), "") if len(arguments) == 1 else ""

@@ -1,0 +1,253 @@
+"""One trial of one CRMArena task: the org, perhaps a user, the agent, the conversation, the score."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from pytest_a2a_bench import translate
+from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.crmarena import episode as rules
+from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
+from pytest_a2a_bench.benchmarks.crmarena.observe import render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
+from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
+from pytest_a2a_bench.benchmarks.crmarena.score import Judge, Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.user import ModelUser, ScriptedUser
+from pytest_a2a_bench.benchmarks.crmarena.worlds import World, open_world
+from pytest_a2a_bench.errors import (
+    A2ABenchError,
+    AgentOutcomeError,
+    ConfigurationError,
+    EvaluatorError,
+    InfrastructureError,
+)
+from pytest_a2a_bench.model import BenchTask, Reward, Usage
+from pytest_a2a_bench.settings import CRM_DOMAINS, ORG_DIALECTS, Settings
+
+SUITE_NAME = "crmarena"
+SPLIT = "base"
+
+_ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
+
+
+class CrmArenaBenchmark:
+    """CRMArena and CRMArena-Pro as a :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
+
+    name = SUITE_NAME
+
+    def available_domains(self) -> tuple[str, ...]:
+        """Return the domains that need no data of the user's; which others there are depends on ``--a2a-crm-data``."""
+        return tuple(domain for domain in CRM_DOMAINS if domain.startswith("mini"))
+
+    def splits(self, domain: str) -> tuple[str, ...]:
+        """Return a domain's splits: there is only one."""
+        return (SPLIT,)
+
+    def load_tasks(self, domain: str, split: str) -> Sequence[BenchTask]:
+        """Return a domain's tasks with the default settings.
+
+        :raises ConfigurationError: for another split than ``base``, or a domain that needs data.
+        """
+        if split != SPLIT:
+            raise ConfigurationError(f"crmarena domain {domain!r} has no split {split!r}; it has: {SPLIT}")
+        from pytest_a2a_bench.benchmarks.crmarena import sources
+
+        found = sources.task_ids(domain, Settings())
+        return [BenchTask(SUITE_NAME, domain, task_id, (SPLIT,), (), category) for task_id, category in found]
+
+    def data_version(self, domain: str, settings: Settings) -> str:
+        """Return what tells a domain's tasks and rows from others: their source, and the hashes of its files."""
+        return json.dumps(dataclasses.asdict(open_world(domain, settings).provenance), sort_keys=True)
+
+    def run_trial(self, context: TrialContext) -> Outcome:
+        """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
+        world = open_world(context.key.domain, context.settings)
+        return _Trial(world, world.task(context.key.task_id), context).run()
+
+
+BENCHMARK = CrmArenaBenchmark()
+
+
+class _Trial:
+    """The parts of one running trial."""
+
+    def __init__(self, world: World, task: CrmTask, context: TrialContext) -> None:
+        self.world = world
+        self.task = task
+        self.context = context
+        self.duration = 0.0
+        settings = context.settings
+        self.judge = make_judge(settings, context) if settings.judge_llm else None
+        self.user = make_user(task, settings, context) if task.interactive else None
+        self.conversation = Conversation(
+            session=context.session,
+            briefing=brief(
+                task,
+                world.org.schema,
+                domain=world.domain,
+                aided=settings.crm_aided,
+                max_turns=settings.crm_max_turns,
+            ),
+            dialect=settings.dialect,
+            resend=settings.history == "full",
+            before_turn=context.checkpoint,
+        )
+        self.episode = Episode(
+            query=task.query.strip(),
+            execute=lambda query: ask(world.org, query),
+            user=self.user,
+            max_turns=settings.crm_max_turns,
+            max_user_turns=settings.crm_max_user_turns,
+        )
+
+    def run(self) -> Outcome:
+        clock = time.monotonic()
+        note = ""
+        try:
+            self._converse()
+        except AgentOutcomeError as exc:
+            self.episode.give_up()
+            note = str(exc)
+        except InfrastructureError as exc:
+            return self._outcome(time.monotonic() - clock, error=exc)
+        self.duration = time.monotonic() - clock
+        try:
+            reward = self._evaluate(note)
+        except (InfrastructureError, EvaluatorError) as exc:
+            return self._outcome(self.duration, error=exc)
+        return self._outcome(self.duration, reward)
+
+    def _converse(self) -> None:
+        told = self.episode.open()
+        while self.episode.ended is None:
+            said = self.conversation.attempt(told)
+            self.episode.rule = rule_for(self.conversation.settled or self.conversation.dialect)
+            told = self.episode.step(said)
+            for finding in self.episode.findings:
+                self.conversation.note(finding)
+
+    def _evaluate(self, note: str) -> Reward:
+        if self.episode.ended not in _ANSWERED:
+            return unanswered(self.task, str(self.episode.ended), note)
+        settings = self.context.settings
+        return score(
+            self.task,
+            self.episode.answer,
+            self.episode.transcript,
+            scoring=cast("Scoring", settings.crm_scoring),
+            judge=self.judge,
+            threshold=settings.crm_threshold,
+        )
+
+    def _outcome(self, duration: float, reward: Reward | None = None, error: A2ABenchError | None = None) -> Outcome:
+        user_usage = self.user.usage if isinstance(self.user, ModelUser) else Usage()
+        ended = "infrastructure_error" if isinstance(error, InfrastructureError) else self.episode.ended
+        return Outcome(
+            reward=reward,
+            termination_reason=ended,
+            transcript=tuple(self.episode.transcript),
+            findings=tuple(self.conversation.findings),
+            dialect=self.conversation.settled or self.context.settings.dialect,
+            splits=(SPLIT,),
+            category=self.task.category,
+            agent_usage=self.conversation.usage,
+            user_usage=user_usage + (self.judge.usage if self.judge else Usage()),
+            provenance=self.provenance(reward),
+            error=error,
+            duration=duration,
+        )
+
+    def provenance(self, reward: Reward | None) -> Mapping[str, Any]:
+        """Return what a result says about how it came to be.
+
+        ``extractor`` and ``judge`` are what read the answer and what recognised a refusal: ``rules``, a model's name
+        (for the extractor also ``literal``: the answer was the gold, letter by letter); None where nothing was to do.
+        """
+        settings, source = self.context.settings, self.world.provenance
+        used = reward.info if reward is not None else {}
+        user = self.user.kind if self.user is not None else "none"
+        return {
+            "benchmark": f"crmarena ({source.name})",
+            "category": self.task.category,
+            "interactive": self.task.interactive,
+            "metric": self.task.metric,
+            "source": dataclasses.asdict(source),
+            "org": settings.crm_org,
+            "scoring": settings.crm_scoring,
+            "threshold": settings.crm_threshold if self.task.metric == "fuzzy_match" else None,
+            "extractor": _name_model(used.get("extractor"), settings),
+            "judge": _name_model(used.get("judge"), settings),
+            "judge_llm": settings.judge_llm,
+            "aided": settings.crm_aided,
+            "drift": settings.crm_drift,
+            "rot": settings.crm_rot,
+            "user": user,
+            "user_llm": settings.user_llm if user == "llm" else None,
+            "max_turns": settings.crm_max_turns,
+            "max_user_turns": settings.crm_max_user_turns if self.user is not None else None,
+            "measured": self.episode.counts.to_json(),
+            "split": SPLIT,
+            "dialect_option": settings.dialect,
+            "history": settings.history,
+            "tagged": settings.tag_trials,
+        }
+
+
+def ask(org: Org, query: str) -> Observation:
+    """Ask an org one query and write what it says as the agent reads it.
+
+    :raises InfrastructureError: if a live org cannot be reached.
+    """
+    clock = time.perf_counter()
+    try:
+        result = org.run(query)
+    except OrgError as refusal:
+        return Observation(render_error(refusal), error=True, seconds=time.perf_counter() - clock)
+    return Observation(render_result(result), result.rows_read, seconds=result.seconds)
+
+
+def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> ScriptedUser | ModelUser:
+    """Make the user of an interactive task.
+
+    :raises ConfigurationError: if a model is to play it and none is named.
+    """
+    if settings.user_kind == "scripted":
+        return ScriptedUser(task)
+    if not settings.user_llm:
+        raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
+    arguments = {"temperature": 0.0, **settings.user_llm_args}
+    return ModelUser(task, settings.user_llm, arguments, context.checkpoint)
+
+
+def make_judge(settings: Settings, context: TrialContext) -> Judge:
+    """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
+    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
+    reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
+    return Judge(str(settings.judge_llm), reach, context.checkpoint)
+
+
+def _name_model(used: str | None, settings: Settings) -> str | None:
+    return settings.judge_llm if used == "llm" else used
+
+
+def rule_for(dialect: str) -> str:
+    """Return what an agent is told whose reply was no action: the rule, and how actions look where that is one text."""
+    if dialect not in ORG_DIALECTS:
+        return f"{rules.RULE} Both are tools; text outside of a tool call reaches nobody."
+    how = "\n".join(part.text for part in translate.get(dialect).reminder())
+    return f"{rules.RULE}\n\n{how}" if dialect != "crm_entropic" else how
+
+
+def unanswered(task: CrmTask, ended: str, note: str = "") -> Reward:
+    """Return the reward of a conversation that ended without an answer that counts."""
+    said = f"the conversation ended without a final answer ({ended})"
+    return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said)
+
+
+__all__ = ["BENCHMARK", "CrmArenaBenchmark"]

@@ -1,0 +1,165 @@
+"""Read-only connections with limits: what a hostile query cannot do even if the parser let it through."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.sosl.matching import matches_search
+from pytest_a2a_bench.errors import HarnessError
+
+#: SQLite's own instructions between two looks at the clock: about a fifth of a millisecond.
+_INSTRUCTIONS = 5_000
+#: No value may become longer than this: ``zeroblob`` and ``printf`` make long ones from short queries.
+_LONGEST_VALUE = 4_000_000
+_LONGEST_ANSWER = 50_000_000
+_ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+_FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "writefile", "readfile", "edit"})
+#: What SQLite says of queries that are right, but too much for it.
+_LIMITS = ("too complex", "too big", "too many", "too large", "at most", "overflow")
+TOO_LONG = "Your query request was running for too long."
+
+
+class Connection:
+    """One connection, used by one thread at a time.
+
+    :param time_limit: seconds that a query may take.
+    """
+
+    def __init__(self, path: Path, time_limit: float) -> None:
+        uri = f"{path.as_uri()}?mode=ro&immutable=1"
+        self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+        self._time_limit = time_limit
+        self._deadline = 0.0
+        self._connection.execute("PRAGMA query_only = 1")
+        self._connection.execute("PRAGMA temp_store = MEMORY")
+        self._connection.execute("PRAGMA mmap_size = 268435456")
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        self._connection.create_function("fold", 1, _fold, deterministic=True)
+        self._connection.create_function("matches_search", -1, self._matches, deterministic=True)
+        # SQLite makes this table on its first use, with statements that the authorizer would deny.
+        self._connection.execute("SELECT value FROM json_each('[]')").fetchall()
+        self._connection.set_authorizer(_authorize)
+        self._connection.set_progress_handler(self._is_late, _INSTRUCTIONS)
+
+    def start_query(self) -> None:
+        """Begin to count the time of a query, which may be several statements."""
+        self._deadline = time.monotonic() + self._time_limit
+
+    def fetch(self, sql: str, parameters: tuple[Any, ...], most: int) -> list[tuple[Any, ...]]:
+        """Return rows, at most one more than ``most``.
+
+        :raises OrgError: QUERY_TIMEOUT, and QUERY_TOO_COMPLICATED beyond one of SQLite's own limits.
+        :raises HarnessError: if SQLite refuses the SQL for another reason: then the compiler is wrong.
+        """
+        try:
+            cursor = self._connection.execute(sql, parameters)
+            return cursor.fetchmany(most + 1)
+        except sqlite3.Error as error:
+            if _is_limit(error):
+                raise OrgError("QUERY_TOO_COMPLICATED", f"The query is too complicated ({error}).") from error
+            refusal = self._explain(error)
+            if refusal.code == "QUERY_TIMEOUT":
+                raise refusal from error
+            raise HarnessError(f"compiled query: SQLite refuses it ({error}): {sql[:2000]}") from error
+
+    def columns(self, sql: str, most: int) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the column names of a statement, and its rows as :meth:`fetch` does.
+
+        :raises OrgError: QUERY_TIMEOUT, and MALFORMED_QUERY in SQLite's words.
+        """
+        try:
+            cursor = self._connection.execute(sql)
+            rows: list[tuple[Any, ...]] = []
+            size = 0
+            for row in cursor:
+                rows.append(row)
+                size += sum(len(value) for value in row if isinstance(value, str | bytes))
+                if len(rows) > most or size > _LONGEST_ANSWER:
+                    break
+            if size > _LONGEST_ANSWER:
+                raise OrgError("OPERATION_TOO_LARGE", f"the answer is longer than {_LONGEST_ANSWER} characters")
+            return [column[0] for column in cursor.description or ()], rows
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            raise self._explain(error) from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _explain(self, error: Exception) -> OrgError:
+        if "interrupted" in str(error) or self._is_late():
+            return OrgError("QUERY_TIMEOUT", TOO_LONG)
+        return OrgError("MALFORMED_QUERY", str(error))
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def _matches(self, *arguments: Any) -> bool:
+        if self._is_late():
+            raise TimeoutError(TOO_LONG)
+        return matches_search(*arguments)
+
+
+def _is_limit(error: sqlite3.Error) -> bool:
+    return any(words in str(error) for words in _LIMITS)
+
+
+def _fold(value: Any) -> Any:
+    return value.casefold() if isinstance(value, str) else value
+
+
+def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+    if action not in _ALLOWED or (second or "").lower() in _FORBIDDEN_FUNCTIONS:
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
+
+
+class Connections:
+    """Connections to one file: as many as there are queries at the same time, and no more."""
+
+    def __init__(self, path: Path, time_limit: float) -> None:
+        self._path = path
+        self._time_limit = time_limit
+        self._idle: list[Connection] = []
+        self._lock = Lock()
+        self._closed = False
+
+    @contextmanager
+    def borrow(self) -> Iterator[Connection]:
+        """Lend a connection whose clock has started.
+
+        :raises ValueError: once they are closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise ValueError("the org is closed")
+            connection = self._idle.pop() if self._idle else None
+        connection = connection or Connection(self._path, self._time_limit)
+        connection.start_query()
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def _give_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Close all connections; those in use when they come back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

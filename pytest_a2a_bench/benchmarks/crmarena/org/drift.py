@@ -1,0 +1,172 @@
+"""Schema drift: the same org after somebody renamed fields, for agents that know the usual names by heart.
+
+The engine itself knows the new names only: queries by the old ones are refused as INVALID_FIELD.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema, SObject
+
+DriftLevel = Literal["low", "medium", "high"]
+#: Which share of the fields that are no ids of their own record is renamed.
+SHARES: dict[DriftLevel, float] = {"low": 0.1, "medium": 0.3, "high": 0.6}
+
+#: Words of field names, and what an administrator might have called the same thing.
+_SYNONYMS = {
+    "account": ("Customer", "Client"),
+    "activity": ("Due", "Planned"),
+    "alias": ("Nickname", "ShortName"),
+    "amount": ("DealValue", "TotalValue"),
+    "answer": ("Solution", "Response"),
+    "body": ("Content", "FullText"),
+    "case": ("Ticket", "ServiceRequest"),
+    "catalog": ("Assortment", "Collection"),
+    "category": ("Segment", "Family"),
+    "close": ("Decision", "Target"),
+    "closed": ("Resolved", "Completed"),
+    "company": ("Organization", "Firm"),
+    "contact": ("Person", "ContactPerson"),
+    "contract": ("Agreement", "Engagement"),
+    "converted": ("Promoted", "Won"),
+    "created": ("Opened", "Entered"),
+    "customer": ("Client", "Buyer"),
+    "date": ("On", "Day"),
+    "description": ("Details", "Narrative"),
+    "discount": ("Rebate", "Reduction"),
+    "duration": ("Length", "Span"),
+    "effective": ("Valid", "InForce"),
+    "email": ("EmailAddress", "Mailbox"),
+    "end": ("Finish", "Stop"),
+    "expiration": ("ValidUntil", "Lapse"),
+    "field": ("Change", "Attribute"),
+    "first": ("Given", "Fore"),
+    "from": ("Sender", "Origin"),
+    "industry": ("Sector", "Branch"),
+    "issue": ("Problem", "Defect"),
+    "item": ("Line", "Position"),
+    "last": ("Family", "Sur"),
+    "lead": ("Prospect", "Inquiry"),
+    "location": ("Place", "Venue"),
+    "message": ("Sent", "Mail"),
+    "name": ("Label", "Designation"),
+    "new": ("Current", "Updated"),
+    "number": ("Count", "Quantity"),
+    "old": ("Previous", "Former"),
+    "opportunity": ("Deal", "Prospect"),
+    "order": ("Purchase", "SalesOrder"),
+    "owner": ("Assignee", "Responsible"),
+    "parent": ("Main", "Superior"),
+    "phone": ("Telephone", "PhoneNumber"),
+    "price": ("Rate", "Cost"),
+    "priority": ("Urgency", "Importance"),
+    "probability": ("Likelihood", "Chance"),
+    "product": ("Article", "Offering"),
+    "product2": ("Article", "Offering"),
+    "quantity": ("Pieces", "Units"),
+    "quote": ("Proposal", "Offer"),
+    "shipping": ("Delivery", "Dispatch"),
+    "signed": ("Executed", "Accepted"),
+    "stage": ("Phase", "Milestone"),
+    "start": ("Begin", "Launch"),
+    "state": ("Region", "Province"),
+    "status": ("Progress", "Condition"),
+    "subject": ("Topic", "Headline"),
+    "summary": ("Abstract", "Digest"),
+    "term": ("Period", "Runtime"),
+    "territory2": ("SalesArea", "Zone"),
+    "text": ("Content", "Wording"),
+    "time": ("Moment", "Clock"),
+    "title": ("Caption", "Heading"),
+    "total": ("Sum", "Overall"),
+    "unit": ("Piece", "Single"),
+    "url": ("Link", "Address"),
+    "user": ("Employee", "Member"),
+    "username": ("LoginName", "Handle"),
+    "value": ("Entry", "Content"),
+    "what": ("Regarding", "Concerning"),
+}
+#: For names without such a word.
+_PREFIXES = ("Primary", "Record", "Current", "Main")
+
+
+def drifted(org: LocalOrg, level: DriftLevel, seed: int = 0) -> LocalOrg:
+    """Return an org with the same records in which some fields have other names.
+
+    A reference takes the relationship with it (``OwnerId`` and ``Owner`` become ``AssigneeId`` and ``Assignee``); names
+    of objects and of child relationships stay.
+
+    :param level: how many fields are renamed, see :data:`SHARES`. What a lower level renames, a higher one does too.
+    :param seed: which fields, and to what.
+    :returns: an org of its own: close it as well as the one that it was made of.
+    """
+    return LocalOrg.open(
+        org.path,
+        drift_schema(org.schema, level, seed),
+        name=org.name,
+        today=org.today,
+        time_limit=org.time_limit,
+        row_limit=org.row_limit,
+    )
+
+
+def drift_schema(schema: OrgSchema, level: DriftLevel, seed: int = 0) -> OrgSchema:
+    """Return the schema after the renaming; the columns that it reads are the old names."""
+    candidates = [(each.name, field.name) for each in schema.objects for field in each.fields if field.type != "id"]
+    candidates.sort(key=lambda names: _draw(seed, *names))
+    chosen = set(candidates[: round(len(candidates) * SHARES[level])])
+    return OrgSchema(tuple(_drift_object(sobject, chosen, seed) for sobject in schema.objects))
+
+
+def _draw(seed: int, *names: str) -> int:
+    digest = hashlib.sha256("\0".join((str(seed), *names)).encode()).digest()
+    return int.from_bytes(digest[:8])
+
+
+def _drift_object(sobject: SObject, chosen: set[tuple[str, str]], seed: int) -> SObject:
+    taken = {field.name.lower() for field in sobject.all_fields}
+    taken |= {field.relationship.lower() for field in sobject.all_fields if field.relationship}
+    fields = []
+    for field in sobject.fields:
+        if (sobject.name, field.name) not in chosen:
+            fields.append(replace(field, column=None))
+            continue
+        renamed = next(each for each in _names(field, seed) if not _spellings(each) & taken)
+        taken |= _spellings(renamed)
+        fields.append(renamed)
+    return replace(sobject, fields=tuple(fields), hidden=tuple(replace(each, column=None) for each in sobject.hidden))
+
+
+def _spellings(field: Field) -> set[str]:
+    return {field.name.lower()} | ({field.relationship.lower()} if field.relationship else set())
+
+
+def _names(field: Field, seed: int) -> Iterator[Field]:
+    """Yield the field under ever other names, the one that the seed prefers first."""
+    suffix = "__c" if field.custom else ""
+    stem = field.name.removesuffix("__c").removesuffix("__C")
+    is_id = field.type == "reference" and stem.lower().endswith("id")
+    stem = stem[:-2] if is_id else stem
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]*\d*|[a-z]+\d*|\d+", stem)
+    for attempt in range(1_000):
+        new = _rename(words, stem, _draw(seed, "name", field.name) + attempt)
+        name = new + ("Id" if is_id else "") + suffix
+        relationship = None
+        if field.relationship:
+            relationship = f"{new}{'Id' if is_id else ''}__r" if field.custom else new
+        yield replace(field, name=name, relationship=relationship, column=field.name)
+
+
+def _rename(words: list[str], stem: str, draw: int) -> str:
+    known = [at for at, word in enumerate(words) if word.lower() in _SYNONYMS]
+    if known and draw % 7:
+        at = known[draw % len(known)]
+        options = _SYNONYMS[words[at].lower()]
+        return "".join([*words[:at], options[draw // 7 % len(options)], *words[at + 1 :]])
+    return _PREFIXES[draw // 7 % len(_PREFIXES)] + stem[:1].upper() + stem[1:]

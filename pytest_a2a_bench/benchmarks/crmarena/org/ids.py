@@ -1,0 +1,33 @@
+"""Salesforce's record ids: 15 characters with case, or 18 that also survive where case is lost."""
+
+from __future__ import annotations
+
+import re
+
+_SUFFIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
+_ID = re.compile(r"[0-9A-Za-z]{15}(?:[0-9A-Za-z]{3})?", re.ASCII)
+
+
+def is_record_id(text: str) -> bool:
+    """Tell whether a text has the form of a record id."""
+    return _ID.fullmatch(text) is not None
+
+
+def checksum(record_id: str) -> str:
+    """Return the three characters that say which of the first fifteen are capitals."""
+    return "".join(
+        _SUFFIX[sum(1 << bit for bit, character in enumerate(record_id[at : at + 5]) if "A" <= character <= "Z")]
+        for at in (0, 5, 10)
+    )
+
+
+def spellings(record_id: str) -> tuple[str, ...]:
+    """Return how the id of a record may be stored: with 18 characters, and with 15.
+
+    :param record_id: an id of either length. One of 18 with a wrong checksum is left as it is.
+    """
+    if len(record_id) == 15:
+        return record_id + checksum(record_id), record_id
+    if record_id[15:] == checksum(record_id[:15]):
+        return record_id, record_id[:15]
+    return (record_id,)

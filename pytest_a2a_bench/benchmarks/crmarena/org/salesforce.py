@@ -1,0 +1,255 @@
+"""A live Salesforce org behind the interface of a local one: it is asked over its REST API, and only ever read."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import Credentials, connect, read_credentials
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_schema import read_schema
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.errors import AuthenticationError, InfrastructureError, TransportError
+
+TIMEOUT = 120.0
+"""Seconds for one request: as long as Salesforce itself lets a query take."""
+
+ROW_LIMIT = 50_000
+"""Records of one answer; an agent's own query that finds more is refused instead of downloaded."""
+
+_EXPIRED = 401
+_OVERLOADED = ("REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG")
+
+# A literal may hold anything, so it is removed before the query's own words are looked at.
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
+_FIND_TERM = re.compile(r"\{.*?(?<!\\)\}", re.DOTALL)
+_LEAVES_A_TRACE = re.compile(r"\b(?:FOR\s+(?:VIEW|REFERENCE|UPDATE)|UPDATE\s+(?:TRACKING|VIEWSTAT))\b", re.IGNORECASE)
+
+
+def open_salesforce(environ: Mapping[str, str], schema: OrgSchema | None = None) -> SalesforceOrg:
+    """Return the org that the environment names; nothing is sent before it is asked.
+
+    :param environ: holds the credentials, see :data:`.salesforce_login.WAYS`.
+    :param schema: what the agent is told of; by default what the org says about itself.
+    :raises ConfigurationError: if the credentials are incomplete.
+    """
+    return SalesforceOrg(read_credentials(environ), schema)
+
+
+class SalesforceOrg:
+    """An org on Salesforce's servers.
+
+    Each thread has a connection of its own; all share one login. Only ``SELECT`` and ``FIND`` are ever sent, by GET,
+    and no clause that would leave a trace in the org (``FOR VIEW``, ``UPDATE TRACKING``).
+
+    :param session: makes a ``requests.Session`` for each connection.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        schema: OrgSchema | None = None,
+        *,
+        row_limit: int = ROW_LIMIT,
+        timeout: float = TIMEOUT,
+        session: Any = None,
+    ) -> None:
+        self.name = f"salesforce:{credentials.place}"
+        self._credentials = credentials
+        self._schema = schema
+        self._row_limit = row_limit
+        self._timeout = timeout
+        self._make_session = session
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._login: Any = None
+        self._logins = 0
+        self._sessions: list[Any] = []
+
+    @property
+    def schema(self) -> OrgSchema:
+        """What the agent is told of: the schema that was given, or the org's own description of these objects."""
+        with self._lock:
+            if self._schema is not None:
+                return self._schema
+        described = read_schema(self._describe())
+        with self._lock:
+            self._schema = self._schema or described
+            return self._schema
+
+    def run(self, text: str) -> QueryResult:
+        """Answer one query; see :class:`~pytest_a2a_bench.benchmarks.crmarena.org.base.Org`."""
+        query = text.strip()
+        language = _language_of(query)
+        began = time.monotonic()
+        try:
+            if language == "sosl":
+                records = _found(self._get("search/", q=query))
+                total = len(records)
+            else:
+                answer = self._get("query/", q=query)
+                records = self._all_records(answer, [0])
+                total = int(answer["totalSize"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise TransportError(f"{self.name} answered what is no query's answer: {error!r}") from error
+        return QueryResult(language, tuple(records), total, _count(records), time.monotonic() - began)
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._lock:
+            sessions, self._sessions = self._sessions, []
+        for session in sessions:
+            session.close()
+
+    def _all_records(self, envelope: Mapping[str, Any], read: list[int]) -> list[dict[str, Any]]:
+        """Return an envelope's records with those of its further pages, and their children with all of theirs."""
+        records: list[dict[str, Any]] = []
+        page = envelope
+        while True:
+            records += page["records"]
+            read[0] += len(page["records"])
+            if read[0] > self._row_limit:
+                raise OrgError(
+                    "OPERATION_TOO_LARGE",
+                    f"the query finds more than {self._row_limit} records; narrow it down or aggregate",
+                )
+            for record in page["records"]:
+                self._complete_children(record, read)
+            if page.get("done", True):
+                return records
+            page = self._get(_path_of(str(page["nextRecordsUrl"])))
+
+    def _complete_children(self, record: dict[str, Any], read: list[int]) -> None:
+        for children in record.values():
+            if isinstance(children, dict) and "records" in children:
+                children["records"] = self._all_records(children, read)
+                children["done"] = True
+                children.pop("nextRecordsUrl", None)
+
+    def _describe(self) -> Iterator[Mapping[str, Any]]:
+        from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
+
+        listed = {str(each["name"]) for each in self._get("sobjects/")["sobjects"]}
+        for sobject in FULL.objects:
+            if sobject.name in listed:
+                yield self._get(f"sobjects/{sobject.name}/describe/")
+
+    def _get(self, path: str, **parameters: str) -> Any:
+        """Send one GET request, logging in again once where the session has expired.
+
+        :raises OrgError: if Salesforce refuses what was asked.
+        :raises InfrastructureError: if it did not answer it.
+        """
+        client, generation = self._client(), self._local.generation
+        try:
+            return self._send(client, path, parameters)
+        except _ExpiredError as error:
+            if not self._credentials.renewable:
+                raise AuthenticationError(
+                    f"the Salesforce session has expired or was never valid: {error}; set a new SALESFORCE_ACCESS_TOKEN"
+                ) from error
+        with self._lock:
+            if self._logins == generation:
+                self._login = None
+        try:
+            return self._send(self._client(), path, parameters)
+        except _ExpiredError as error:
+            raise AuthenticationError(f"Salesforce refuses the session it has just given: {error}") from error
+
+    def _send(self, client: Any, path: str, parameters: Mapping[str, str]) -> Any:
+        import requests
+        from simple_salesforce.exceptions import SalesforceError
+
+        try:
+            return client.restful(path, params=dict(parameters), timeout=self._timeout, allow_redirects=False) or {}
+        except SalesforceError as error:
+            raise _read_refusal(error.status, error.content, client.sf_instance) from error
+        except requests.exceptions.JSONDecodeError as error:
+            raise TransportError(f"Salesforce ({client.sf_instance}) answered what is not JSON: {error}") from error
+        except requests.Timeout as error:
+            raise TransportError(f"Salesforce ({client.sf_instance}) did not answer in {self._timeout:g} s") from error
+        except requests.RequestException as error:
+            raise TransportError(f"Salesforce ({client.sf_instance}) cannot be reached: {error}") from error
+
+    def _client(self) -> Any:
+        """Return this thread's client, over the login that all threads share."""
+        with self._lock:
+            if self._login is None:
+                self._login = connect(self._credentials, self._new_session())
+                self._logins += 1
+            login, generation = self._login, self._logins
+        if getattr(self._local, "generation", None) != generation:
+            self._local.client = self._copy_of(login)
+            self._local.generation = generation
+        return self._local.client
+
+    def _copy_of(self, login: Any) -> Any:
+        client = connect(
+            Credentials(
+                {"session_id": login.session_id, "instance_url": f"https://{login.sf_instance}"},
+                self._credentials.version,
+            ),
+            self._new_session(),
+        )
+        client.base_url = login.base_url
+        return client
+
+    def _new_session(self) -> Any:
+        import requests
+
+        session = self._make_session() if self._make_session is not None else requests.Session()
+        self._sessions.append(session)
+        return session
+
+
+class _ExpiredError(Exception):
+    """The session is not valid any more."""
+
+
+def _language_of(query: str) -> Language:
+    """Tell what language a query is in.
+
+    :raises OrgError: if it is neither SOQL nor SOSL, or would leave a trace in the org.
+    """
+    first = re.match(r"[A-Za-z]*", query)
+    word = first[0].upper() if first else ""
+    if word not in ("SELECT", "FIND"):
+        token = query.split(maxsplit=1)[0] if query else "<EOF>"
+        raise OrgError("MALFORMED_QUERY", f"unexpected token: '{token}'")
+    bare = _LITERAL.sub("''", _FIND_TERM.sub("{}", query, count=1) if word == "FIND" else query)
+    trace = _LEAVES_A_TRACE.search(bare)
+    if trace is not None:
+        raise OrgError("MALFORMED_QUERY", f"unexpected token: '{trace[0]}' (the org may only be read)")
+    return "sosl" if word == "FIND" else "soql"
+
+
+def _found(answer: Any) -> list[dict[str, Any]]:
+    """Return the records of a search; API versions before 37 answer with a bare list."""
+    return list(answer if isinstance(answer, list) else answer.get("searchRecords", ()))
+
+
+def _path_of(next_records_url: str) -> str:
+    """Return what follows the base in ``/services/data/v59.0/query/01g...-2000``: no other host is ever asked."""
+    return "query/" + urlsplit(next_records_url).path.rsplit("/", 1)[-1]
+
+
+def _count(records: list[dict[str, Any]]) -> int:
+    """Count records with their children."""
+    children = (v for record in records for v in record.values() if isinstance(v, dict) and "records" in v)
+    return len(records) + sum(_count(child["records"]) for child in children)
+
+
+def _read_refusal(status: int, content: Any, instance: str) -> OrgError | InfrastructureError | _ExpiredError:
+    """Tell what an error answer means: the query's fault, the session's, or the server's."""
+    first = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
+    code, message = str(first.get("errorCode", "")), str(first.get("message", ""))
+    if status == _EXPIRED:
+        return _ExpiredError(f"{code or status}: {message}")
+    if code and status < 500 and code not in _OVERLOADED:
+        return OrgError(code, message)
+    said = f"{code}: {message}" if code else " ".join(str(content).split())[:200]
+    return TransportError(f"Salesforce ({instance}) answered HTTP {status}: {said}", status_code=status)

@@ -1,0 +1,129 @@
+"""How a Salesforce org is reached: credentials from the environment, and a client of simple-salesforce from them."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from pytest_a2a_bench.errors import AuthenticationError, ConfigurationError, MissingExtraError, TransportError
+
+INSTANCE_URL = "SALESFORCE_INSTANCE_URL"
+ACCESS_TOKEN = "SALESFORCE_ACCESS_TOKEN"
+USERNAME = "SALESFORCE_USERNAME"
+PASSWORD = "SALESFORCE_PASSWORD"
+SECURITY_TOKEN = "SALESFORCE_SECURITY_TOKEN"
+CONSUMER_KEY = "SALESFORCE_CONSUMER_KEY"
+CONSUMER_SECRET = "SALESFORCE_CONSUMER_SECRET"
+DOMAIN = "SALESFORCE_DOMAIN"
+API_VERSION = "SALESFORCE_API_VERSION"
+
+DEFAULT_API_VERSION = "59.0"
+
+WAYS = (
+    (INSTANCE_URL, ACCESS_TOKEN),
+    (USERNAME, PASSWORD, SECURITY_TOKEN),
+    (CONSUMER_KEY, CONSUMER_SECRET, DOMAIN),
+)
+"""The variables of each way to log in, in the order in which they are tried."""
+
+_ARGUMENTS = {
+    INSTANCE_URL: "instance_url",
+    ACCESS_TOKEN: "session_id",
+    USERNAME: "username",
+    PASSWORD: "password",
+    SECURITY_TOKEN: "security_token",
+    CONSUMER_KEY: "consumer_key",
+    CONSUMER_SECRET: "consumer_secret",
+    DOMAIN: "domain",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """How to log in.
+
+    :param arguments: for simple-salesforce's client; never shown.
+    """
+
+    arguments: Mapping[str, str] = field(repr=False)
+    version: str = DEFAULT_API_VERSION
+
+    @property
+    def place(self) -> str:
+        """The org's host, as far as it is known before logging in."""
+        return urlsplit(self.arguments.get("instance_url", "")).netloc or self.arguments.get("domain", "login")
+
+    @property
+    def renewable(self) -> bool:
+        """Whether an expired session can be replaced by logging in again."""
+        return "session_id" not in self.arguments
+
+
+def read_credentials(environ: Mapping[str, str]) -> Credentials:
+    """Read the first complete set of variables.
+
+    :raises ConfigurationError: if there is none, or the instance URL is not one.
+    """
+    version = environ.get(API_VERSION, "").removeprefix("v") or DEFAULT_API_VERSION
+    for names in WAYS:
+        if all(environ.get(name) for name in names):
+            chosen = [*names, *([DOMAIN] if DOMAIN not in names and environ.get(DOMAIN) else [])]
+            if INSTANCE_URL in names:
+                chosen = list(names)
+                _check_url(environ[INSTANCE_URL])
+            return Credentials({_ARGUMENTS[name]: environ[name] for name in chosen}, version)
+    ways = "; or ".join(" and ".join(names) for names in WAYS)
+    begun = sorted(name for name in _ARGUMENTS if environ.get(name))
+    found = f"only {', '.join(begun)} set" if begun else "none of them is set"
+    raise ConfigurationError(f"a Salesforce org needs credentials in the environment: {ways}; {found}")
+
+
+def connect(credentials: Credentials, session: Any = None) -> Any:
+    """Log in and return simple-salesforce's client.
+
+    :param session: a ``requests.Session`` to use.
+    :raises MissingExtraError: if simple-salesforce is not installed.
+    :raises AuthenticationError: if Salesforce refuses the credentials.
+    :raises TransportError: if it cannot be reached.
+    """
+    try:
+        import requests
+        import simple_salesforce
+    except ImportError as error:
+        raise MissingExtraError("simple-salesforce", "salesforce", str(error)) from error
+    try:
+        client = simple_salesforce.Salesforce(
+            **credentials.arguments, version=credentials.version, session=session, object_pairs_hook=dict
+        )
+    except simple_salesforce.SalesforceAuthenticationFailed as error:
+        raise AuthenticationError(
+            f"Salesforce refused the credentials: {error.code}: {error.message}; check the SALESFORCE_* variables"
+        ) from error
+    except requests.RequestException as error:
+        raise TransportError(f"Salesforce cannot be reached to log in: {error}") from error
+    plain = urlsplit(credentials.arguments.get("instance_url", ""))
+    if plain.scheme == "http":  # a server on this machine: simple-salesforce itself only knows https
+        client.base_url = f"http://{plain.netloc}/services/data/v{credentials.version}/"
+    return client
+
+
+def _check_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme == "https" and parts.hostname:
+        return
+    if parts.scheme == "http" and parts.hostname and _is_this_machine(parts.hostname):
+        return
+    raise ConfigurationError(
+        f"{INSTANCE_URL} is {url!r}; expected https://... (http:// only for a server on this machine), "
+        "such as https://mydomain.my.salesforce.com"
+    )
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,1 @@
+"""SOQL, from text to parameterised SQLite: lexer, parser, names, conditions, select."""

@@ -1,0 +1,187 @@
+"""SOQL conditions and literals by recursive descent."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+
+from pytest_a2a_bench.benchmarks.crmarena.org.refusals import refuse
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.dates import is_counted_date_word, is_date_word
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.lexer import Token
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
+    Call,
+    Comparison,
+    Condition,
+    Expression,
+    Junction,
+    Membership,
+    Negation,
+    Path,
+    Query,
+    RelativeDate,
+    SemiJoin,
+    Value,
+)
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import Cursor
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import COMPARISONS, FUNCTIONS
+
+_CURRENCY = re.compile(r"[A-Za-z]{3}\d+(?:\.\d+)?")
+
+
+def parse_expression(cursor: Cursor) -> Expression:
+    """Parse a field or a function of one.
+
+    :raises OrgError: MALFORMED_QUERY.
+    """
+    if cursor.token.kind == "name" and cursor.peek().text == "(" and cursor.peek().kind == "symbol":
+        return _parse_call(cursor)
+    return cursor.expect_path()
+
+
+def _parse_call(cursor: Cursor) -> Call:
+    name = cursor.take()
+    if name.upper not in FUNCTIONS:
+        raise cursor.unexpected()
+    cursor.take()
+    if name.upper == "COUNT" and cursor.accept_symbol(")"):
+        return Call("COUNT", None, name.position)
+    cursor.enter()
+    argument = parse_expression(cursor)
+    cursor.leave()
+    cursor.expect_symbol(")")
+    return Call(name.upper, argument, name.position)
+
+
+class ConditionParser:
+    """Parser of WHERE and HAVING.
+
+    :param inner_query: parses the SELECT of a semi-join, after its opening bracket.
+    """
+
+    def __init__(self, cursor: Cursor, inner_query: Callable[[], Query]) -> None:
+        self._cursor = cursor
+        self._inner_query = inner_query
+
+    def condition(self) -> Condition:
+        """Parse conditions joined by AND, or by OR: both in a row need brackets, as on Salesforce.
+
+        :raises OrgError: MALFORMED_QUERY.
+        """
+        cursor = self._cursor
+        conditions = [self._term()]
+        if not cursor.is_word("AND", "OR"):
+            return conditions[0]
+        operator = cursor.token.upper
+        while cursor.accept_word(operator):
+            conditions.append(self._term())
+        if cursor.is_word("AND", "OR"):
+            raise cursor.unexpected()
+        return Junction("AND" if operator == "AND" else "OR", tuple(conditions))
+
+    def _term(self) -> Condition:
+        cursor = self._cursor
+        if cursor.accept_word("NOT"):
+            cursor.enter()
+            negated = self._term()
+            cursor.leave()
+            return Negation(negated)
+        if cursor.accept_symbol("("):
+            cursor.enter()
+            inner = self.condition()
+            cursor.leave()
+            cursor.expect_symbol(")")
+            return inner
+        return self._predicate()
+
+    def _predicate(self) -> Condition:
+        cursor = self._cursor
+        position = cursor.token.position
+        left = parse_expression(cursor)
+        if cursor.token.kind == "symbol" and cursor.token.text in COMPARISONS:
+            operator = cursor.take().text
+            return Comparison(left, "!=" if operator == "<>" else operator, self._value(), position)
+        if cursor.accept_word("LIKE"):
+            return Comparison(left, "LIKE", self._value(), position)
+        if cursor.is_word("INCLUDES", "EXCLUDES"):
+            word = cursor.take().upper
+            cursor.expect_symbol("(")
+            return Membership(left, "INCLUDES" if word == "INCLUDES" else "EXCLUDES", self._values(), position)
+        negated = cursor.accept_word("NOT")
+        cursor.expect_word("IN")
+        return self._membership(left, negated, position)
+
+    def _membership(self, left: Expression, negated: bool, position: int) -> Condition:
+        cursor = self._cursor
+        opening = cursor.expect_symbol("(")
+        if cursor.is_word("SELECT"):
+            if not isinstance(left, Path):
+                raise cursor.unexpected(opening)
+            return SemiJoin(left, negated, self._inner_query(), position)
+        return Membership(left, "NOT IN" if negated else "IN", self._values(), position)
+
+    def _values(self) -> tuple[Value, ...]:
+        values = [self._value()]
+        while self._cursor.accept_symbol(","):
+            values.append(self._value())
+        self._cursor.expect_symbol(")")
+        return tuple(values)
+
+    def _value(self) -> Value:
+        cursor = self._cursor
+        token = cursor.token
+        if token.kind == "name":
+            return self._word()
+        if token.kind in ("symbol", "end"):
+            raise cursor.unexpected()
+        cursor.take()
+        if token.kind == "string":
+            return Value("string", token.text, token.text, token.position)
+        if token.kind == "number":
+            return Value("number", self._number(token, token.text), token.text, token.position)
+        return self._date(token)
+
+    def _number(self, token: Token, text: str) -> float | int:
+        number = float(text)
+        if not math.isfinite(number) or abs(number) >= 1e18:
+            raise refuse(
+                "INVALID_QUERY_FILTER_OPERATOR", self._cursor.query, token.position, f"Invalid number: {text[:40]}"
+            )
+        return int(text) if re.fullmatch(r"[+-]?\d+", text) else number
+
+    def _date(self, token: Token) -> Value:
+        try:
+            if token.kind == "date":
+                return Value("date", date.fromisoformat(token.text), token.text, token.position)
+            moment = datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", token.text))
+            return Value("datetime", moment.astimezone(UTC), token.text, token.position)
+        except (ValueError, OverflowError):
+            text = f"Invalid {token.kind}: {token.text}"
+            raise refuse("INVALID_QUERY_FILTER_OPERATOR", self._cursor.query, token.position, text) from None
+
+    def _word(self) -> Value:
+        cursor = self._cursor
+        token = cursor.token
+        word = token.upper
+        if word in ("TRUE", "FALSE"):
+            return Value("boolean", word == "TRUE", cursor.take().text, token.position)
+        if word == "NULL":
+            return Value("null", None, cursor.take().text, token.position)
+        if is_date_word(word):
+            return Value("relative", RelativeDate(word, None), cursor.take().text, token.position)
+        if is_counted_date_word(word) and cursor.peek().text == ":":
+            cursor.take()
+            cursor.take()
+            number = cursor.expect_count()
+            return Value("relative", RelativeDate(word, number), f"{token.text}:{number}", token.position)
+        if _CURRENCY.fullmatch(token.text):
+            return self._currency(cursor.take())
+        raise cursor.unexpected()
+
+    def _currency(self, token: Token) -> Value:
+        """Read ``USD5000``; the lexer leaves the decimals as tokens of their own."""
+        text = token.text[3:]
+        if self._cursor.token.kind == "number" and self._cursor.token.text.startswith("."):
+            text += self._cursor.take().text
+        return Value("number", self._number(token, text), token.text, token.position)

@@ -1,0 +1,106 @@
+"""Fields and functions of them in SQL, with the type that a comparison or a rendering goes by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, FieldType
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Call, Expression, Path
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Resolved, Scope
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import AGGREGATES, DATE_FUNCTIONS, RENDERINGS
+
+#: Date functions over ``{d}``, a stored date or datetime in ISO form: the first ten characters are the day.
+_DATE_SQL = {
+    "YEAR": "CAST(substr({d}, 1, 4) AS INTEGER)",
+    "MONTH": "CAST(substr({d}, 6, 2) AS INTEGER)",
+    "QUARTER": "((CAST(substr({d}, 6, 2) AS INTEGER) + 2) / 3)",
+    "DAY_IN_MONTH": "CAST(substr({d}, 9, 2) AS INTEGER)",
+    "DAY_IN_WEEK": "(CAST(strftime('%w', substr({d}, 1, 10)) AS INTEGER) + 1)",
+    "DAY_IN_YEAR": "CAST(strftime('%j', substr({d}, 1, 10)) AS INTEGER)",
+    "DAY_ONLY": "substr({d}, 1, 10)",
+    "HOUR_IN_DAY": "CAST(substr({d}, 12, 2) AS INTEGER)",
+    "WEEK_IN_MONTH": "((CAST(substr({d}, 9, 2) AS INTEGER) + 6) / 7)",
+    "WEEK_IN_YEAR": "((CAST(strftime('%j', substr({d}, 1, 10)) AS INTEGER) + 6) / 7)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An expression in SQL.
+
+    :param field: the field that it is, or is a function of; None for ``COUNT()``.
+    :param aggregate: whether it is a number for a group rather than for a record.
+    :param plain: whether it is the field itself.
+    :param formatted: whether its value is shown as people read it.
+    """
+
+    sql: str
+    type: FieldType
+    field: Resolved | None
+    position: int
+    aggregate: bool = False
+    plain: bool = False
+    formatted: bool = False
+
+    @property
+    def name(self) -> str:
+        """The field's name, for messages and keys."""
+        return self.field.name if self.field else "COUNT()"
+
+
+def compile_expression(scope: Scope, expression: Expression) -> Operand:
+    """Return an expression in SQL.
+
+    :raises OrgError: for unknown fields, and for functions of fields that they do not fit.
+    """
+    if isinstance(expression, Path):
+        resolved = scope.resolve(expression)
+        return Operand(resolved.sql, resolved.type, resolved, resolved.position, plain=True)
+    if expression.argument is None:
+        return Operand("COUNT(*)", "integer", None, expression.position, aggregate=True)
+    inner = compile_expression(scope, expression.argument)
+    if expression.name in RENDERINGS:
+        return _render(expression, inner)
+    if inner.aggregate or (not inner.plain and expression.name not in AGGREGATES):
+        raise scope.refuse(expression.position, f"unexpected token: '{expression.name}'")
+    if expression.name in DATE_FUNCTIONS:
+        return _date_function(scope, expression, inner)
+    if expression.name == "GROUPING":
+        return Operand(f"GROUPING({inner.sql})", "integer", inner.field, expression.position)
+    return _aggregate(scope, expression, inner)
+
+
+def _render(call: Call, inner: Operand) -> Operand:
+    formatted = call.name == "FORMAT"
+    return Operand(
+        inner.sql, inner.type, inner.field, call.position, inner.aggregate, inner.plain, formatted or inner.formatted
+    )
+
+
+def _date_function(scope: Scope, call: Call, inner: Operand) -> Operand:
+    wanted = ("datetime",) if call.name in ("HOUR_IN_DAY", "DAY_ONLY") else ("date", "datetime")
+    if inner.type not in wanted:
+        text = f"field {inner.name} of type {inner.type} does not support the date function {call.name}"
+        raise scope.refuse(call.position, text, "INVALID_FIELD")
+    name = call.name.removeprefix("CALENDAR_").removeprefix("FISCAL_")
+    field_type: FieldType = "date" if name == "DAY_ONLY" else "integer"
+    return Operand(_DATE_SQL[name].format(d=inner.sql), field_type, inner.field, call.position)
+
+
+def _aggregate(scope: Scope, call: Call, inner: Operand) -> Operand:
+    numeric = inner.type in NUMERIC_TYPES
+    if call.name in ("SUM", "AVG"):
+        fits = numeric
+    elif call.name in ("MIN", "MAX"):
+        fits = inner.type not in ("boolean", "longtext", "multipicklist")
+    else:
+        fits = inner.type not in ("longtext", "boolean") or call.name == "COUNT"
+    if not fits or (not inner.plain and call.name not in ("COUNT", "COUNT_DISTINCT", "MIN", "MAX")):
+        raise scope.refuse(
+            call.position, f"field {inner.name} does not support aggregate operator {call.name}", "MALFORMED_QUERY"
+        )
+    sql = f"COUNT(DISTINCT {inner.sql})" if call.name == "COUNT_DISTINCT" else f"{call.name}({inner.sql})"
+    field_type: FieldType = "integer" if call.name.startswith("COUNT") else inner.type
+    if call.name == "AVG":
+        field_type = "number"
+    return Operand(sql, field_type, inner.field, call.position, aggregate=True)

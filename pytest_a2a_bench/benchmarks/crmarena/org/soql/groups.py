@@ -1,0 +1,185 @@
+"""A SELECT of groups in SQL: aggregates, GROUP BY with ROLLUP and CUBE, HAVING."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import combinations
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, where_operand
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Call, Expression, Order, Query, SelectField
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import Plan
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import check_sortable, order_sql
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.shapes import ChildSets, Row, value_maker
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import AGGREGATES
+
+#: How many fields ROLLUP and CUBE take, on Salesforce.
+MOST_SUBTOTALS = 3
+
+
+def is_grouped(query: Query) -> bool:
+    """Tell whether a query asks for groups rather than records."""
+    return query.group is not None or any(
+        isinstance(item, SelectField) and _has_aggregate(item.expression) for item in query.select
+    )
+
+
+def _has_aggregate(expression: Expression | None) -> bool:
+    return isinstance(expression, Call) and (expression.name in AGGREGATES or _has_aggregate(expression.argument))
+
+
+@dataclass
+class GroupCompiler:
+    """Compiler of one SELECT of groups."""
+
+    scope: Scope
+    query: Query
+    today: date
+    _groups: list[Operand] = field(default_factory=list)
+    #: For ROLLUP and CUBE: the groups that are summed over in the arm of the union that is being written.
+    _over: frozenset[str] = frozenset()
+
+    def compile(self) -> Plan:
+        """Return the plan of the query.
+
+        :raises OrgError: for whatever Salesforce would refuse.
+        """
+        if self.query.group is not None:
+            self._groups = [self._group(each) for each in self.query.group.expressions]
+        elif self.query.limit is not None and not self._is_count():
+            text = "Non-grouped query that uses overall aggregate functions cannot also use LIMIT"
+            raise self.scope.refuse(self.query.limit_position, text)
+        where = Sql("1")
+        if self.query.where is not None:
+            where = ConditionCompiler(self.scope, self.today, where_operand(self.scope)).compile(self.query.where)
+        if self._is_count():
+            return self._count(where)
+        return self._grouped(where)
+
+    def _is_count(self) -> bool:
+        item = self.query.select[0]
+        return isinstance(item, SelectField) and isinstance(item.expression, Call) and item.expression.argument is None
+
+    def _count(self, where: Sql) -> Plan:
+        if len(self.query.select) > 1 or self.query.group or self.query.order:
+            raise self.scope.refuse(self.query.position, "COUNT() must be the only item of a query without GROUP BY")
+        limit = -1 if self.query.limit is None else self.query.limit
+        inner = f"SELECT 1 FROM {self.scope.from_sql} WHERE {where.text} LIMIT {limit} OFFSET {self.query.offset or 0}"
+        return Plan(f"SELECT COUNT(*) FROM ({inner})", where.parameters, lambda row, _: row[0], counting=True)
+
+    def _group(self, expression: Expression) -> Operand:
+        operand = compile_expression(self.scope, expression)
+        if operand.aggregate or operand.sql.startswith("GROUPING("):
+            raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
+        if operand.plain and operand.type in ("longtext", "datetime", "multipicklist"):
+            text = f"field '{operand.name}' can not be grouped in a query call"
+            raise self.scope.refuse(operand.position, text, "INVALID_FIELD")
+        return operand
+
+    def operand(self, expression: Expression, what: str = "Field") -> Operand:
+        """Return an expression in SQL that has one value in each group.
+
+        :raises OrgError: if it is neither grouped by nor an aggregate.
+        """
+        operand = compile_expression(self.scope, expression)
+        keys = {group.sql for group in self._groups}
+        if operand.sql.startswith("GROUPING("):
+            return self._grouping(operand, operand.sql[len("GROUPING(") : -1])
+        if operand.aggregate:
+            if operand.field is not None and operand.field.sql in keys:
+                raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
+            return operand
+        if operand.sql not in keys:
+            raise self.scope.refuse(operand.position, f"{what} must be grouped or aggregated: {operand.name}")
+        return _replace_sql(operand, "NULL") if operand.sql in self._over else operand
+
+    def _grouping(self, operand: Operand, inner: str) -> Operand:
+        if self.query.group is None or not self.query.group.kind or inner not in {each.sql for each in self._groups}:
+            raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
+        return _replace_sql(operand, str(int(inner in self._over)))
+
+    def _grouped(self, where: Sql) -> Plan:
+        entries = self._entries()
+        arms = [self._arm(over, where) for over in self._subtotals()]
+        keys = [order_sql(_replace_sql(self._order(key), f"s{at}"), key) for at, key in enumerate(self.query.order)]
+        keys += [f"g{at} COLLATE NOCASE" for at in range(len(self._groups))] or ["1"]
+        union = " UNION ALL ".join(text for text, _ in arms)
+        sql = f"SELECT * FROM ({union})" + (f" ORDER BY subtotal, {', '.join(keys)}" if not self.query.order else "")
+        if self.query.order:
+            sql += f" ORDER BY {', '.join(keys)}, subtotal"
+        if self.query.limit is not None or self.query.offset:
+            limit = -1 if self.query.limit is None else self.query.limit
+            sql += f" LIMIT {limit} OFFSET {self.query.offset or 0}"
+        makers = {key: value_maker(at, each.type, formatted=each.formatted) for at, (key, each) in enumerate(entries)}
+
+        def build(row: Row, children: ChildSets) -> dict[str, Any]:
+            record: dict[str, Any] = {"attributes": {"type": "AggregateResult"}}
+            return record | {key: make(row, children) for key, make in makers.items()}
+
+        return Plan(sql, tuple(each for _, parameters in arms for each in parameters), build)
+
+    def _subtotals(self) -> list[frozenset[str]]:
+        """Return, for each arm of the union, the groups that it sums over; the first sums over none."""
+        kind = self.query.group.kind if self.query.group else ""
+        keys = [group.sql for group in self._groups]
+        if not kind:
+            return [frozenset()]
+        if len(keys) > MOST_SUBTOTALS:
+            text = f"Maximum {MOST_SUBTOTALS} fields are allowed in GROUP BY {kind}"
+            raise self.scope.refuse(self._groups[-1].position, text)
+        if kind == "ROLLUP":
+            return [frozenset(keys[at:]) for at in range(len(keys), -1, -1)]
+        return [frozenset(over) for size in range(len(keys) + 1) for over in combinations(reversed(keys), size)]
+
+    def _entries(self) -> list[tuple[str, Operand]]:
+        entries: dict[str, Operand] = {}
+        unnamed = 0
+        for item in self.query.select:
+            if not isinstance(item, SelectField):
+                text = "Aggregate queries cannot select children, FIELDS() or TYPEOF"
+                raise self.scope.refuse(self.query.position, text)
+            operand = self.operand(item.expression)
+            key = item.alias
+            if key is None and isinstance(item.expression, Call):
+                key, unnamed = f"expr{unnamed}", unnamed + 1
+            key = key or operand.name
+            if key.lower() in (each.lower() for each in entries):
+                raise self.scope.refuse(operand.position, f"duplicate alias: {key}")
+            entries[key] = operand
+        return list(entries.items())
+
+    def _order(self, key: Order) -> Operand:
+        operand = self.operand(key.expression, "Ordered field")
+        check_sortable(self.scope, operand)
+        return operand
+
+    def _arm(self, over: frozenset[str], where: Sql) -> tuple[str, tuple[Any, ...]]:
+        self._over = over
+        columns = [f"{operand.sql} AS c{at}" for at, (_, operand) in enumerate(self._entries())]
+        columns += [f"{self._order(key).sql} AS s{at}" for at, key in enumerate(self.query.order)]
+        columns += [f"{'NULL' if g.sql in over else g.sql} AS g{at}" for at, g in enumerate(self._groups)]
+        columns.append(f"{len(over)} AS subtotal")
+        parameters = where.parameters
+        having = ""
+        if self.query.having is not None:
+            compiled = ConditionCompiler(self.scope, self.today, self._having_operand).compile(self.query.having)
+            having, parameters = f" HAVING {compiled.text}", parameters + compiled.parameters
+        by = ", ".join(group.sql for group in self._groups if group.sql not in over)
+        grouped = f" GROUP BY {by}" if by else ""
+        # An aggregate that is always there, so that HAVING without a group left is still one over all rows.
+        columns.append("COUNT(*) AS size")
+        self._over = frozenset()
+        return f"SELECT {', '.join(columns)} FROM {self.scope.from_sql} WHERE {where.text}{grouped}{having}", parameters
+
+    def _having_operand(self, expression: Expression) -> Operand:
+        return self.operand(expression)
+
+
+def _replace_sql(operand: Operand, sql: str) -> Operand:
+    return Operand(
+        sql, operand.type, operand.field, operand.position, operand.aggregate, operand.plain, operand.formatted
+    )

@@ -1,0 +1,185 @@
+"""What a parsed SOQL query is made of. Every node that can be refused knows its position in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A field, with the relationships that lead to it: ``Account.Owner.Name``."""
+
+    names: tuple[str, ...]
+    positions: tuple[int, ...]
+
+    @property
+    def position(self) -> int:
+        """Where it begins."""
+        return self.positions[0]
+
+    @property
+    def text(self) -> str:
+        """As written, without blanks."""
+        return ".".join(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of one field or of another call: ``COUNT(Id)``, ``CALENDAR_YEAR(convertTimezone(CreatedDate))``.
+
+    :param name: in capitals.
+    :param argument: None for ``COUNT()``.
+    """
+
+    name: str
+    argument: Path | Call | None
+    position: int
+
+
+Expression = Path | Call
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeDate:
+    """``TODAY``, ``LAST_N_DAYS:30``.
+
+    :param name: in capitals, with ``_N_`` where there is a number.
+    """
+
+    name: str
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A literal; ``text`` is as written, strings without quotes and with LIKE's escapes still in."""
+
+    kind: Literal["string", "number", "boolean", "null", "date", "datetime", "relative"]
+    value: str | float | int | bool | date | datetime | RelativeDate | None
+    text: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``Amount >= 100``, ``Name LIKE 'A%'``; the operator is one of ``= != < <= > >= LIKE``."""
+
+    left: Expression
+    operator: str
+    value: Value
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """``Status IN ('New', 'Working')``; with ``INCLUDES`` and ``EXCLUDES`` for fields of several values."""
+
+    left: Expression
+    operator: Literal["IN", "NOT IN", "INCLUDES", "EXCLUDES"]
+    values: tuple[Value, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin:
+    """``Id IN (SELECT AccountId FROM Contact)``, or NOT IN."""
+
+    left: Path
+    negated: bool
+    query: Query
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """Conditions that all, or any, must hold."""
+
+    operator: Literal["AND", "OR"]
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """A condition that must not hold."""
+
+    condition: Condition
+
+
+Condition = Comparison | Membership | SemiJoin | Junction | Negation
+
+
+@dataclass(frozen=True, slots=True)
+class SelectField:
+    """A selected field or function, and its alias."""
+
+    expression: Expression
+    alias: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SelectAll:
+    """``FIELDS(ALL)``, ``FIELDS(STANDARD)`` or ``FIELDS(CUSTOM)``."""
+
+    which: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SelectChildren:
+    """``(SELECT Id FROM Contacts)``."""
+
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class SelectByType:
+    """``TYPEOF What WHEN Opportunity THEN Amount ELSE Name END``."""
+
+    relationship: Path
+    branches: tuple[tuple[Path, tuple[Path, ...]], ...]
+    otherwise: tuple[Path, ...]
+
+
+SelectItem = SelectField | SelectAll | SelectChildren | SelectByType
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One key of ORDER BY; nulls come first unless NULLS LAST is said."""
+
+    expression: Expression
+    descending: bool
+    nulls_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """GROUP BY; ``kind`` is empty, ``ROLLUP`` or ``CUBE``."""
+
+    expressions: tuple[Expression, ...]
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A SELECT.
+
+    :param source: what FROM names: an object, or in a child subquery a relationship.
+    :param aliases: further names in FROM, ``Contact c, c.Account a``: alias in lower case to the path that it
+        stands for.
+    """
+
+    select: tuple[SelectItem, ...]
+    source: Path
+    alias: str | None
+    aliases: tuple[tuple[str, Path], ...]
+    where: Condition | None
+    group: Grouping | None
+    having: Condition | None
+    order: tuple[Order, ...]
+    limit: int | None
+    offset: int | None
+    position: int
+    limit_position: int = 0

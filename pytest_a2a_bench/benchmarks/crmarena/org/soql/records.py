@@ -1,0 +1,237 @@
+"""A SELECT of records in SQL: fields, parents, children, TYPEOF and FIELDS()."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.crmarena.org.refusals import no_such_object
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import TEXT_TYPES, Field
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, where_operand
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql, join
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
+    Call,
+    Order,
+    Path,
+    Query,
+    SelectAll,
+    SelectByType,
+    SelectChildren,
+    SelectField,
+    SelectItem,
+)
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import Plan
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Resolved, Scope, Target, quote
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.shapes import ChildSets, RecordShape, Row, child_maker, value_maker
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import AGGREGATES
+
+#: How many rows FIELDS() may give, and how deep children may be inside children, on Salesforce.
+MOST_WITH_FIELDS = 200
+DEEPEST_CHILDREN = 5
+
+
+def order_sql(operand: Operand, key: Order) -> str:
+    """Return a key of ORDER BY: Salesforce puts nulls first in either direction unless told otherwise."""
+    collation = " COLLATE NOCASE" if operand.type in TEXT_TYPES else ""
+    direction = "DESC" if key.descending else "ASC"
+    return f"{operand.sql}{collation} {direction} NULLS {'LAST' if key.nulls_last else 'FIRST'}"
+
+
+def check_sortable(scope: Scope, operand: Operand) -> None:
+    """Refuse what Salesforce cannot sort by.
+
+    :raises OrgError: INVALID_FIELD for long texts.
+    """
+    if operand.type in ("longtext", "multipicklist"):
+        text = f"field '{operand.name}' can not be sorted in a query call"
+        raise scope.refuse(operand.position, text, "INVALID_FIELD")
+
+
+@dataclass
+class RecordCompiler:
+    """Compiler of one SELECT of records.
+
+    :param parent: for children: the field that points at the parent.
+    :param depth: how many subqueries it is inside.
+    :param search: what else must hold: the match of a SOSL search.
+    """
+
+    scope: Scope
+    query: Query
+    today: date
+    parent: Field | None = None
+    depth: int = 0
+    search: Sql | None = None
+    _columns: list[str] = field(default_factory=list)
+    _children: list[Plan] = field(default_factory=list)
+    _shapes: dict[tuple[str, ...], RecordShape] = field(default_factory=dict)
+    _selected: set[str] = field(default_factory=set)
+
+    def compile(self) -> Plan:
+        """Return the plan of the query.
+
+        :raises OrgError: for whatever Salesforce would refuse.
+        """
+        root = RecordShape(self.scope.root.name, self._column(f"{self.scope.root_table}.{quote('Id')}"))
+        for item in self.query.select:
+            self._select(root, item)
+        where = self._where()
+        order = [order_sql(self._order_operand(key), key) for key in self.query.order]
+        order.append(f"{self.scope.root_table}.rowid")
+        sql = self._root_sql(where, order) if self.parent is None else self._child_sql(where, order)
+        return Plan(sql, where.parameters, root.build, root.record_id, tuple(self._children))
+
+    def _column(self, sql: str) -> int:
+        if sql not in self._columns:
+            self._columns.append(sql)
+        return self._columns.index(sql)
+
+    def _where(self) -> Sql:
+        parts = []
+        if self.parent is not None:
+            reference = f"{self.scope.root_table}.{quote(self.parent.name)}"
+            parts.append(Sql(f"{reference} IN (SELECT value FROM json_each(?))"))
+        if self.query.where is not None:
+            compiler = ConditionCompiler(self.scope, self.today, where_operand(self.scope))
+            parts.append(compiler.compile(self.query.where))
+        if self.search is not None:
+            parts.append(self.search)
+        return join("AND", parts) if parts else Sql("1")
+
+    def _order_operand(self, key: Order) -> Operand:
+        operand = compile_expression(self.scope, key.expression)
+        if operand.aggregate:
+            raise self.scope.refuse(operand.position, f"Ordered field must be grouped or aggregated: {operand.name}")
+        check_sortable(self.scope, operand)
+        return operand
+
+    def _root_sql(self, where: Sql, order: list[str]) -> str:
+        sql = f"SELECT {', '.join(self._columns)} FROM {self.scope.from_sql} WHERE {where.text}"
+        sql += f" ORDER BY {', '.join(order)}"
+        if self.query.limit is not None or self.query.offset:
+            limit = -1 if self.query.limit is None else self.query.limit
+            sql += f" LIMIT {limit} OFFSET {self.query.offset or 0}"
+        return sql
+
+    def _child_sql(self, where: Sql, order: list[str]) -> str:
+        """Return the SQL for the children of many parents at once, with the limit for each parent."""
+        reference = f"{self.scope.root_table}.{quote(str(self.parent and self.parent.name))}"
+        columns = ", ".join(f"{sql} AS c{at}" for at, sql in enumerate(self._columns))
+        names = ", ".join(f"c{at}" for at in range(len(self._columns)))
+        ranked = f"ROW_NUMBER() OVER (PARTITION BY {reference} ORDER BY {', '.join(order)}) AS place"
+        inner = f"SELECT {columns}, {reference} AS parent, {ranked} FROM {self.scope.from_sql} WHERE {where.text}"
+        first = self.query.offset or 0
+        last = "" if self.query.limit is None else f" AND place <= {first + self.query.limit}"
+        return f"SELECT {names}, parent FROM ({inner}) WHERE place > {first}{last} ORDER BY place"
+
+    def _select(self, root: RecordShape, item: SelectItem) -> None:
+        if isinstance(item, SelectChildren):
+            self._select_children(root, item)
+        elif isinstance(item, SelectByType):
+            self._select_by_type(root, item)
+        elif isinstance(item, SelectAll):
+            self._select_all(root, item)
+        else:
+            self._select_field(root, item)
+
+    def _select_field(self, root: RecordShape, item: SelectField) -> None:
+        operand = compile_expression(self.scope, item.expression)
+        if operand.field is None or not operand.plain:
+            raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
+        if item.alias and not isinstance(item.expression, Call):
+            raise self.scope.refuse(operand.position, "only aggregate expressions use field aliasing")
+        shape = self._shape(root, operand.field.parents)
+        key = item.alias or operand.name
+        self._check_new(operand.field, item)
+        maker = value_maker(self._column(operand.sql), operand.type, formatted=operand.formatted)
+        shape.entries[key] = maker
+
+    def _check_new(self, resolved: Resolved, item: SelectField) -> None:
+        name = ".".join([*(relationship for relationship, _ in resolved.parents), resolved.name])
+        key = (item.alias or name).lower()
+        if key in self._selected:
+            text = f"duplicate field selected: {item.alias or name}"
+            raise self.scope.refuse(resolved.position, text, "INVALID_FIELD")
+        self._selected.add(key)
+
+    def _shape(self, root: RecordShape, parents: tuple[tuple[str, Target], ...]) -> RecordShape:
+        """Return the shape of a parent, which is put into its own parent's entries on the way."""
+        shape = root
+        for at, (relationship, target) in enumerate(parents):
+            key = tuple(name for name, _ in parents[: at + 1])
+            if key not in self._shapes:
+                self._shapes[key] = self._target_shape(target)
+                shape.entries[relationship] = self._shapes[key].build
+            shape = self._shapes[key]
+        return shape
+
+    def _target_shape(self, target: Target) -> RecordShape:
+        if len(target.tables) == 1:
+            return RecordShape(target.tables[0][1].name, self._column(target.id_sql))
+        return RecordShape(self._column(target.type_sql), self._column(target.id_sql))
+
+    def _select_all(self, root: RecordShape, item: SelectAll) -> None:
+        if item.which != "STANDARD" and (self.query.limit is None or self.query.limit > MOST_WITH_FIELDS):
+            text = f"The SOQL FIELDS function must have a LIMIT of at most {MOST_WITH_FIELDS}"
+            raise self.scope.refuse(item.position, text)
+        fields = {each.name: each for each in self.scope.root.fields}
+        if item.which != "CUSTOM" and (record_id := self.scope.root.field("Id")):
+            fields = {record_id.name: record_id} | fields
+        for each in fields.values():
+            if item.which == "ALL" or each.custom == (item.which == "CUSTOM"):
+                self._select_field(root, SelectField(Path((each.name,), (item.position,)), None))
+
+    def _select_children(self, root: RecordShape, item: SelectChildren) -> None:
+        inner = item.query
+        if self.depth + 1 >= DEEPEST_CHILDREN:
+            text = (
+                "SOQL statements cannot query aggregate relationships more than 4 levels away from the root entity "
+                "object."
+            )
+            raise self.scope.refuse(inner.position, text)
+        relationship = self.scope.children(inner.source.names[-1], inner.source.positions[-1])
+        if any(_is_aggregate(each) for each in inner.select) or inner.group:
+            raise self.scope.refuse(
+                inner.position, "Only root queries support aggregate expressions", "MALFORMED_QUERY"
+            )
+        scope = Scope(self.scope.schema, self.scope.text, relationship.child, inner.alias, "t", dict(inner.aliases))
+        compiler = RecordCompiler(scope, inner, self.today, relationship.field, self.depth + 1)
+        if relationship.name in root.entries:
+            text = f"duplicate field selected: {relationship.name}"
+            raise self.scope.refuse(inner.position, text, "INVALID_FIELD")
+        root.entries[relationship.name] = child_maker(len(self._children), root.record_id)
+        self._children.append(compiler.compile())
+
+    def _select_by_type(self, root: RecordShape, item: SelectByType) -> None:
+        parents, target = self.scope.resolve_parent(item.relationship)
+        relationship = self.scope.root.parent(item.relationship.names[-1])
+        if relationship is None or parents or len(target.tables) < 2:
+            text = f"TYPEOF is only supported for polymorphic relationships: {item.relationship.text}"
+            raise self.scope.refuse(item.relationship.position, text)
+        shape = self._shape(root, ((str(relationship.relationship), target),))
+        for named, paths in item.branches:
+            branch = next(((t, s) for t, s in target.tables if s.name.lower() == named.text.lower()), None)
+            if branch is None:
+                if self.scope.schema.object(named.text) is None:
+                    raise no_such_object(self.scope.text, named.position, named.text)
+                continue
+            shape.by_type[branch[1].name] = self._branch(branch[0], branch[1].name, paths)
+        for path in item.otherwise:
+            full = Path(item.relationship.names + path.names, item.relationship.positions + path.positions)
+            self._select_field(root, SelectField(full, None))
+
+    def _branch(self, table: str, sobject: str, paths: tuple[Path, ...]) -> dict[str, Callable[[Row, ChildSets], Any]]:
+        entries = {}
+        found = self.scope.schema.object(sobject)
+        assert found is not None
+        for path in paths:
+            operand = self.scope.column_of(table, found, path)
+            entries[operand.name] = value_maker(self._column(operand.sql), operand.type)
+        return entries
+
+
+def _is_aggregate(item: SelectItem) -> bool:
+    return isinstance(item, SelectField) and isinstance(item.expression, Call) and item.expression.name in AGGREGATES

@@ -1,0 +1,247 @@
+"""Names to columns: which field a path means, and the joins that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.refusals import (
+    no_such_children,
+    no_such_column,
+    no_such_relationship,
+    refuse,
+)
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
+    TEXT_TYPES,
+    ChildRelationship,
+    Field,
+    FieldType,
+    OrgSchema,
+    SObject,
+)
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path
+
+#: How far from its root a query may walk up, on Salesforce.
+MOST_PARENTS = 5
+#: What the parent of a reference to several objects shows of itself: the fields of Salesforce's Name object.
+_NAME_FIELDS: dict[str, FieldType] = {
+    "Id": "id",
+    "Name": "text",
+    "Type": "text",
+    "FirstName": "text",
+    "LastName": "text",
+    "Email": "email",
+    "Phone": "phone",
+    "Title": "text",
+    "Alias": "text",
+    "Username": "text",
+    "IsActive": "boolean",
+}
+
+
+def quote(name: str) -> str:
+    """Return an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A joined table, or several where a reference may point at several objects."""
+
+    tables: tuple[tuple[str, SObject], ...]
+
+    @property
+    def id_sql(self) -> str:
+        """The record's id, NULL where there is no record."""
+        return _coalesce([f"{alias}.{quote('Id')}" for alias, _ in self.tables])
+
+    @property
+    def type_sql(self) -> str:
+        """The name of the record's object, NULL where there is no record."""
+        cases = " ".join(
+            f"WHEN {alias}.{quote('Id')} IS NOT NULL THEN '{sobject.name}'" for alias, sobject in self.tables
+        )
+        return f"CASE {cases} END"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A field in SQL.
+
+    :param sql: the expression, with its collation where it is text.
+    :param name: the field's name as the schema spells it.
+    :param parents: names of the relationships that lead to it, as the schema spells them, and where each leads.
+    """
+
+    sql: str
+    type: FieldType
+    name: str
+    position: int
+    refers_to: tuple[str, ...] = ()
+    parents: tuple[tuple[str, Target], ...] = ()
+
+
+def _coalesce(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"COALESCE({', '.join(parts)})"
+
+
+@dataclass
+class Scope:
+    """The root object of a query, and the parents that it walks to.
+
+    :param text: the query, for the frames of refusals.
+    :param prefix: begins the names of its tables, so that a query inside another keeps apart from it.
+    """
+
+    schema: OrgSchema
+    text: str
+    root: SObject
+    alias: str | None = None
+    prefix: str = "t"
+    aliases: Mapping[str, Path] = field(default_factory=dict)
+    _targets: dict[tuple[str, ...], Target] = field(default_factory=dict)
+    _joins: list[str] = field(default_factory=list)
+    _tables: int = 1
+
+    @property
+    def root_table(self) -> str:
+        """Name of the root's table in SQL."""
+        return f"{self.prefix}0"
+
+    @property
+    def from_sql(self) -> str:
+        """What follows FROM: the root and every parent that was resolved so far."""
+        return " ".join([f"{quote(self.root.name)} AS {self.root_table}", *self._joins])
+
+    def resolve(self, path: Path) -> Resolved:
+        """Return the field that a path means.
+
+        :raises OrgError: INVALID_FIELD for a relationship or a field that is not there.
+        """
+        names, positions = self._expand(path)
+        parents, sobjects = self._walk(names[:-1], positions)
+        if len(sobjects) == 1:
+            table, sobject = sobjects[0]
+            return self._field(table, sobject, names[-1], positions[-1], parents)
+        return self._name_field(parents, names[-1], positions[-1])
+
+    def resolve_parent(self, path: Path) -> tuple[tuple[tuple[str, Target], ...], Target]:
+        """Return the relationships that a path of nothing but relationships walks, and where it ends.
+
+        :raises OrgError: INVALID_FIELD for a relationship that is not there.
+        """
+        names, positions = self._expand(path)
+        parents, _ = self._walk(names, positions)
+        return parents[:-1], parents[-1][1]
+
+    def _expand(self, path: Path) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Take away the root's name or alias in front of a path, and spell other aliases out."""
+        names, positions = path.names, path.positions
+        for _ in range(MOST_PARENTS):
+            known = self.aliases.get(names[0].lower())
+            if len(names) == 1 or known is None or known.names[0].lower() == names[0].lower():
+                break
+            names, positions = known.names + names[1:], (positions[0],) * len(known.names) + positions[1:]
+        if len(names) > 1 and self._is_root(names[0]):
+            names, positions = names[1:], positions[1:]
+        if len(names) > MOST_PARENTS + 1:
+            text = (
+                "SOQL statements cannot query parent relationships more than 5 levels away from the root entity object."
+            )
+            raise refuse("MALFORMED_QUERY", self.text, positions[0], text)
+        return names, positions
+
+    def _is_root(self, name: str) -> bool:
+        if self.alias is not None and name.lower() == self.alias.lower():
+            return True
+        return name.lower() == self.root.name.lower() and self.root.parent(name) is None
+
+    def _walk(
+        self, names: tuple[str, ...], positions: tuple[int, ...]
+    ) -> tuple[tuple[tuple[str, Target], ...], tuple[tuple[str, SObject], ...]]:
+        walked: list[tuple[str, Target]] = []
+        tables: tuple[tuple[str, SObject], ...] = ((self.root_table, self.root),)
+        for at, name in enumerate(names):
+            reference = tables[0][1].parent(name) if len(tables) == 1 else None
+            target = reference and self._join(tuple(each.lower() for each in names[: at + 1]), tables[0][0], reference)
+            if reference is None or not target:
+                raise no_such_relationship(self.text, positions[at], name)
+            walked.append((str(reference.relationship), target))
+            tables = target.tables
+        return tuple(walked), tables
+
+    def _join(self, key: tuple[str, ...], table: str, reference: Field) -> Target | None:
+        if key in self._targets:
+            return self._targets[key]
+        sobjects = [found for name in reference.refers_to if (found := self.schema.object(name))]
+        if not sobjects:
+            return None
+        tables = []
+        for sobject in sobjects:
+            alias = f"{self.prefix}{self._tables}"
+            self._tables += 1
+            self._joins.append(
+                f"LEFT JOIN {quote(sobject.name)} AS {alias} ON {alias}.{quote('Id')} = {table}.{quote(reference.name)}"
+            )
+            tables.append((alias, sobject))
+        self._targets[key] = Target(tuple(tables))
+        return self._targets[key]
+
+    def _field(
+        self, table: str, sobject: SObject, name: str, position: int, parents: tuple[tuple[str, Target], ...]
+    ) -> Resolved:
+        found = sobject.field(name)
+        if found is not None:
+            return Resolved(
+                field_sql(table, found), found.type, found.name, position, self._refers_to(sobject, found), parents
+            )
+        if name.lower() == "type" and parents and parents[-1][0].lower() == "owner":
+            return Resolved(parents[-1][1].type_sql, "text", "Type", position, (), parents)
+        raise no_such_column(self.text, position, name, sobject.name)
+
+    def _refers_to(self, sobject: SObject, found: Field) -> tuple[str, ...]:
+        return (sobject.name,) if found.type == "id" else found.refers_to
+
+    def _name_field(self, parents: tuple[tuple[str, Target], ...], name: str, position: int) -> Resolved:
+        target = parents[-1][1]
+        spelled = next((known for known in _NAME_FIELDS if known.lower() == name.lower()), None)
+        if spelled is None:
+            raise no_such_column(self.text, position, name, "Name")
+        field_type = _NAME_FIELDS[spelled]
+        if spelled == "Type":
+            return Resolved(target.type_sql, field_type, spelled, position, (), parents)
+        if spelled == "Id":
+            return Resolved(target.id_sql, field_type, spelled, position, (), parents)
+        columns = [field_sql(table, found) for table, sobject in target.tables if (found := sobject.field(spelled))]
+        collation = " COLLATE NOCASE" if field_type in TEXT_TYPES else ""
+        sql = f"({_coalesce(columns)}){collation}" if columns else "NULL"
+        return Resolved(sql, field_type, spelled, position, (), parents)
+
+    def column_of(self, table: str, sobject: SObject, path: Path) -> Resolved:
+        """Return a field of one joined table.
+
+        :raises OrgError: INVALID_FIELD for a field that is not there, or a walk further up.
+        """
+        if len(path.names) > 1:
+            raise no_such_relationship(self.text, path.position, path.names[0])
+        return self._field(table, sobject, path.names[0], path.position, ())
+
+    def children(self, name: str, position: int) -> ChildRelationship:
+        """Return the child relationship of the root with that name.
+
+        :raises OrgError: INVALID_TYPE if there is none.
+        """
+        found = self.schema.children(self.root, name)
+        if found is None:
+            raise no_such_children(self.text, position, name)
+        return found
+
+    def refuse(self, position: int, text: str, code: str = "MALFORMED_QUERY") -> OrgError:
+        """Return a refusal that points into the query."""
+        return refuse(code, self.text, position, text)
+
+
+def field_sql(table: str, found: Field) -> str:
+    """Return a field of a table in SQL."""
+    return f"{table}.{quote(found.name)}"

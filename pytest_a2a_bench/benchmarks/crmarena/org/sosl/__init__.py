@@ -1,0 +1,1 @@
+"""SOSL, from text to parameterised SQLite: the search expression, the parser, the compiler."""

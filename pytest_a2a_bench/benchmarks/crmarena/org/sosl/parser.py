@@ -1,0 +1,97 @@
+"""SOSL by recursive descent."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.refusals import unexpected_token
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectField
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import LONGEST_QUERY, QueryParser
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import Cursor
+from pytest_a2a_bench.benchmarks.crmarena.org.sosl.matching import Search, parse_search
+
+CODE = "MALFORMED_SEARCH"
+FIELD_GROUPS = ("ALL", "NAME", "EMAIL", "PHONE", "SIDEBAR")
+_FIND = re.compile(r"\s*FIND\s*", re.IGNORECASE)
+_BRACES = re.compile(r"\{((?:\\.|[^\\}])*)\}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """A FIND.
+
+    :param expression: what is searched for, as written between the braces.
+    :param fields: one of :data:`FIELD_GROUPS`.
+    :param returning: a query for each object; none: every object's ids.
+    """
+
+    expression: str
+    search: Search
+    fields: str
+    returning: tuple[Query, ...]
+    limit: int | None
+
+
+def parse_find(text: str) -> SearchQuery:
+    """Parse a SOSL query.
+
+    :raises OrgError: MALFORMED_SEARCH.
+    """
+    if len(text) > LONGEST_QUERY:
+        raise OrgError(CODE, f"SOSL statements cannot be longer than {LONGEST_QUERY} characters.")
+    find = _FIND.match(text)
+    begin = find.end() if find else 0
+    braces = _BRACES.match(text, begin)
+    if braces is None:
+        shown = text[begin : begin + 1] or "<EOF>"
+        if shown == "{":
+            raise OrgError(CODE, "line 1:" + str(len(text)) + " mismatched character '<EOF>' expecting '}'")
+        raise unexpected_token(text, begin, shown, code=CODE)
+    expression = braces[1]
+    search = parse_search(expression)
+    cursor = Cursor(" " * braces.end() + text[braces.end() :], CODE)
+    cursor.query = text
+    return _clauses(cursor, expression, search)
+
+
+def _clauses(cursor: Cursor, expression: str, search: Search) -> SearchQuery:
+    fields = "ALL"
+    if cursor.accept_word("IN"):
+        fields = cursor.expect_word(*FIELD_GROUPS).upper
+        cursor.expect_word("FIELDS")
+    returning: list[Query] = []
+    if cursor.accept_word("RETURNING"):
+        returning.append(_returning(cursor))
+        while cursor.accept_symbol(","):
+            returning.append(_returning(cursor))
+    while cursor.accept_word("WITH"):
+        _with(cursor)
+    limit = cursor.expect_count() if cursor.accept_word("LIMIT") else None
+    while cursor.accept_word("UPDATE"):
+        cursor.expect_word("TRACKING", "VIEWSTAT")
+        if cursor.accept_symbol(","):
+            cursor.expect_word("TRACKING", "VIEWSTAT")
+    if cursor.token.kind != "end":
+        raise cursor.unexpected()
+    return SearchQuery(expression, search, fields, tuple(returning), limit)
+
+
+def _with(cursor: Cursor) -> None:
+    """Accept the filters that an org with the defaults has nothing to filter by: snippets, divisions, networks ..."""
+    cursor.expect_name()
+    while cursor.token.kind != "end" and not cursor.is_word("WITH", "LIMIT", "UPDATE"):
+        cursor.take()
+
+
+def _returning(cursor: Cursor) -> Query:
+    position = cursor.token.position
+    name = cursor.expect_name()
+    source = Path((name.text,), (name.position,))
+    if not cursor.accept_symbol("("):
+        select = (SelectField(Path(("Id",), (name.position,)), None),)
+        return Query(select, source, None, (), None, None, None, (), None, None, position)
+    query = QueryParser(cursor).returned_fields(source)
+    cursor.expect_symbol(")")
+    return query

@@ -1,0 +1,83 @@
+"""What an answer is worth: upstream's three metrics, bug for bug (``compat``) or as they are meant (``fixed``).
+
+Without a judge model answers are read by rules (:mod:`.extract`) and refusals are recognised by rules
+(:mod:`.privacy`); with one, the model does both as upstream's evaluator does. Every reward says which it was.
+A gold appears in no check, no detail and no message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pytest_a2a_bench.benchmarks.crmarena.score.exact import judge_exact
+from pytest_a2a_bench.benchmarks.crmarena.score.fuzzy import judge_fuzzy
+from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
+from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_privacy
+from pytest_a2a_bench.benchmarks.crmarena.score.verdict import Verdict
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.model import Reward, RewardCheck, Turn
+
+__all__ = ["THRESHOLD", "Judge", "Scoring", "score"]
+
+Scoring = Literal["compat", "fixed"]
+
+THRESHOLD = 0.5
+"""F1 from which a free-text answer counts as a success. Upstream reports the mean F1 and has no such line."""
+
+
+def score(
+    task: CrmTask,
+    answer: str | None,
+    transcript: Sequence[Turn] = (),
+    *,
+    scoring: Scoring = "compat",
+    judge: Judge | None = None,
+    threshold: float = THRESHOLD,
+) -> Reward:
+    """Score one conversation.
+
+    :param answer: what the agent answered last, or None if it never did.
+    :param transcript: the conversation; the privacy judge reads the agent's actions in it.
+    :param judge: the model that reads answers and recognises refusals; None for rules.
+    :param threshold: F1 from which a fuzzy answer is a success.
+    :raises EvaluatorError: in ``compat`` where upstream's evaluator raises, so that there is no reward.
+    :raises LLMError: if the judge's model does not answer, or not as asked.
+    """
+    verdict = _judge(task, answer, transcript, scoring, judge)
+    fuzzy = task.metric == "fuzzy_match"
+    info = describe(task, scoring, judge, threshold) | {
+        "metrics": dict(verdict.metrics),
+        "extractor": verdict.extractor,
+        "judge": verdict.judge,
+    }
+    check = RewardCheck(task.metric, verdict.description, verdict.value >= (threshold if fuzzy else 1.0), True)
+    return Reward(
+        value=verdict.value,
+        basis=(task.metric,),
+        breakdown={task.metric: verdict.value},
+        checks=(check,),
+        note=verdict.note,
+        info=info,
+        threshold=threshold if fuzzy else None,
+    )
+
+
+def _judge(
+    task: CrmTask, answer: str | None, transcript: Sequence[Turn], scoring: Scoring, judge: Judge | None
+) -> Verdict:
+    if answer is None:
+        return Verdict(0.0, "the agent gave no answer")
+    match task.metric:
+        case "exact_match":
+            return judge_exact(task, answer, scoring, judge)
+        case "fuzzy_match":
+            return judge_fuzzy(task, answer, scoring)
+        case "privacy_rejection":
+            return judge_privacy(task, answer, transcript, scoring, judge)
+
+
+def describe(task: CrmTask, scoring: Scoring, judge: Judge | None, threshold: float) -> dict[str, Any]:
+    """Return how a task of this kind is scored, for a result's provenance."""
+    said: Mapping[str, Any] = {"threshold": threshold} if task.metric == "fuzzy_match" else {}
+    return {"scoring": scoring, "metric": task.metric, "judge_model": judge.model if judge else None, **said}

@@ -1,0 +1,92 @@
+"""Which of the four BANT factors an answer says are not met."""
+
+from __future__ import annotations
+
+import re
+
+FACTORS = ("Budget", "Authority", "Need", "Timeline")
+
+_FACTOR = re.compile(
+    r"\b(?:(?P<budget>budget)|(?P<authority>authority)|(?P<timeline>timeline|time ?frame)|(?P<need>needs?))\b",
+    re.IGNORECASE,
+)
+_LISTED = r"(?:budget|authority|timeline|time ?frame)"
+_BESIDE = re.compile(rf"{_LISTED}\W{{1,4}}(?:(?:and|or|nor|&)\s+)?\W?\Z", re.IGNORECASE)
+_BEFORE = re.compile(rf"\W?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:(?:and|or)\s+)?\W?{_LISTED}", re.IGNORECASE)
+_VERB = re.compile(r"\s+(?:to|a|an|the|more|further|for)\b", re.IGNORECASE)
+_BREAK = re.compile(
+    r"[.;\n]+|,?\s*\b(?:but|however|while|whereas|although|though|except|yet|because)\b|"
+    r",?\s+and\s+(?=(?:\w+\s+){0,2}?(?:meets?|met|has|have|fails?|lacks?|satisf\w+|does|did|is|are)\b)",
+    re.IGNORECASE,
+)
+_UNMET = re.compile(
+    r"\b(?:fail\w*|lack\w*|miss(?:es|ing)|unmet|unclear|insufficient|inadequate|absent|unqualified|unconfirmed|"
+    r"undefined|weak|responsible|issues?|problem\w*|concern\w*|gaps?|short of|not|no|without|cannot|never|unable|"
+    r"disqualif\w+|reasons?)\b|n['\u2019]t\b|[\u2717\u2718\u274c]",
+    re.IGNORECASE,
+)
+_MET = re.compile(
+    r"\b(?:meets?|met|satisf\w+|confirmed|has|have|pass(?:es|ed)?|ok|okay|qualif\w+|fulfil\w*|clear|sufficient|"
+    r"established|adequate|strong|fine|yes)\b|[\u2713\u2714\u2705]",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(
+    r"[\"'`*_]*\s*(?:[:=\u2013\u2014(-]+|\bis\b|\bare\b|\bwas\b)\s*[\"'`*_]*"
+    r"(?:(?P<bad>not\b|no\b|un\w+|fail\w*|missing|lack\w*|insufficient|absent|false|\u2717|\u2718|\u274c|n/a)"
+    r"|(?P<good>met\b|yes\b|ok\b|pass\w*|satisf\w+|confirmed|true|clear\b|sufficient|fine|\u2713|\u2714|\u2705))",
+    re.IGNORECASE,
+)
+_NO_FAULT = re.compile(
+    r"\b(?:none|no (?:bant )?factors?|all (?:four|of the|the|bant)\b[^.;\n]{0,40}\b(?:met|satisfied|confirmed|ok)|"
+    r"meets all|(?:fails|lacks|misses) (?:none|no\b))",
+    re.IGNORECASE,
+)
+
+
+def find_unmet(text: str) -> tuple[str, ...]:
+    """Return the factors that an answer says are not met, in the usual order; nothing if it names none.
+
+    Clause by clause: where some are said to be met and others not, the latter count; where nothing is said, all that
+    are named do.
+    """
+    unmet: set[str] = set()
+    neutral: set[str] = set()
+    met: set[str] = set()
+    for clause in _clauses(text):
+        for name, end in _factors(clause):
+            item = _ITEM.match(clause, end)
+            if item:
+                (unmet if item["bad"] else met).add(name)
+            elif _NO_FAULT.search(clause):
+                met.add(name)
+            elif _UNMET.search(clause):
+                unmet.add(name)
+            elif _MET.search(clause):
+                met.add(name)
+            else:
+                neutral.add(name)
+    chosen = unmet or (neutral - met)
+    return tuple(factor for factor in FACTORS if factor in chosen)
+
+
+def _clauses(text: str) -> list[str]:
+    return [clause for clause in _BREAK.split(text) if clause and clause.strip()]
+
+
+def _factors(clause: str) -> list[tuple[str, int]]:
+    """Find the factors; the word need is one with a capital, in quotes or beside another factor, and not as a verb."""
+    found = []
+    for match in _FACTOR.finditer(clause):
+        name = (match.lastgroup or "").capitalize()
+        if name != "Need" or _is_factor(clause, match):
+            found.append((name, match.end()))
+    return found
+
+
+def _is_factor(clause: str, match: re.Match[str]) -> bool:
+    if _VERB.match(clause, match.end()):
+        return False
+    quoted = clause[match.start() - 1 : match.start()] in ("'", '"', "`", "*") and match.start() > 0
+    alone = not re.search(r"\w", clause[: match.start()] + clause[match.end() :])
+    beside = _BESIDE.search(clause[: match.start()]) or _BEFORE.match(clause, match.end())
+    return match[0] == "Need" or quoted or alone or bool(beside)

@@ -1,0 +1,158 @@
+"""Plans for questions about service cases."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import timedelta
+
+from pytest_a2a_bench.benchmarks.crmarena.solve.soql import (
+    best,
+    counts,
+    left_over,
+    literal,
+    means,
+    moment,
+    parent,
+    window_of,
+    within,
+)
+from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, Plan, Record
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.benchmarks.crmarena.windows import MONTHS, NUMBERS, Window, parse_threshold, read_number
+
+_LOW = re.compile(
+    r"\b(lowest|(?<!at )least|minimum|shortest|quickest|fastest|fewest|smallest|less|poorest|worst)\b", re.I
+)
+
+
+def wants_highest(query: str) -> bool:
+    """Tell whether a question asks for the highest value, not the lowest."""
+    return not _LOW.search(query)
+
+
+def handle_time(task: AgentTask) -> Plan:
+    """Mean time to close by agent, over cases that never changed hands."""
+    window = window_of(task)
+    closed = yield (
+        "SELECT Id, OwnerId, CreatedDate, ClosedDate FROM Case"
+        f" WHERE {within('CreatedDate', window)} AND ClosedDate != null"
+    )
+    assigned = yield _assignments(window)
+    hands = Counter(record["CaseId__c"] for record in assigned)
+    handled = Counter(record["NewValue__c"] for record in assigned if record.get("NewValue__c"))
+    threshold = parse_threshold(task.query)
+    minutes = means(
+        (case["OwnerId"], (moment(case["ClosedDate"]) - moment(case["CreatedDate"])) / timedelta(minutes=1))
+        for case in closed
+        if hands[case["Id"]] == 1 and handled[case["OwnerId"]] > threshold
+    )
+    return best(minutes, highest=wants_highest(task.query))
+
+
+def transfer_count(task: AgentTask) -> Plan:
+    """Cases given away by agent."""
+    assigned = yield _assignments(window_of(task))
+    given = Counter(record["OldValue__c"] for record in assigned if record.get("OldValue__c"))
+    handled = Counter(record["NewValue__c"] for record in assigned if record.get("NewValue__c"))
+    threshold = parse_threshold(task.query)
+    qualified = {agent: n for agent, n in given.items() if handled[agent] > threshold}
+    return best(qualified, highest=wants_highest(task.query))
+
+
+def _assignments(window: Window) -> str:
+    return (
+        "SELECT CaseId__c, OldValue__c, NewValue__c FROM CaseHistory__c"
+        f" WHERE Field__c = 'Owner Assignment' AND {within('CreatedDate', window, last='<=')}"
+    )
+
+
+def best_region(task: AgentTask) -> Plan:
+    """Mean time to close by the account's state."""
+    closed = yield (
+        "SELECT CreatedDate, ClosedDate, Account.ShippingState FROM Case"
+        f" WHERE {within('CreatedDate', window_of(task))} AND ClosedDate != null"
+    )
+    minutes = means(
+        (state, (moment(case["ClosedDate"]) - moment(case["CreatedDate"])) / timedelta(minutes=1))
+        for case in closed
+        if (state := parent(case, "Account.ShippingState"))
+    )
+    return best(minutes, highest=False)
+
+
+def _of_product(task: AgentTask) -> str:
+    product = task.named_id("01t")
+    return (
+        f"OrderItemId__c IN (SELECT Id FROM OrderItem WHERE Product2Id = '{product}')"
+        f" AND {within('CreatedDate', window_of(task))}"
+    )
+
+
+def top_issue(task: AgentTask) -> Plan:
+    """Most frequent issue of one product."""
+    groups = yield f"SELECT IssueId__c, COUNT(Id) n FROM Case WHERE {_of_product(task)} GROUP BY IssueId__c"
+    return best(counts(groups, "IssueId__c"), highest=True)
+
+
+def monthly_trend(task: AgentTask) -> Plan:
+    """Month with most cases about one product."""
+    cases = yield f"SELECT CreatedDate FROM Case WHERE {_of_product(task)}"
+    return best(Counter(MONTHS[moment(case["CreatedDate"]).month - 1] for case in cases), highest=True)
+
+
+def case_routing(task: AgentTask) -> Plan:
+    """Who knows the issue, then the product, then has least to do."""
+    issues = yield "SELECT Id, Name, Description__c FROM Issue__c"
+    products = yield "SELECT Id, Name FROM Product2"
+    issue = max(issues, key=lambda record: _shared(str(record.get("Description__c", "")), task.query))
+    product = max(products, key=lambda record: len(record["Name"]) if record["Name"] in task.query else 0)
+    group = "GROUP BY OwnerId"
+    by_issue = yield (
+        f"SELECT OwnerId, COUNT(Id) n FROM Case WHERE IssueId__c = '{issue['Id']}' AND Status = 'Closed' {group}"
+    )
+    left = left_over(counts(by_issue, "OwnerId"), counts(by_issue, "OwnerId"))
+    by_product = yield (
+        "SELECT OwnerId, COUNT(Id) n FROM Case WHERE Status = 'Closed' AND"
+        f" OrderItemId__c IN (SELECT Id FROM OrderItem WHERE Product2Id = '{product['Id']}') {group}"
+    )
+    left = left_over(left, counts(by_product, "OwnerId"))
+    still_open = yield f"SELECT OwnerId, COUNT(Id) n FROM Case WHERE Status != 'Closed' {group}"
+    left = left_over(left, counts(still_open, "OwnerId"), highest=False)
+    return left[0] if len(left) == 1 else NONE
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many words in a row two texts share at most."""
+    first, second = (re.findall(r"[a-z']+", text.lower()) for text in (one, other))
+    joined = " " + " ".join(second) + " "
+    longest = 0
+    for start in range(len(first)):
+        while start + longest < len(first) and f" {' '.join(first[start : start + longest + 1])} " in joined:
+            longest += 1
+    return longest
+
+
+_AGO = re.compile(rf"\b(a|an|\d+|{'|'.join(NUMBERS)}|thirty)\s+(day|week)s?\s+(?:ago|back|prior|earlier)\b", re.I)
+
+
+def disambiguation(task: AgentTask) -> Plan:
+    """Find the product of a kind in the contact's orders of one day."""
+    contacts = yield f"SELECT AccountId FROM Contact WHERE Id = '{task.named_id('003')}'"
+    found = _AGO.search(task.query)
+    if not contacts or not found:
+        return NONE
+    count = 1 if found[1].lower() in ("a", "an") else 30 if found[1].lower() == "thirty" else read_number(found[1])
+    bought = task.today - timedelta(days=count * (7 if found[2].lower() == "week" else 1))
+    items = yield (
+        "SELECT Product2Id, Product2.Name, Product2.Description FROM OrderItem"
+        f" WHERE Order.AccountId = {literal(contacts[0]['AccountId'])} AND Order.Status = 'Activated'"
+        f" AND Order.EffectiveDate = {bought}"
+    )
+    return best({item["Product2Id"]: score for item in items if (score := _fit(item, task.query))}, highest=True)
+
+
+def _fit(item: Record, query: str) -> int:
+    """Return how many words in a row the product's description shares with the question; one word is chance."""
+    shared = _shared(parent(item, "Product2.Description"), query)
+    return shared if shared > 1 else 0

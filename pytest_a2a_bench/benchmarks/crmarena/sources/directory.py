@@ -1,0 +1,172 @@
+"""A directory that the user downloaded: task files, schemas and SQLite files of upstream's."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.benchmarks.crmarena.sources import files
+from pytest_a2a_bench.benchmarks.crmarena.sources.blobs import blob_id, is_official
+from pytest_a2a_bench.benchmarks.crmarena.sources.rows import read_schema, read_tasks
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+    from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+
+
+class DirectorySource:
+    """One domain in a directory.
+
+    :param needs_rows: whether the SQLite file must be there (it need not where a live org answers queries).
+    :raises ConfigurationError: listing everything that is not there, and what is there instead.
+    """
+
+    def __init__(self, domain: str, root: Path | None, *, needs_rows: bool = True) -> None:
+        self.domain = domain
+        self.root = check_directory(root)
+        self._tasks = files.find_tasks(root, domain)
+        self._schema = files.find_schema(root, domain)
+        self._rows = files.find_rows(root, domain)
+        self._lock = threading.RLock()
+        problems = [] if self._tasks else [_missing_tasks(domain)]
+        problems += rows_problems(self._rows, domain) if needs_rows else []
+        if problems:
+            listed = "".join(f"\n  {p}" for p in problems)
+            raise ConfigurationError(
+                f"{self.root} does not have what the domain {domain!r} needs:{listed}\n"
+                f"  The directory holds {files.list_files(self.root)}"
+            )
+
+    @functools.cached_property
+    def _loaded(self) -> tuple[CrmTask, ...]:
+        interactive = self.domain.endswith("_interactive")
+        return read_tasks(files.read_table(self._tasks), self._name(self._tasks), interactive=interactive)
+
+    def tasks(self) -> tuple[CrmTask, ...]:
+        """Return the tasks."""
+        with self._lock:
+            return self._loaded
+
+    def task_ids(self) -> tuple[tuple[str, str], ...]:
+        """Return ids and categories."""
+        return tuple((task.task_id, task.category) for task in self.tasks())
+
+    @functools.cached_property
+    def _org(self) -> LocalOrg:
+        return open_rows(check_rows(self._rows, self.domain), self.schema, self.domain)
+
+    def org(self) -> LocalOrg:
+        """Return the org."""
+        with self._lock:
+            return self._org
+
+    @functools.cached_property
+    def schema(self) -> OrgSchema:
+        """The schema file's, or where there is none, the tables' own with our descriptions."""
+        if self._schema:
+            return read_schema(files.read_table(self._schema), self._name(self._schema))
+        return schema_of_rows(self._rows)
+
+    @functools.cached_property
+    def provenance(self) -> Provenance:
+        """The directory's name and the blob ids of the files that are used."""
+        return provenance_of("directory", self.root.name, [*self._tasks, *self._schema, self._rows])
+
+    def close(self) -> None:
+        """Close the org."""
+        with self._lock:
+            org = self.__dict__.pop("_org", None)
+            if org is not None:
+                org.close()
+
+    def _name(self, paths: tuple[Path, ...]) -> str:
+        return str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
+
+
+def check_directory(root: Path | None) -> Path:
+    """Return a directory that is there.
+
+    :raises ConfigurationError: if it is not.
+    """
+    if root is None or not root.is_dir():
+        what = "is a file" if root is not None and root.exists() else "does not exist"
+        raise ConfigurationError(f"--a2a-crm-data: {root} {what}; it must be a directory with CRMArena's files")
+    return root.resolve()
+
+
+def rows_problems(rows: Path | None, domain: str) -> list[str]:
+    """Say what is wrong with the SQLite file of a domain's org; an empty list where nothing is."""
+    if rows is None:
+        names = " or ".join(files.row_names(domain))
+        return [
+            f"the org's rows: no {names}, there or in local_data/ (upstream's repository has it in local_data/); "
+            "or let a live org answer: --a2a-crm-org salesforce"
+        ]
+    problem = files.check_sqlite(rows)
+    return [f"the org's rows: {problem}"] if problem else []
+
+
+def _missing_tasks(domain: str) -> str:
+    stems = ", ".join(files.task_stems(domain))
+    return f"the tasks: none of {stems} (.json, .jsonl or .parquet), there or in data/, tasks/, CRMArena(Pro)/"
+
+
+def check_rows(rows: Path | None, domain: str) -> Path:
+    """Return the SQLite file of a domain's org.
+
+    :raises ConfigurationError: if it is not there, or is none.
+    """
+    problems = rows_problems(rows, domain)
+    if rows is None or problems:
+        raise ConfigurationError(f"the domain {domain!r} cannot be queried; {problems[0]}")
+    return rows
+
+
+def open_rows(rows: Path, schema: OrgSchema, domain: str) -> LocalOrg:
+    """Open a SQLite file as an org."""
+    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+
+    return LocalOrg.open(rows, schema, name=files.org_of(domain))
+
+
+def schema_of_rows(rows: Path | None) -> OrgSchema:
+    """Make a schema of a SQLite file's own tables and columns, with our descriptions of those that we know.
+
+    Without a file (a live org answers) it is what we know of the benchmark's objects.
+
+    :raises ConfigurationError: if the file is no database.
+    """
+    from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+    from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
+
+    if rows is None:
+        return FULL
+    try:
+        with closing(sqlite3.connect(f"{rows.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            names = [n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            tables = {
+                n: [c for (c,) in connection.execute("SELECT name FROM pragma_table_info(?)", (n,))] for n in names
+            }
+    except sqlite3.Error as exc:
+        raise ConfigurationError(f"{rows} cannot be read as an SQLite database: {exc}; download it again") from exc
+    known = {sobject.name: {f.name: f.description for f in sobject.fields} for sobject in FULL.objects}
+    order = {name: place for place, name in enumerate(known)}
+    published = [
+        {"object": name, "fields": {column: known.get(name, {}).get(column, "") for column in tables[name]}}
+        for name in sorted(tables, key=lambda n: (order.get(n, len(order)), n))
+        if not name.startswith("sqlite_")
+    ]
+    return OrgSchema.from_json(published)
+
+
+def provenance_of(source: str, name: str, paths: list[Path | None], revision: str | None = None) -> Provenance:
+    """Name the files of a source by their blob ids."""
+    used = {path.name: blob_id(path) for path in paths if path is not None}
+    official = tuple(name for name, blob in used.items() if is_official(blob))
+    return Provenance(source, name, revision, used, bool(used) and len(official) == len(used), official)

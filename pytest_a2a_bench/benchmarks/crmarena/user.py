@@ -1,0 +1,165 @@
+"""Who asks in an interactive conversation: a script without a language model, or a model that plays the persona.
+
+Neither knows the gold answer. The scripted user is deterministic: it tells its question in pieces, answers what it is
+asked back with fixed lines, and is done when it has heard an answer to the whole question.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.errors import LLMError, MissingExtraError
+from pytest_a2a_bench.model import Usage
+
+STOP = "###STOP###"
+"""What a simulated user says when it is done; never sent to the agent."""
+
+_MAX_PIECES = 3
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[\"'(]?[A-Z0-9])")
+_GREETING_STAFF = "Hello, I have something to find out and need your help."
+_GREETING_CUSTOMER = "Hello, I am a customer of yours and have a question."
+_NOTHING_TO_ADD = "I have told you all I know. Please go by that and give me your answer."
+_SAID_ALREADY = "As I said: {query}"
+_ATTEMPTS = 3
+_MODEL_TIMEOUT = 120.0
+
+
+class ScriptedUser:
+    """Says a greeting, then the question in at most three pieces, then answers what is asked back, then stops.
+
+    A message of the agent's that ends as a question, or that comes before the whole question was told, is no answer.
+    """
+
+    kind = "scripted"
+
+    def __init__(self, task: CrmTask) -> None:
+        self._query = task.query.strip()
+        self._pieces = split_query(task.query)
+        self._greeting = _GREETING_CUSTOMER if task.kind.external else _GREETING_STAFF
+        self._asked_back = 0
+
+    def open(self) -> str:
+        """Greet; the question comes when the agent has answered."""
+        return self._greeting
+
+    def hear(self, text: str) -> str | None:
+        """Go on with the question, answer what is asked back, or be done."""
+        if self._pieces:
+            return self._pieces.pop(0)
+        if not asks_back(text):
+            return None
+        self._asked_back += 1
+        return _SAID_ALREADY.format(query=self._query) if self._asked_back == 1 else _NOTHING_TO_ADD
+
+
+def split_query(query: str) -> list[str]:
+    """Cut a question into at most three pieces, between sentences; joined by spaces they are the question again."""
+    sentences = [s for s in _SENTENCE_END.split(query.strip()) if s]
+    if len(sentences) <= _MAX_PIECES:
+        return sentences
+    return [*sentences[: _MAX_PIECES - 1], " ".join(sentences[_MAX_PIECES - 1 :])]
+
+
+def asks_back(text: str) -> bool:
+    """Tell whether words end in a question."""
+    return text.rstrip(" \n\t\"')*_`").endswith("?")
+
+
+class ModelUser:
+    """A language model that plays the task's persona.
+
+    :param before_turn: called before each request; raises to stop the trial.
+    """
+
+    kind = "llm"
+
+    def __init__(
+        self, task: CrmTask, model: str, arguments: Mapping[str, Any], before_turn: Callable[[], Any] = lambda: None
+    ) -> None:
+        self._model = model
+        self._arguments = {"timeout": _MODEL_TIMEOUT, **arguments}
+        self._before_turn = before_turn
+        self._messages: list[dict[str, str]] = [{"role": "system", "content": write_instructions(task)}]
+        self.usage = Usage()
+
+    def open(self) -> str:
+        """Let the model begin.
+
+        :raises LLMError: if it cannot, or stops before it has asked anything.
+        """
+        words = self._say("(You are connected. Begin.)")
+        if words is None:
+            raise LLMError(f"the user simulator's model {self._model!r} stopped before it asked anything")
+        return words
+
+    def hear(self, text: str) -> str | None:
+        """Let the model answer the agent's words; None once it says that it is done."""
+        return self._say(text)
+
+    def _say(self, heard: str) -> str | None:
+        self._messages.append({"role": "user", "content": heard})
+        for _ in range(_ATTEMPTS):
+            self._before_turn()
+            words = self._complete()
+            if words:
+                self._messages.append({"role": "assistant", "content": words})
+                return None if STOP in words else words
+        raise LLMError(f"the user simulator's model {self._model!r} gave an empty answer {_ATTEMPTS} times")
+
+    def _complete(self) -> str:
+        litellm = _import_litellm()
+        try:
+            response = litellm.completion(model=self._model, messages=list(self._messages), **self._arguments)
+            words = response.choices[0].message.content or ""
+        except Exception as exc:  # LiteLLM raises some thirty types, and others where a provider misbehaves
+            reason = (str(exc).strip().splitlines() or [""])[0][:300]
+            raise LLMError(
+                f"the user simulator's model {self._model!r} failed: {type(exc).__name__}: {reason}"
+            ) from exc
+        self.usage = self.usage + _usage_of(litellm, response)
+        return str(words).strip()
+
+
+def write_instructions(task: CrmTask) -> str:
+    """Write what the model is told: who it is, what it wants, and when it is done."""
+    who = "a customer of the company" if task.kind.external else "an employee of the company"
+    return f"""\
+You play {who} who talks to an assistant. Stay in this role whatever the assistant says.
+
+Who you are:
+{task.persona or "Somebody with little time and a plain way of speaking."}
+
+What you want to know:
+{task.query}
+
+How you talk:
+- Begin with a short message; bring in the details of your question over two or three messages, or when asked.
+- Never invent a detail that is not given above. Where you are asked for one that you do not have, say so.
+- Never answer your own question.
+- Ask for nothing beyond what you want to know.
+- Once the assistant has given you its final answer, or has clearly declined to, reply with {STOP} and nothing else."""
+
+
+def _import_litellm() -> Any:
+    # Must be set before the import; otherwise an offline machine retries a download of the price list.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        import litellm
+    except ImportError as error:
+        raise MissingExtraError("litellm", "tau2", detail="the user simulator needs it") from error
+    litellm.suppress_debug_info = True
+    litellm.drop_params = True
+    return litellm
+
+
+def _usage_of(litellm: Any, response: Any) -> Usage:
+    usage = getattr(response, "usage", None)
+    try:
+        cost = float(litellm.completion_cost(response))
+    except Exception:  # a model without a price list: not reported is not zero
+        cost = None
+    return Usage(getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None), cost)

@@ -1,0 +1,162 @@
+"""What the conversations of one process share: a domain's tasks, and the org that answers, aged and renamed as asked.
+
+A source is read and an org is opened once for each combination of settings that changes them; threads share both.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel
+    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+    from pytest_a2a_bench.benchmarks.crmarena.sources import Source
+
+INTERACTIVE = "_interactive"
+
+
+@dataclass(frozen=True)
+class World:
+    """One domain as the conversations see it.
+
+    :param tasks: by id, with golds.
+    """
+
+    domain: str
+    tasks: Mapping[str, CrmTask]
+    org: Org
+    provenance: Provenance
+
+    def task(self, task_id: str) -> CrmTask:
+        """Return a task.
+
+        :raises ConfigurationError: if the domain has none of that id.
+        """
+        if task_id not in self.tasks:
+            some = ", ".join(list(self.tasks)[:3])
+            raise ConfigurationError(
+                f"crmarena domain {self.domain!r} has no task {task_id!r}; it has {len(self.tasks)}, such as {some}"
+            )
+        return self.tasks[task_id]
+
+
+class _OrgKey(NamedTuple):
+    """What makes an org another one. Interactive domains ask the same org as the others."""
+
+    domain: str
+    data: str | None
+    live: bool
+    tasks: int
+    seed: int
+    drift: str | None
+    rot: int
+
+
+_LOCK = threading.RLock()
+_SOURCES: dict[tuple[str, str | None, str, int, int], Source] = {}
+_ORGS: dict[_OrgKey, Org] = {}
+_WORLDS: dict[tuple[str, _OrgKey], World] = {}
+
+
+def open_world(domain: str, settings: Settings) -> World:
+    """Return a domain's tasks and org; opened once, and kept until the process ends.
+
+    :raises ConfigurationError: if the data are missing or are not what they should be.
+    """
+    key = _org_key(domain, settings)
+    with _LOCK:
+        if (domain, key) not in _WORLDS:
+            source = open_source(domain, settings)
+            tasks = {task.task_id: task for task in source.tasks()}
+            if key not in _ORGS:
+                _ORGS[key] = _open_org(source, settings)
+            _WORLDS[domain, key] = World(domain, tasks, _ORGS[key], source.provenance)
+        return _WORLDS[domain, key]
+
+
+def open_source(domain: str, settings: Settings) -> Source:
+    """Return a domain's source; opened once, and kept until the process ends.
+
+    :raises ConfigurationError: if the data are missing or are not what they should be.
+    """
+    from pytest_a2a_bench.benchmarks.crmarena import sources
+
+    key = (domain, settings.crm_data, settings.crm_org, settings.crm_tasks, settings.crm_seed)
+    with _LOCK:
+        if key not in _SOURCES:
+            _SOURCES[key] = sources.open_source(domain, settings)
+        return _SOURCES[key]
+
+
+def close_worlds() -> None:
+    """Close everything that is open (for tests; a process that ends does it by itself)."""
+    with _LOCK:
+        for org in _ORGS.values():
+            org.close()
+        for source in _SOURCES.values():
+            source.close()
+        for cache in (_SOURCES, _ORGS, _WORLDS):
+            cache.clear()
+
+
+def _org_key(domain: str, settings: Settings) -> _OrgKey:
+    return _OrgKey(
+        domain.removesuffix(INTERACTIVE),
+        settings.crm_data,
+        settings.crm_org == "salesforce",
+        settings.crm_tasks,
+        settings.crm_seed,
+        settings.crm_drift,
+        settings.crm_rot,
+    )
+
+
+def _open_org(source: Source, settings: Settings) -> Org:
+    if settings.crm_org == "salesforce":
+        from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
+
+        return open_salesforce(os.environ, source.schema)
+    org = source.org()
+    if settings.crm_rot:
+        org = rotted(cast("LocalOrg", org), settings.crm_rot, settings.crm_seed)
+    if settings.crm_drift:
+        from pytest_a2a_bench.benchmarks.crmarena.org.drift import drifted
+
+        org = drifted(cast("LocalOrg", org), cast("DriftLevel", settings.crm_drift), settings.crm_seed)
+    return org
+
+
+def rotted(org: LocalOrg, rows: int, seed: int) -> LocalOrg:
+    """Return an org of its own with distractor rows added; the given one stays as it is.
+
+    :param rows: how many.
+    """
+    from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
+    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+
+    with tempfile.TemporaryDirectory(prefix="a2a-rot-") as folder:
+        path = Path(folder) / "org.db"
+        with closing(sqlite3.connect(org.path)) as original, closing(sqlite3.connect(path)) as copy:
+            original.backup(copy)
+            add_rot(copy, rows, seed)
+        return LocalOrg.open(
+            path,
+            org.schema,
+            name=org.name,
+            today=org.today,
+            time_limit=org.time_limit,
+            row_limit=org.row_limit,
+        )

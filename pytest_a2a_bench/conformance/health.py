@@ -1,0 +1,147 @@
+"""Whether an agent still works: what one request broke must not count against the requirements judged after it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
+from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.steps import is_internal
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.reply import Reply
+    from pytest_a2a_bench.conformance.session import Session
+
+BEGIN_SECONDS = 2.0
+"""Most seconds that the checks wait for the first probe; a slower agent is asked beside them."""
+PROBE_SECONDS = 5.0
+PAUSES = (0.0, 0.2, 0.8)
+"""Seconds before each try of a probe: an agent that is busy for a moment has not stopped working."""
+SUSPECTS = 4
+_JUST_BEFORE = 0.05
+_KEPT = 200
+
+OPERATION = "GetTask"
+_LOOKS = frozenset({"GetTask", "ListTasks", "tasks/get", "tasks/list"})
+
+
+class Asked(NamedTuple):
+    """One request of a check, and when it was under way."""
+
+    started: float
+    ended: float
+    reply: Reply
+
+
+def works(reply: Reply) -> bool:
+    """Tell whether an answer is one of an agent that works: a result, or an error that it means."""
+    return not reply.problem and not is_internal(reply)
+
+
+class Health:
+    """Asks one good request, for a task that nobody knows, at the beginning and wherever an answer is suspicious.
+
+    :param session: the interface that is watched.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._asked: deque[Asked] = deque(maxlen=_KEPT)
+        self._first: asyncio.Task[Reply | None] | None = None
+        self._asking = asyncio.Lock()
+        self._well_since = 0.0
+        self._broken: Reply | None = None
+        self._told = ""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the agent has stopped working."""
+        return self._broken is not None
+
+    def note(self, started: float, reply: Reply) -> None:
+        """Remember a request of a check."""
+        if not self.is_broken:
+            self._asked.append(Asked(started, time.monotonic(), reply))
+
+    async def begin(self) -> None:
+        """Ask for the first time, before anything else is asked."""
+        self._first = asyncio.create_task(self._probe())
+        await asyncio.wait({self._first}, timeout=BEGIN_SECONDS)
+
+    async def close(self) -> None:
+        """Stop asking."""
+        if self._first is not None:
+            self._first.cancel()
+            await asyncio.gather(self._first, return_exceptions=True)
+
+    async def lasts(self) -> bool:
+        """Tell whether the agent still works, now; True where that cannot be told because it never did."""
+        wanted = time.monotonic()
+        async with self._asking:
+            if self.is_broken:
+                return False
+            if self._well_since >= wanted or not await self._did_work():
+                return True
+            for pause in PAUSES:
+                await asyncio.sleep(pause)
+                started = time.monotonic()
+                reply = await self._probe()
+                if reply is None or works(reply):
+                    self._well_since = started
+                    return True
+            self._broken = reply
+            return False
+
+    async def _did_work(self) -> bool:
+        first = await self._first if self._first is not None else None
+        return first is not None and works(first)
+
+    async def _probe(self) -> Reply | None:
+        seconds = min(self._session.target.timeout, PROBE_SECONDS)
+        try:
+            return await self._session.ask(OPERATION, {"id": str(uuid.uuid4())}, seconds)
+        except (SkipCheck, NoAnswer):
+            return None  # There is no asking on this interface, which its checks say themselves.
+
+    def verdict(self, requirement: Requirement, binding: str, seconds: float = 0.0) -> CheckResult:
+        """Return the result of a check that the broken agent could not be judged by: the first one tells, once."""
+        if self._told:
+            reason = f"could not be judged: the agent stopped working, see {self._told}"
+            return CheckResult(requirement, binding, "skipped", reason=reason, seconds=seconds)
+        self._told = f"{requirement.id}[{binding}]"
+        finding = self._finding(requirement)
+        return CheckResult(requirement, binding, "failed", (finding,), "", seconds)
+
+    def _finding(self, requirement: Requirement) -> Finding:
+        assert self._broken is not None
+        suspects = self._suspects()
+        named = ", ".join(dict.fromkeys(e.method for e in suspects))
+        return Finding(
+            rule=requirement.id,
+            severity="error",
+            found=f"the agent stopped working: {OPERATION} for an unknown task, which it answered at first, gives "
+            f"{self._broken.describe()}; it was asked just before: {named or 'nothing'}",
+            expected="every request is answered, whatever was asked before",
+            spec=requirement.spec,
+            fix="restart the agent and look at its log; 'a2a-bench conformance --concurrency 1' asks one at a time, "
+            "so that the first request shown is the one after which it stopped",
+            exchanges=(*suspects, self._broken.exchange),
+        )
+
+    def _suspects(self) -> list[Exchange]:
+        """Return what was asked when the agent stopped, the last first."""
+        well = max((a.started for a in self._asked if works(a.reply)), default=0.0)
+        near = [a for a in self._asked if a.ended >= well - _JUST_BEFORE]
+        lost = min((a.ended for a in near if not works(a.reply) and a.ended > well), default=time.monotonic())
+        found = sorted((a for a in near if a.started <= lost), key=self._blame, reverse=True)
+        return [a.reply.exchange for a in found[:SUSPECTS]]
+
+    def _blame(self, asked: Asked) -> tuple[bool, bool, float]:
+        """Order by likelihood: what fared as every later request is a victim, and looking at things breaks little."""
+        is_victim = self._broken is not None and asked.reply.describe() == self._broken.describe()
+        is_look = asked.reply.exchange.method in _LOOKS
+        return not is_victim, not is_look, asked.started

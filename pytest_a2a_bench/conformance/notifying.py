@@ -1,0 +1,116 @@
+"""What checks of push notifications do alike: configs, a webhook that the agent can reach, and what came to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.conformance import steps
+from pytest_a2a_bench.conformance.card.urls import judge_url
+from pytest_a2a_bench.conformance.check import Context
+from pytest_a2a_bench.conformance.events import (
+    TERMINAL,
+    read_event,
+)
+from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.webhook import Delivery, Hook, WebhookReceiver
+
+CREATE = "CreateTaskPushNotificationConfig"
+GET = "GetTaskPushNotificationConfig"
+LIST = "ListTaskPushNotificationConfigs"
+DELETE = "DeleteTaskPushNotificationConfig"
+NEVER_CALLED = "https://webhook.example.org/never-called"
+SECRET = "Zm9yLXRoaXMtd2ViaG9vay1vbmx5"
+DELIVERY_SECONDS = 5.0
+IN_FLIGHT_SECONDS = 0.3
+HELD_UP_SECONDS = 1.5
+"""How long a webhook keeps the agent waiting, to see whether the task waits too."""
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A task, and what its webhook got."""
+
+    reply: Reply
+    task_id: str
+    hook: Hook
+    deliveries: tuple[Delivery, ...]
+    stored: Reply
+
+    @property
+    def payloads(self) -> list[Any]:
+        """The bodies as JSON, in the order in which they came."""
+        return [delivery.json for delivery in self.deliveries]
+
+
+def ended(deliveries: list[Delivery]) -> bool:
+    """Tell whether a terminal state was delivered."""
+    return any(read_event(delivery.json).state in TERMINAL for delivery in deliveries)
+
+
+@asynccontextmanager
+async def receiver(ctx: Context) -> AsyncIterator[WebhookReceiver]:
+    """Give a receiver; skip where the agent cannot reach it."""
+    if ctx.target.webhook is not None:
+        yield await ctx.session.webhooks()
+        return
+    facts = judge_url(ctx.target.url, (), authority=True)
+    if facts.reach != "loopback":
+        ctx.skip(
+            f"the webhook listens on this machine's loopback address, which the agent at {facts.host} cannot reach; "
+            "say where it is to listen, and how the agent reaches that: --a2a-webhook-bind HOST:PORT, "
+            "--a2a-webhook-url URL (a2a-bench conformance: --webhook-bind, --webhook-url)"
+        )
+    async with WebhookReceiver() as hooks:
+        yield hooks
+
+
+async def delivered(ctx: Context) -> Delivered:
+    """Let the agent notify a webhook that came with the message, once for all checks."""
+    ctx.require_capability("pushNotifications")
+    text = ctx.prompt("task")
+    seen: Delivered = await ctx.shared("delivered", lambda: _deliver(ctx, text, "Bearer"))
+    return seen
+
+
+async def _deliver(ctx: Context, text: str, scheme: str) -> Delivered:
+    async with receiver(ctx) as hooks:
+        hook = hooks.hook()
+        config = {"url": hook.url, "authentication": {"scheme": scheme, "credentials": SECRET}}
+        reply = await steps.send(ctx, text, configuration={"taskPushNotificationConfig": config})
+        task = steps.task_of(ctx, reply, "sending a message with taskPushNotificationConfig")
+        await hook.wait(ended, DELIVERY_SECONDS)
+        stored = await steps.settled(ctx, str(task["id"]))
+    return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
+
+
+async def arrived(ctx: Context) -> Delivered:
+    """Return what was delivered; skip where nothing was."""
+    seen = await delivered(ctx)
+    if not seen.deliveries:
+        ctx.skip("nothing was delivered to the webhook")
+    return seen
+
+
+def show(seen: Delivered) -> str:
+    """Say what arrived, for a finding."""
+    kinds = [read_event(payload).kind or "no known kind" for payload in seen.payloads]
+    return f"{len(kinds)} deliveries ({', '.join(kinds[:10])})"
+
+
+async def create(ctx: Context, task_id: str, **members: Any) -> Reply:
+    """Create a config that no event will ever use, with an id of its own: checks share the task."""
+    return await ctx.call(CREATE, {"taskId": task_id, "id": ctx.unknown_id(), "url": NEVER_CALLED, **members})
+
+
+async def created(ctx: Context, **members: Any) -> tuple[str, Mapping[str, Any], Reply]:
+    """Return a task's id and a new config of it; skip where creating does not work."""
+    ctx.require_capability("pushNotifications")
+    task = await ctx.completed_task()
+    reply = steps.usable(ctx, await create(ctx, str(task["id"]), **members), CREATE)
+    if not isinstance(reply.result, Mapping) or not reply.result.get("id"):
+        ctx.skip(f"{CREATE} returned no id")
+    ctx.created_push_config(str(task["id"]), str(reply.result["id"]))
+    return str(task["id"]), reply.result, reply

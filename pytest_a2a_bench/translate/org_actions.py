@@ -1,0 +1,244 @@
+"""The two actions of the tasks about an org, ``execute`` and ``respond``, in whichever form agents write them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pytest_a2a_bench.model import ToolCall, ToolSpec
+from pytest_a2a_bench.translate.calls import read_calls
+from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, Block, find_blocks
+
+EXECUTE = "execute"
+RESPOND = "respond"
+
+TOOLS = (
+    ToolSpec(
+        EXECUTE,
+        "Run one SOQL or SOSL query on the org and see what it finds.",
+        {
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "The SOQL or SOSL text."}},
+            "required": ["query"],
+        },
+    ),
+    ToolSpec(
+        RESPOND,
+        "Give the answer, or speak to the user.",
+        {
+            "type": "object",
+            "properties": {"answer": {"type": "string", "description": "The answer alone, or the words to the user."}},
+            "required": ["answer"],
+        },
+    ),
+)
+"""The actions as tools, for the dialects that call tools."""
+
+Form = Literal["crm_action", "execute_tags", "crm_entropic", "call"]
+"""How an action was written: by the name of the dialect whose form it is, or as a call of a tool."""
+
+_EXECUTE_NAMES = frozenset({EXECUTE, "query", "soql", "sosl", "search", "run_query", "execute_query", "run"})
+_RESPOND_NAMES = frozenset({RESPOND, "answer", "submit", "response", "final", "final_answer", "reply", "finish"})
+_QUERY_KEYS = ("query", "soql", "sosl", "content", "input", "text", "execute")
+_ANSWER_KEYS = ("answer", "answers", "content", "message", "response", "text", "result", "respond", "final_answer")
+_INSIDE = ("arguments", "parameters", "args", "params", "kwargs", "input")
+_THOUGHTS = re.compile(r"<(think|thought|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_OPENER = re.compile(r"<(execute|respond)(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+_CLOSER = {name: re.compile(rf"</\s{{0,5}}{name}\s{{0,5}}>", re.IGNORECASE) for name in (EXECUTE, RESPOND)}
+_FENCE = re.compile(r"\A\s*```[\w+-]*[ \t]*\n?(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_ESCAPED = re.compile(r"&lt;(?=/?(?:execute|respond)\b)", re.IGNORECASE)
+_SUSPICIOUS = re.compile(r"""["']action["']\s{0,20}:|</?(?:execute|respond)\b""", re.IGNORECASE)
+_MAX_ACTIONS = 50
+
+
+class Found(NamedTuple):
+    """One action in a reply.
+
+    :param name: ``execute`` or ``respond``.
+    :param payload: the query or the answer, never blank.
+    :param fault: what is wrong with how it was written, or an empty string.
+    """
+
+    name: str
+    payload: str
+    form: Form
+    start: int = 0
+    end: int = 0
+    fault: str = ""
+    call_id: str = ""
+
+    def call(self) -> ToolCall:
+        """Return the action as a call of a tool."""
+        key = "query" if self.name == EXECUTE else "answer"
+        return ToolCall(self.name, {key: self.payload}, self.call_id)
+
+
+class Findings(NamedTuple):
+    """The actions of one text, the text without them, and whether something looks like an action that is none."""
+
+    actions: tuple[Found, ...]
+    prose: str
+    suspicious: bool
+
+
+def is_about_org(tools: Collection[ToolSpec]) -> bool:
+    """Tell whether tools are the two actions of an org, and nothing else."""
+    return {t.name for t in tools} == {EXECUTE, RESPOND}
+
+
+def strip_fence(text: str) -> str:
+    """Return the inside of a Markdown code fence around a query, or the query itself, without blanks around it."""
+    match = _FENCE.match(text)
+    return (match[1] if match else text).strip()
+
+
+def answer_text(value: Any) -> str | None:
+    """Write an answer of any JSON type as the text that it means: null is None, a list is separated by commas."""
+    match value:
+        case None:
+            return "None"
+        case str():
+            return value
+        case float() if value.is_integer():
+            return str(int(value))
+        case int() | float():
+            return str(value)
+        case list():
+            return ", ".join(filter(None, map(answer_text, value))) or "None"
+        case Mapping():
+            return json.dumps(value, ensure_ascii=False)
+    return None
+
+
+def read_object(value: Any) -> Found | None:
+    """Read a JSON value as an action, or return None if it is none."""
+    if not isinstance(value, Mapping):
+        return None
+    action = value.get("action")
+    if isinstance(action, Mapping):
+        return read_object({**action, "action": action.get("action") or action.get("name") or action.get("type")})
+    if isinstance(action, str):
+        return _read_named(action.strip().lower(), value)
+    if action is not None:
+        return None
+    return _read_unnamed(value)
+
+
+def _read_named(name: str, value: Mapping[str, Any]) -> Found | None:
+    inside: Mapping[str, Any] = next((value[k] for k in _INSIDE if isinstance(value.get(k), Mapping)), {})
+    if name in _EXECUTE_NAMES:
+        query = _first(_QUERY_KEYS, value, inside)
+        if isinstance(query, str) and query.strip():
+            return Found(EXECUTE, strip_fence(query) or query.strip(), "crm_action", call_id=_id(value))
+    elif name in _RESPOND_NAMES:
+        answer = _answer(_ANSWER_KEYS, value, inside)
+        if answer is not None:
+            return Found(RESPOND, answer, "crm_action", call_id=_id(value))
+    return None
+
+
+def _read_unnamed(value: Mapping[str, Any]) -> Found | None:
+    """Read ``{"task_id", "answer"}`` and ``{"execute": ...}``."""
+    if "answer" in value and "name" not in value:
+        answer = _answer(("answer",), value)
+        task_id = value.get("task_id")
+        form: Form = "crm_entropic" if "task_id" in value else "crm_action"
+        return Found(RESPOND, answer, form, call_id=task_id if isinstance(task_id, str) else "") if answer else None
+    named = set(value) & {EXECUTE, RESPOND}
+    if len(named) == 1 and isinstance(value[(name := named.pop())], str):
+        return _read_named(name, value)
+    return None
+
+
+def _first(keys: Sequence[str], *places: Mapping[str, Any]) -> Any:
+    return next((place[key] for place in places for key in keys if key in place), "")
+
+
+def _answer(keys: Sequence[str], *places: Mapping[str, Any]) -> str | None:
+    text = answer_text(_first(keys, *places))
+    return text.strip() if text and text.strip() else None
+
+
+def _id(value: Mapping[str, Any]) -> str:
+    call_id = value.get("id")
+    return call_id if isinstance(call_id, str) and len(call_id) <= 256 else ""
+
+
+def find_actions(text: str) -> Findings:
+    """Find the actions in a text: tags, JSON objects, calls of the two tools. What an agent thinks aloud is no action.
+
+    Takes time linear in the text's length, whatever it holds.
+    """
+    head = text[:MAX_TEXT]
+    spoken = _THOUGHTS.sub("", head)
+    if not _SUSPICIOUS.search(spoken) and _ESCAPED.search(spoken):
+        spoken = spoken.replace("&lt;", "<").replace("&gt;", ">")
+    blocks = [b for b in find_blocks(spoken) if b.value is not BROKEN]
+    objects = [found for b in blocks if (found := _read_block(b)) is not None]
+    tags = [t for t in _find_tags(spoken) if not any(o.start <= t.start < o.end for o in objects)]
+    outside = [o for o in objects if not any(t.start <= o.start < t.end for t in tags)]
+    actions = sorted([*outside, *(t for t in tags if t.payload)], key=lambda found: found.start)
+    suspicious = not actions and bool(_SUSPICIOUS.search(spoken))
+    return Findings(tuple(actions), _without(spoken, actions), suspicious)
+
+
+def _read_block(block: Block) -> Found | None:
+    found = read_object(block.value)
+    if found is None:
+        found = read_data(block.value)
+    return found and found._replace(start=block.start, end=block.end)
+
+
+def read_data(value: Any) -> Found | None:
+    """Read a JSON value as an action or as a call of one of the two tools."""
+    found = read_object(value)
+    if found is not None:
+        return found
+    reading = read_calls(value, (EXECUTE, RESPOND))
+    for call in reading.calls if reading else ():
+        named = _read_named(call.name, {"id": call.id, **call.arguments}) if call.name in (EXECUTE, RESPOND) else None
+        if named is not None:
+            return named._replace(form="call")
+    return None
+
+
+def _find_tags(text: str) -> list[Found]:
+    found: list[Found] = []
+    position = 0
+    while len(found) < _MAX_ACTIONS and (opener := _OPENER.search(text, position)):
+        name = opener[1].lower()
+        closer = _CLOSER[name].search(text, opener.end())
+        following = _OPENER.search(text, opener.end())
+        inner = closer.start() if closer else following.start() if following else len(text)
+        position = closer.end() if closer else inner
+        payload, call_id = _inside_tag(name, text[opener.end() : inner])
+        fault = "" if closer else f"the <{name}> tag is not closed"
+        found.append(Found(name, payload, "execute_tags", opener.start(), position, fault, call_id))
+        if not closer and not following:
+            break
+    return found
+
+
+def _inside_tag(name: str, content: str) -> tuple[str, str]:
+    """Return what a tag says; some agents put the JSON form inside."""
+    payload = strip_fence(content) if name == EXECUTE or _FENCE.match(content) else content.strip()
+    if payload.startswith("{") and '"' in payload:
+        blocks = list(find_blocks(payload))
+        if len(blocks) == 1 and (blocks[0].start, blocks[0].end) == (0, len(payload)):
+            found = read_object(blocks[0].value)
+            if found is not None and found.name == name:
+                return found.payload, found.call_id
+    return payload, ""
+
+
+def _without(text: str, actions: Sequence[Found]) -> str:
+    pieces: list[str] = []
+    position = 0
+    for found in actions:
+        pieces.append(text[position : max(position, found.start)])
+        position = max(position, found.end)
+    pieces.append(text[position:])
+    cleaned = (re.sub(r"```[\w+-]*|<[|/]?\w*[|]?>\s*\Z", "", p).strip() for p in pieces)
+    return "\n".join(p for p in cleaned if p)

@@ -1,0 +1,193 @@
+"""The generator: the same everywhere, valid as an org, and of the size that it says."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+import pytest
+from mini_orgs import fingerprint, mini
+
+from pytest_a2a_bench.benchmarks.crmarena.mini import B2B_SIZES, MiniOrg, build, task_ids
+from pytest_a2a_bench.benchmarks.crmarena.mini.ids import KEY_PREFIXES
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
+
+ROWS_HASH = "240ac6a5b168d9cb68c09c9a3b41f9b54aedb053797ceb238aa847c898ff37f7"
+TASKS_HASH = "8198e3a993306627db0a82a6757bc15243f1c75f3e7e86918448788e045cacce"
+
+IN_ANOTHER_PROCESS = """
+import sys
+sys.path.insert(0, "tests/support")
+from mini_orgs import fingerprint, mini
+org = mini()
+print(fingerprint(org.rows), fingerprint([task.to_json() for task in org.tasks]))
+"""
+
+# References to objects that the benchmark's orgs do not have.
+OUTSIDE = {("User", "ProfileId"), ("ProductCategory", "CatalogId"), ("LiveChatTranscript", "LiveChatVisitorId")}
+
+
+def test_the_default_org_is_pinned() -> None:
+    org = mini()
+    assert fingerprint(org.rows) == ROWS_HASH, "the rows changed: raise VERSION if that is meant, then pin this"
+    assert fingerprint([task.to_json() for task in org.tasks]) == TASKS_HASH
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4711"])
+def test_another_process_builds_the_same(hash_seed: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", IN_ANOTHER_PROCESS],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[3],
+        env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": "."},
+    )
+    assert found.stdout.split() == [ROWS_HASH, TASKS_HASH]
+
+
+def test_another_seed_builds_another_org_with_the_same_ids_of_tasks() -> None:
+    one, other = mini(1), mini(2)
+    assert one.rows["Case"] != other.rows["Case"]
+    assert [task.query for task in one.tasks] != [task.query for task in other.tasks]
+    assert [task.task_id for task in one.tasks] == [task.task_id for task in other.tasks]
+
+
+def test_the_name_tells_seed_and_version() -> None:
+    assert mini(2).name == "mini-1, seed 2"
+
+
+@pytest.mark.parametrize("count", [1, 3, 10])
+def test_ids_are_known_without_building(count: int) -> None:
+    assert task_ids(count) == tuple(task.task_id for task in mini(1, count).tasks)
+
+
+def test_ids_keep_their_order_when_there_are_many() -> None:
+    ids = task_ids(120)
+    assert len(set(ids)) == len(ids) == 120 * 22
+    assert sorted(ids[:120]) == list(ids[:120])
+
+
+def test_building_is_quick_and_cached() -> None:
+    started = time.process_time()
+    org = build(seed=991)
+    assert time.process_time() - started < 1.0
+    assert build(seed=991) is org
+
+
+def test_the_org_is_small_and_has_every_object(tmp_path: Path) -> None:
+    org = mini()
+    assert sum(len(rows) for rows in org.rows.values()) in range(2800, 3800)
+    assert {name: bool(rows) for name, rows in org.rows.items()} == {name: True for name in KEY_PREFIXES}
+    org.write_sqlite(tmp_path / "mini.db")
+    assert (tmp_path / "mini.db").stat().st_size < 1_200_000
+
+
+def test_prefixes_are_those_of_the_schema() -> None:
+    assert {sobject.name: sobject.key_prefix for sobject in FULL.objects} == KEY_PREFIXES
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_ids_are_unique_and_carry_their_checksum(seed: int) -> None:
+    for name, rows in mini(seed).rows.items():
+        ids = [row["Id"] for row in rows]
+        assert len(set(ids)) == len(ids)
+        assert all(record.startswith(KEY_PREFIXES[name]) and _has_checksum(record) for record in ids), name
+
+
+def _has_checksum(record: str) -> bool:
+    """Check the last three characters by Salesforce's published rule, written down a second time."""
+    code = ""
+    for block in (record[0:5], record[5:10], record[10:15]):
+        bits = "".join("1" if "A" <= char <= "Z" else "0" for char in reversed(block))
+        code += "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"[int(bits, 2)]
+    return len(record) == 18 and record[15:] == code
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_reference_resolves(seed: int) -> None:
+    _check_references(mini(seed))
+
+
+def _check_references(org: MiniOrg) -> None:
+    ids = {name: {row["Id"] for row in rows} for name, rows in org.rows.items()}
+    seen = set()
+    for sobject in FULL.objects:
+        for field in sobject.fields:
+            known = set().union(*(ids.get(name, set()) for name in field.refers_to))
+            if not field.refers_to or (sobject.name, field.name) in OUTSIDE:
+                continue
+            values = {row[field.name] for row in org.rows[sobject.name]} - {None}
+            assert values <= known, (sobject.name, field.name)
+            seen |= {(sobject.name, field.name)} if values else set()
+    assert len(seen) > 40
+    owners = {row[field] for row in org.rows["CaseHistory__c"] for field in ("OldValue__c", "NewValue__c")} - {None}
+    assert owners <= ids["User"]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_values_have_the_shape_of_the_official_tables(seed: int) -> None:
+    shapes = {
+        "datetime": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000\+0000"),
+        "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    }
+    for sobject in FULL.objects:
+        for field in sobject.fields:
+            values = [row[field.name] for row in mini(seed).rows[sobject.name] if row[field.name] is not None]
+            if shape := shapes.get(field.type):
+                assert all(shape.fullmatch(value) for value in values), field
+            if field.type == "boolean":
+                assert set(values) <= {0, 1}
+
+
+def test_nothing_that_is_counted_happens_at_a_weekend() -> None:
+    org = mini()
+    counted = [("Case", "CreatedDate"), ("Lead", "CreatedDate"), ("Lead", "ConvertedDate")]
+    counted += [("Order", "EffectiveDate"), ("Contract", "CompanySignedDate")]
+    for name, field in counted:
+        days = [date.fromisoformat(row[field][:10]) for row in org.rows[name] if row[field]]
+        assert days
+        assert max(day.weekday() for day in days) <= 4, (name, field)
+
+
+def test_the_tables_hold_the_rows(tmp_path: Path) -> None:
+    org = mini()
+    org.write_sqlite(tmp_path / "mini.db")
+    connection = sqlite3.connect(tmp_path / "mini.db")
+    connection.row_factory = sqlite3.Row
+    for name, rows in org.rows.items():
+        assert [dict(row) for row in connection.execute(f'SELECT * FROM "{name}" ORDER BY rowid')] == list(rows)
+    connection.close()
+
+
+def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "mine.db"
+    path.write_text("precious")
+    with pytest.raises(FileExistsError, match="only written to new files"):
+        mini().write_sqlite(path)
+    assert path.read_text() == "precious"
+
+
+def test_the_large_org_has_upstreams_size_and_the_same_tasks() -> None:
+    large = build(sizes=B2B_SIZES)
+    assert all(len(large.rows[name]) >= size for name, size in B2B_SIZES)
+    assert sum(len(rows) for rows in large.rows.values()) in range(28_000, 31_000)
+    assert large.tasks == mini().tasks
+    _check_references(large)
+
+
+def test_knowing_the_ids_builds_nothing() -> None:
+    """Collection happens in every run, with or without CRMArena's suites in it."""
+    code = (
+        "import sys; from pytest_a2a_bench.benchmarks.crmarena.mini import task_ids; task_ids();"
+        "print([name for name in sys.modules if name.endswith(('mini.org', 'mini.rot', 'org.standard', 'sqlite3'))])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
+    )
+    assert found.stdout.strip() == "[]"

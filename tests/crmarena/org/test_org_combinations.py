@@ -1,0 +1,59 @@
+"""Every kind of field in every place of a query: an answer or a refusal, and never SQL that SQLite refuses."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from small_org import open_small_org
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import FUNCTIONS
+
+_PATHS = {
+    "Case": ["Id", "OwnerId", "Status", "Description", "CreatedDate", "IsClosed", "Account.Name", "Owner.Type"],
+    "Opportunity": ["Amount", "Probability", "CloseDate", "Account.NumberOfEmployees", "CreatedBy.Name"],
+    "Task": ["WhatId", "What.Name", "What.Type", "What.Id", "ActivityDate", "Who.IsActive"],
+    "Product2": ["IsActive", "Description"],
+}
+_LITERALS = ["'x'", "''", "5", "2.5", "true", "null", "2023-01-01", "2023-01-01T00:00:00Z", "TODAY", "LAST_N_DAYS:3"]
+_OPERATORS = ["=", "!=", "<", "LIKE"]
+
+
+@pytest.fixture(scope="module")
+def org() -> Iterator[LocalOrg]:
+    org = open_small_org()
+    yield org
+    org.close()
+
+
+def _expressions(sobject: str) -> list[str]:
+    return [each for path in _PATHS[sobject] for each in (path, *(f"{name}({path})" for name in sorted(FUNCTIONS)))]
+
+
+def _queries(sobject: str) -> Iterator[str]:
+    for expression in _expressions(sobject):
+        yield f"SELECT {expression} FROM {sobject} ORDER BY {expression} DESC"
+        yield f"SELECT {expression} x, COUNT(Id) n FROM {sobject} GROUP BY {expression} ORDER BY {expression}"
+        yield f"SELECT {expression} x FROM {sobject} GROUP BY ROLLUP({expression}) HAVING {expression} != null"
+        for operator, literal in itertools.product(_OPERATORS, _LITERALS):
+            yield f"SELECT Id FROM {sobject} WHERE {expression} {operator} {literal}"
+        for literal in _LITERALS:
+            yield f"SELECT COUNT(Id) FROM {sobject} WHERE NOT {expression} NOT IN ({literal}, null)"
+            yield f"SELECT COUNT(Id) FROM {sobject} GROUP BY OwnerId HAVING {expression} > {literal}"
+
+
+@pytest.mark.parametrize("sobject", sorted(_PATHS))
+def test_every_combination(org: LocalOrg, sobject: str) -> None:
+    outcomes: Counter[str] = Counter()
+    for query in _queries(sobject):
+        try:
+            org.run(query)
+            outcomes["answered"] += 1
+        except OrgError as refused:
+            outcomes[refused.code] += 1
+    assert outcomes["answered"] > 100
+    assert set(outcomes) == {"answered", "INVALID_FIELD", "MALFORMED_QUERY", "INVALID_QUERY_FILTER_OPERATOR"}

@@ -1,0 +1,222 @@
+"""The org as a thing of its own: sources, limits, threads, what it never does."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from small_org import CASES, ROWS, open_small_org
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum, is_record_id, spellings
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
+from pytest_a2a_bench.errors import ConfigurationError
+
+
+@pytest.fixture(scope="module")
+def org() -> Iterator[LocalOrg]:
+    org = open_small_org()
+    yield org
+    org.close()
+
+
+def _database(path: Path, *statements: str) -> Path:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def test_it_is_an_org(org: LocalOrg) -> None:
+    checked: Org = org
+    assert checked.name == "small"
+    assert checked.schema is FULL
+
+
+def test_a_dump_with_numbers_as_text_and_other_cases(tmp_path: Path) -> None:
+    path = _database(
+        tmp_path / "dump.db",
+        "CREATE TABLE orderitem (id TEXT, PRICEBOOKENTRYID TEXT, quantity TEXT, UnitPrice TEXT)",
+        "INSERT INTO orderitem VALUES ('802000000000001AAA', '', '10.0', 'n/a'), ('802000000000002AAA', NULL, '9', '')",
+        'CREATE TABLE "Case" (Id TEXT, CreatedDate TEXT, ClosedDate TEXT)',
+        "INSERT INTO \"Case\" VALUES ('500000000000001AAA', '2023-03-01 10:00:00', '2023-03-01T10:00:00+02:00'),"
+        "('500000000000002AAA', '2023-03-02', 'soon')",
+        "CREATE TABLE Product2 (Id TEXT, IsActive TEXT)",
+        "INSERT INTO Product2 VALUES ('a', 'True'), ('b', '0'), ('c', NULL), ('d', 1)",
+        "CREATE TABLE Opportunity (Id TEXT, CloseDate TEXT)",
+        "INSERT INTO Opportunity VALUES ('006000000000001AAA', '2023-03-01T00:00:00.000+0000')",
+        "CREATE TABLE secret (word TEXT)",
+    )
+    org = LocalOrg.open(path, FULL, name="dump", today=date(2023, 3, 2))
+    try:
+        items = org.run("SELECT Quantity, UnitPrice, PriceBookEntryId FROM OrderItem ORDER BY Quantity").records
+        assert [(r["Quantity"], r["UnitPrice"], r["PriceBookEntryId"]) for r in items] == [
+            (9, None, None),
+            (10, None, None),
+        ]
+        cases = org.run("SELECT CreatedDate, ClosedDate FROM Case WHERE CreatedDate <= TODAY").records
+        assert [tuple(record.values())[1:] for record in cases] == [
+            ("2023-03-01T10:00:00.000+0000", "2023-03-01T08:00:00.000+0000"),
+            ("2023-03-02T00:00:00.000+0000", None),
+        ]
+        active = org.run("SELECT IsActive FROM Product2 ORDER BY Id").records
+        assert [record["IsActive"] for record in active] == [True, False, False, True]
+        assert org.run("SELECT CloseDate FROM Opportunity").records[0]["CloseDate"] == "2023-03-01"
+        assert org.run("SELECT Id FROM Lead").records == ()
+        with pytest.raises(OrgError, match="no such table"):
+            org.run_sql("SELECT * FROM secret")
+    finally:
+        org.close()
+
+
+def test_the_source_is_copied_and_left_alone(tmp_path: Path) -> None:
+    path = _database(
+        tmp_path / "dump.db", "CREATE TABLE Lead (Id TEXT)", "INSERT INTO Lead VALUES ('00Q000000000001AAA')"
+    )
+    before = path.read_bytes()
+    org = LocalOrg.open(path, FULL, name="dump")
+    path.unlink()
+    assert org.run("SELECT COUNT() FROM Lead").total_size == 1
+    folder = org.path.parent
+    org.close()
+    assert not folder.exists()
+    assert before
+    with pytest.raises(ValueError, match="closed"):
+        org.run("SELECT COUNT() FROM Lead")
+
+
+def test_bad_sources_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.db: no such file"):
+        LocalOrg.open(tmp_path / "none.db", FULL, name="x")
+    text = tmp_path / "text.db"
+    text.write_text("this is no database, however long one makes it")
+    with pytest.raises(ConfigurationError, match=r"text\.db: cannot be read as an SQLite file"):
+        LocalOrg.open(text, FULL, name="x")
+    other = _database(tmp_path / "other.db", "CREATE TABLE songs (title TEXT)")
+    with pytest.raises(ConfigurationError, match="has no table of the schema's objects"):
+        LocalOrg.open(other, FULL, name="x")
+
+
+def test_today_is_the_real_one_unless_told() -> None:
+    org = open_small_org(today=None)
+    try:
+        assert org.run("SELECT COUNT() FROM Case WHERE CreatedDate < TODAY").total_size == len(ROWS["Case"])
+    finally:
+        org.close()
+
+
+def test_the_row_limit_counts_children_too() -> None:
+    org = open_small_org(row_limit=8)
+    try:
+        assert org.run("SELECT Id FROM Case").total_size == 7
+        with pytest.raises(OrgError, match="reads more than 8 rows") as caught:
+            org.run("SELECT Id, (SELECT Id FROM CaseHistories__r) FROM Case")
+        assert caught.value.code == "OPERATION_TOO_LARGE"
+        with pytest.raises(OrgError, match="reads more than 8 rows"):
+            org.run_sql('SELECT * FROM "Case", "Account"')
+    finally:
+        org.close()
+
+
+def test_the_time_limit() -> None:
+    org = open_small_org(time_limit=0.2)
+    try:
+        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n"
+        with pytest.raises(OrgError, match="QUERY_TIMEOUT: Your query request was running for too long"):
+            org.run_sql(endless)
+        assert org.run("SELECT COUNT() FROM Case").total_size == 7
+    finally:
+        org.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM Account",
+        "UPDATE Account SET Name = 'x'",
+        "INSERT INTO Account (Id) VALUES ('x')",
+        "CREATE TABLE x (y)",
+        "CREATE TEMP TABLE x (y)",
+        "DROP TABLE Account",
+        "PRAGMA query_only = 0",
+        "SELECT * FROM pragma_database_list",
+        "ATTACH DATABASE ':memory:' AS y",
+        "VACUUM INTO '/tmp/never.db'",
+        "SELECT load_extension('x')",
+        "SELECT zeroblob(1000000000)",
+        "SELECT 1; SELECT 2",
+        "BEGIN",
+        "nonsense",
+    ],
+)
+def test_sql_mode_only_reads(org: LocalOrg, statement: str) -> None:
+    before = org.path.read_bytes()
+    with pytest.raises(OrgError) as caught:
+        org.run_sql(statement)
+    assert caught.value.code == "MALFORMED_QUERY"
+    assert org.path.read_bytes() == before
+
+
+def test_sql_mode(org: LocalOrg) -> None:
+    result = org.run_sql('SELECT Status, COUNT(*) AS n FROM "Case" GROUP BY Status ORDER BY n DESC LIMIT 1')
+    assert (result.language, result.records) == ("sql", ({"Status": "Closed", "n": 4},))
+
+
+def test_many_threads_at_once(org: LocalOrg) -> None:
+    wrong: list[object] = []
+
+    def ask(number: int) -> None:
+        for turn in range(30):
+            found = org.run(f"SELECT Id, Account.Name FROM Case WHERE Id = '{CASES[(number + turn) % 7]}'").records
+            if [record["Id"] for record in found] != [CASES[(number + turn) % 7]]:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_ids() -> None:
+    assert checksum("001Mn00000QxYZC") == "IA3"
+    assert spellings("001Mn00000QxYZC") == ("001Mn00000QxYZCIA3", "001Mn00000QxYZC")
+    assert spellings("001Mn00000QxYZCIA3") == ("001Mn00000QxYZCIA3", "001Mn00000QxYZC")
+    assert spellings("001Mn00000QxYZCAAA") == ("001Mn00000QxYZCAAA",)
+    assert not is_record_id("001Mn00000QxYZ")
+    assert not is_record_id("001Mn00000QxYZCIA3 ")
+
+
+def test_the_published_schema_gets_types_and_relationships() -> None:
+    published = [
+        {"object": "Case", "fields": {"OwnerId": "who", "IssueId__c": "what"}},
+        {"object": "Issue__c", "fields": {"IssueDescription__c": "text"}},
+        {"object": "Gadget__c", "fields": {"Id": "id", "Size__c": "size"}},
+    ]
+    schema = OrgSchema.from_json(published)
+    case = schema.objects[0]
+    assert (case.key_prefix, [field.name for field in case.fields]) == ("500", ["OwnerId", "IssueId__c"])
+    assert case.parent("owner") == case.field("ownerid")
+    assert case.field("CREATEDDATE").type == "datetime"  # type: ignore[union-attr]
+    assert case.field("IssueId__c").relationship == "IssueId__r"  # type: ignore[union-attr]
+    assert schema.objects[1].fields[0].name == "Description__c"
+    assert [field.type for field in schema.objects[2].fields] == ["id", "text"]
+    assert schema.to_json()[0] == published[0]
+    assert OrgSchema.from_json(schema.to_json()) == schema
+
+
+def test_every_object_is_described_in_our_words() -> None:
+    assert len(FULL.objects) == 27
+    assert all(field.description for sobject in FULL.objects for field in sobject.fields)
+    prefixes = [sobject.key_prefix for sobject in FULL.objects]
+    assert len(set(prefixes)) == 27
+    assert FULL.object_of_id(CASES[0]) is FULL.object("case")

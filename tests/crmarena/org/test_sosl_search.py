@@ -1,0 +1,104 @@
+"""What a FIND finds, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from small_org import ARTICLES, open_small_org, plain
+from soql_cases import SEARCHES
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+
+_KNOWLEDGE = "RETURNING Knowledge__kav(Id)"
+
+
+@pytest.fixture(scope="module")
+def org() -> Iterator[LocalOrg]:
+    org = open_small_org()
+    yield org
+    org.close()
+
+
+#: What stands between the braces, and the numbers of the articles that it finds.
+TERMS: list[tuple[str, list[int]]] = [
+    ("warranty", [1]),
+    ("WARRANTY", [1]),
+    ("return", [0, 1]),
+    ("returned", [0]),
+    ("return*", [0, 1]),
+    ("re*ned", [0]),
+    ("turn", []),
+    ("*turn", [0, 1]),
+    ("p?mp", [1, 2]),
+    ("pumps years", [1]),
+    ("pumps AND years", [1]),
+    ("pumps and receipt", []),
+    ("discount OR warranty", [1, 3]),
+    ("discount or warranty", [1, 3]),
+    ("returns AND NOT warranty", [0]),
+    ("returns NOT warranty", [0]),
+    ("(discount OR warranty) AND pieces", [3]),
+    ("discount OR warranty AND nothing", [3]),
+    ('"two years"', [1]),
+    ('"years two"', []),
+    ('"volume discounts" OR "clean the filter"', [2, 3]),
+    ("volume-discounts", [3]),
+    ("guide \\(v1.2\\)", [2]),
+    ("AT&T", [2]),
+    ("AT\\&T\\'s", [2]),
+    ("30", [0]),
+    ("nothing", []),
+]
+
+
+@pytest.mark.parametrize(("term", "numbers"), TERMS)
+def test_terms(org: LocalOrg, term: str, numbers: list[int]) -> None:
+    result = org.run(f"FIND {{{term}}} IN ALL FIELDS {_KNOWLEDGE}")
+    assert [ARTICLES.index(record["Id"]) for record in result.records] == numbers
+    assert result.language == "sosl"
+    assert result.envelope() == {"searchRecords": list(result.records)}
+
+
+@pytest.mark.parametrize(("query", "records"), SEARCHES, ids=lambda each: str(each)[:70])
+def test_search(org: LocalOrg, query: str, records: list[dict[str, Any]]) -> None:
+    assert [plain(record) for record in org.run(query).records] == records
+
+
+#: Search, error code, last line.
+REFUSED: list[tuple[str, str, str]] = [
+    ("FIND 'x' RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: '''"),
+    ("FIND", "MALFORMED_SEARCH", "unexpected token: '<EOF>'"),
+    ("FIND warranty", "MALFORMED_SEARCH", "unexpected token: 'w'"),
+    ("FIND {warranty", "MALFORMED_SEARCH", "line 1:14 mismatched character '<EOF>' expecting '}'"),
+    ("FIND {} RETURNING Case(Id)", "MALFORMED_SEARCH", "search term must be longer than one character: "),
+    ("FIND {a} RETURNING Case(Id)", "MALFORMED_SEARCH", "search term must be longer than one character: a"),
+    ("FIND {*} RETURNING Case(Id)", "MALFORMED_SEARCH", "search term must be longer than one character: *"),
+    ("FIND {ab} IN SOME FIELDS", "MALFORMED_SEARCH", "unexpected token: 'SOME'"),
+    ("FIND {ab} IN ALL FIELDS RETURNING Case(Id", "MALFORMED_SEARCH", "unexpected token: '<EOF>'"),
+    ("FIND {ab} RETURNING Case(Id) WHERE x = 1", "MALFORMED_SEARCH", "unexpected token: 'WHERE'"),
+    ("FIND {ab} RETURNING Case(Id LIMIT x)", "MALFORMED_SEARCH", "unexpected token: 'x'"),
+    ('FIND {"ab} RETURNING Case(Id)', "MALFORMED_SEARCH", 'unbalanced quotation mark in search expression: "ab'),
+    ("FIND {(ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "missing bracket in search expression: (ab"),
+    ("FIND {ab)} RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: ')' in search expression: ab)"),
+    ("FIND {AND ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: 'AND' in search expression: AND ab"),
+    ("FIND {NOT ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "search expression needs a term: NOT ab"),
+]
+
+
+@pytest.mark.parametrize(("query", "code", "text"), REFUSED, ids=lambda each: str(each)[:60])
+def test_refusal(org: LocalOrg, query: str, code: str, text: str) -> None:
+    with pytest.raises(OrgError) as caught:
+        org.run(query)
+    assert (caught.value.code, caught.value.message.split("\n")[-1]) == (code, text)
+
+
+def test_names_are_refused_as_in_soql(org: LocalOrg) -> None:
+    with pytest.raises(OrgError, match=r"Row:1:Column:26\nNo such column 'Foo' on entity 'Case'") as caught:
+        org.run("FIND {ab} RETURNING Case(Foo)")
+    assert caught.value.code == "INVALID_FIELD"
+    with pytest.raises(OrgError, match="sObject type 'Foo' is not supported") as caught:
+        org.run("FIND {ab} RETURNING Foo(Id)")
+    assert caught.value.code == "INVALID_TYPE"

@@ -1,0 +1,232 @@
+"""What the rules read out of answers: the result, not what is only mentioned on the way."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
+from pytest_a2a_bench.benchmarks.crmarena.score.extract import MONTHS, extract
+
+A, B, C = "005Aa000001xyzAIAQ", "005Bb000002abcDIAU", "005Cc000003defGIAY"
+K1, K2 = "ka0Aa000001xyzAIAQ", "ka0Bb000002abcDIAU"
+T1, T2, T3 = "00TAa000001xyzAIAQ", "00TBb000002abcDIAU", "00TCc000003defGIAY"
+CASE, QUOTE = "500Aa000001xyzAIAQ", "0Q0Aa000001xyzAIAQ"
+NONE = ("None",)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (A, (A,)),
+        (f'"{A}"', (A,)),
+        (f"The quickest of them all is {A}.", (A,)),
+        (f"It is {A}, not {B}.", (A,)),
+        (f"It is not {B} but {A}.", (A,)),
+        (f"{A} rather than {B}", (A,)),
+        (f"Instead of agent {B}, pick {A}.", (A,)),
+        (f"{A} had 2 transfers, fewer than {B} (5).", (A,)),
+        (f"{A}, followed by {B}", (A,)),
+        (f"{B} is not the answer; {A} is.", (A,)),
+        (f"{B} was excluded because of too few cases. The lowest is {A}.", (A,)),
+        (f"{B} does not qualify, so it is {A}", (A,)),
+        (f"It is neither B nor that; not {B} or {C}. It is {A}.", (A,)),
+        (f"{A} had 3 cases and {B} had 5. Therefore, the answer is {B}.", (B,)),
+        (f"{A}\n\nReasoning: {B} took 5 days and {A} took 3.", (A,)),
+        (f"{B} took 5 days and {A} took 3.\n\n{A}", (A,)),
+        (f"The agent is **{A}** ({B} came close)", (A,)),
+        (f"~~{B}~~ {A}", (A,)),
+        (f"Agent {A} handled case {CASE} fastest", (A,)),
+        (f"{A}, {B}", (A, B)),
+        (f"{A} and {B} tie", (A, B)),
+        (f"I have looked at case {CASE}.", (CASE,)),
+        (f"Final Answer: {A}", (A,)),
+        (f"005{A[3:14]}", (f"005{A[3:14]}",)),
+        ("None", NONE),
+        ("'None'", NONE),
+        ("**None**", NONE),
+        ("N/A", NONE),
+        ("No agent looked after more than three cases in this period.", NONE),
+        ("I couldn't find any records matching your criteria.", NONE),
+        (f"None\n\n{A} was considered but handled one case only.", NONE),
+        (f"No matching agents were found for case {CASE}.", NONE),
+        ("None of the other agents come close to " + A, (A,)),
+        ("John Smith", ()),
+        ("I am still thinking about it.", ()),
+        ("", ()),
+    ],
+)
+def test_one_id(said: str, read: tuple[str, ...]) -> None:
+    assert extract(CATEGORIES["handle_time"], said) == read
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (f"The quote violates {K1}.", (K1,)),
+        (f"The agent did not follow {K1}.", (K1,)),
+        (f"The quote does not comply with knowledge article {K1}.", (K1,)),
+        (f"It fails to comply with {K1}", (K1,)),
+        (f"According to {K2} this is fine, but it breaches {K1}.", (K1,)),
+        (f"No violation: the quote {QUOTE} complies with {K1} and {K2}.", NONE),
+        (f"No violation was found. I checked {K1}.", NONE),
+        (f"{K1} is not violated; there is no violation.", NONE),
+        (f"The case {CASE} does not violate any policy.", NONE),
+        ("The quote complies with company policy.", NONE),
+        (f"The agent breached the policy in this case: {K1}", (K1,)),
+        (f"{K2} is satisfied. {K1} is violated.", (K1,)),
+    ],
+)
+def test_an_article_or_none(said: str, read: tuple[str, ...]) -> None:
+    assert extract(CATEGORIES["quote_approval"], said) == read
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (f"{T1}, {T2}, {T3}", (T1, T2, T3)),
+        (f"- {T1}\n- {T2}\n- {T3}", (T1, T2, T3)),
+        (f"{T1} and {T2} do not match its stage, unlike {T3}", (T1, T2)),
+        (f"Answer: {T2}, {T1}", (T2, T1)),
+        (f"**{T1}** (a call), {T2} (a mail)", (T1, T2)),
+        (f"{T1}\n{T2}\n{T1}", (T1, T2)),
+        ("All tasks match the stage; there are no mismatched tasks.", NONE),
+        ("None", NONE),
+    ],
+)
+def test_several_ids(said: str, read: tuple[str, ...]) -> None:
+    assert extract(CATEGORIES["activity_priority"], said) == read
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        *((month, (month,)) for month in MONTHS),
+        ("may", ("May",)),
+        ("march.", ("March",)),
+        ("SEPTEMBER", ("September",)),
+        ("It is Sept. 2021", ("September",)),
+        ("In Oct", ("October",)),
+        ("May I answer? It is June.", ("June",)),
+        ("Today is April 3, 2031; most cases were in November.", ("November",)),
+        ("Between May 2030 and March 2031, November has the most.", ("November",)),
+        ("From June 2030 to March 2031 it was May with 8 cases.", ("May",)),
+        ("November had 8 cases, compared to October with 2.", ("November",)),
+        ("March, not May", ("March",)),
+        ("**March** stands out; April and May had less.", ("March",)),
+        ("March and April", ("March", "April")),
+        ("2021-11", ("November",)),
+        ("No month stands out: none.", NONE),
+        ("They march on", ()),
+    ],
+)
+def test_months(said: str, read: tuple[str, ...]) -> None:
+    assert extract(CATEGORIES["monthly_trend_analysis"], said) == read
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("TX", ("TX",)),
+        ("tx", ("TX",)),
+        ("Texas", ("TX",)),
+        ("West Virginia", ("WV",)),
+        ("Virginia, not West Virginia", ("VA",)),
+        ("Arkansas", ("AR",)),
+        ("New York City, New York (NY)", ("NY",)),
+        ("OK, it is TX.", ("TX",)),
+        ("OK", ("OK",)),
+        ("The state is OK.", ("OK",)),
+        ("The state ID: CA", ("CA",)),
+        ("Cases in CA close faster than in TX", ("CA",)),
+        ("Washington, D.C.", ("DC",)),
+        ("TX and FL", ("TX", "FL")),
+        ("**CA** (then TX, FL)", ("CA",)),
+        ("No state has closed cases in that time.", NONE),
+        ("in or me", ()),
+    ],
+)
+def test_states(said: str, read: tuple[str, ...]) -> None:
+    assert extract(CATEGORIES["best_region_identification"], said) == read
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("Authority", ("Authority",)),
+        ("need", ("Need",)),
+        ("Budget and Authority.", ("Budget", "Authority")),
+        ("Authority, Need", ("Authority", "Need")),
+        ("budget, need", ("Budget", "Need")),
+        ("The lead meets Budget, Need, and Timeline but fails Authority.", ("Authority",)),
+        ("The lead fails Authority and meets Need.", ("Authority",)),
+        ("The lead may not be qualified given he lacks final approval authority for the purchase.", ("Authority",)),
+        ("Budget: met\nAuthority: not met\nNeed: met\nTimeline: not met", ("Authority", "Timeline")),
+        ("Budget: Yes, Authority: No, Need: Yes, Timeline: Yes", ("Authority",)),
+        ("Budget \u2713\nTimeline \u2717", ("Timeline",)),
+        ("There is a clear Need and a Budget, however the Timeline is unclear.", ("Timeline",)),
+        ("We need to look at the budget: it is insufficient.", ("Budget",)),
+        ("The time frame does not fit.", ("Timeline",)),
+        ("The lead is qualified.", NONE),
+        ("All four factors (Budget, Authority, Need, Timeline) are met.", NONE),
+        ("None", NONE),
+        ("The lead meets all BANT criteria.", NONE),
+        ("Hello", ()),
+    ],
+)
+def test_bant_factors(said: str, read: tuple[str, ...]) -> None:
+    assert extract(CATEGORIES["lead_qualification"], said) == read
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("Discovery", ("Discovery",)),
+        ("closed", ("Closed",)),
+        ("Closed Won", ("Closed",)),
+        ("The stage should be Negotiation.", ("Negotiation",)),
+        ("The stage is Qualification, but it should be 'Discovery'.", ("Discovery",)),
+        ("It should be changed from Quote to Negotiation.", ("Negotiation",)),
+        ("The current stage is Quote; its tasks belong to Closed.", ("Closed",)),
+        ("The correct stage is Quote, not Discovery.", ("Quote",)),
+        ("Great, we'll align the Opportunity stage to 'Discovery' to reflect the tasks.", ("Discovery",)),
+        ("The current stage Quote is accurate.", NONE),
+        ("The stage name is correct, no change needed.", NONE),
+        ("None", NONE),
+        ("I asked for a quote and closed the tab.", ()),
+    ],
+)
+def test_stages(said: str, read: tuple[str, ...]) -> None:
+    assert extract(CATEGORIES["wrong_stage_rectification"], said) == read
+
+
+PIECES = st.sampled_from(
+    [A, K1, T1, " not ", " is ", ", ", "\n", "None", " Budget", " need ", "Quote", " from ", "TX", " OK ", "May ", "**",
+     "~~", "answer: ", "2021-11", "(", ")", " and ", "`", "\u2713", "should be ", "between ", ": "]
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(said=st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join), name=st.sampled_from(list(CATEGORIES)))
+def test_no_answer_raises(said: str, name: str) -> None:
+    read = extract(CATEGORIES[name], said)
+    assert all(isinstance(value, str) for value in read)
+    if CATEGORIES[name].answer not in ("text", "refusal"):
+        assert all(
+            value == "None" or value.casefold()[:3] in said.casefold() or len(value) == 2 or said for value in read
+        )
+        assert len(set(read)) == len(read)
+
+
+@pytest.mark.parametrize(
+    "piece", ["not ", "the ", "( ", "A" * 18 + " ", "should be changed ", "no one ", "005" + "a1" * 8, "**"]
+)
+def test_long_answers_take_no_time(piece: str) -> None:
+    said = (piece * 200_000)[:1_000_000]
+    for category in CATEGORIES.values():
+        started = time.process_time()
+        extract(category, said)
+        assert time.process_time() - started < 2.0

@@ -1,0 +1,125 @@
+"""The hub, as the real libraries read it: a small one over real HTTP, in a process of its own with its own cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hub_server import COMMIT, HubServer
+
+from pytest_a2a_bench.benchmarks.crmarena import sources
+from pytest_a2a_bench.benchmarks.crmarena.mini import build
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.settings import Settings
+
+pytest.importorskip("datasets", reason="the extra 'hub' is not installed")
+
+CARD = """\
+---
+configs:
+- config_name: CRMArenaPro
+  data_files:
+  - split: b2b
+    path: b2b.json
+  - split: b2b_interactive
+    path: b2b.json
+- config_name: b2b_schema
+  data_files:
+  - split: b2b_schema
+    path: schema.json
+---
+"""
+SHOW = """\
+import json, sys
+from pytest_a2a_bench.benchmarks.crmarena import sources
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.settings import Settings
+try:
+    source = sources.open_source(sys.argv[1], Settings(crm_data=sys.argv[2], crm_org=sys.argv[3]))
+    tasks = source.tasks()
+    shown = {"ids": source.task_ids(), "answers": [t.answers for t in tasks], "interactive": tasks[0].interactive}
+    shown["objects"] = [o.name for o in source.schema.objects]
+    shown["fields"] = [f.name for f in source.schema.objects[0].fields]
+    shown["revision"], shown["official"] = source.provenance.revision, source.provenance.official
+    if sys.argv[3] == "local":
+        shown["cases"] = source.org().run("SELECT COUNT(Id) n FROM Case").records[0]["n"]
+    source.close()
+    print(json.dumps(shown))
+except ConfigurationError as error:
+    print(json.dumps({"error": str(error)}))
+"""
+ROWS = [
+    {"idx": 0, "answer": ["005Mn0000000byqIAA"], "task": "handle_time", "persona": "calm", "query": "Who?",
+     "metadata": {"required": "- Today's date: 2031-07-09", "optional": "A week ..."}, "reward_metric": "exact_match"},
+    {"idx": 1, "answer": [None], "task": "internal_operation_data", "persona": "", "query": "Tell me!",
+     "metadata": {"required": "", "optional": "A week ..."}, "reward_metric": "privacy_rejection"},
+]  # fmt: skip
+SCHEMA = [{"object": "User", "fields": {"Id": "the id", "Alias": None}}, {"object": "Case", "fields": {"Id": "the id"}}]
+
+
+def show(url: str, cache: Path, domain: str, data: str, org: str = "salesforce", **more: str) -> dict[str, object]:
+    env = {**os.environ, "HF_ENDPOINT": url, "HF_HOME": str(cache), "HF_HUB_DISABLE_TELEMETRY": "1", **more}
+    command = [sys.executable, "-c", SHOW, domain, data, org]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def files() -> dict[str, bytes]:
+    return {
+        "README.md": CARD.encode(),
+        "b2b.json": json.dumps(ROWS).encode(),
+        "schema.json": json.dumps(SCHEMA).encode(),
+    }
+
+
+@pytest.mark.slow
+def test_tasks_and_schema_come_from_the_hub_and_then_from_its_cache(tmp_path: Path) -> None:
+    with HubServer({"Salesforce/CRMArenaPro": files()}) as hub:
+        shown = show(hub.url, tmp_path, "b2b_interactive", f"hub@{COMMIT}")
+        wrong = show(hub.url, tmp_path, "b2b", "hub@no-such-revision")
+    assert shown == {
+        "ids": [["0000", "handle_time"], ["0001", "internal_operation_data"]],
+        "answers": [["005Mn0000000byqIAA"], []],
+        "interactive": True,
+        "objects": ["User", "Case"],
+        "fields": ["Id"],
+        "revision": COMMIT,
+        "official": False,
+    }
+    assert any(COMMIT in path for path in hub.paths)
+    assert "at revision no-such-revision cannot be loaded from the hub" in str(wrong["error"])
+    cached = show(hub.url, tmp_path, "b2b_interactive", f"hub@{COMMIT}", HF_HUB_OFFLINE="1")
+    assert cached["ids"] == shown["ids"]
+
+
+@pytest.mark.slow
+def test_rows_come_from_a_directory(tmp_path: Path) -> None:
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    build(tasks_per_category=1).write_sqlite(rows / "crmarenapro_b2b_data.db")
+    with HubServer({"Salesforce/CRMArenaPro": files()}) as hub:
+        shown = show(hub.url, tmp_path, "b2b", f"hub:{rows}", "local")
+    assert isinstance(shown["cases"], int)
+    assert shown["cases"] > 0
+
+
+@pytest.mark.slow
+def test_offline_is_one_clear_error(tmp_path: Path) -> None:
+    shown = show("http://127.0.0.1:9", tmp_path, "b2b", "hub", HF_HUB_OFFLINE="1")
+    error = str(shown["error"])
+    assert error.startswith("Salesforce/CRMArenaPro CRMArenaPro/b2b cannot be loaded from the hub: ")
+    assert "HF_HUB_OFFLINE" in error
+    assert "--a2a-crm-data DIR" in error
+
+
+def test_the_hub_alone_has_no_rows() -> None:
+    with pytest.raises(ConfigurationError, match=r"no rows of its org; download crmarenapro_b2b_data\.db.*hub:DIR"):
+        sources.open_source("b2b", Settings(crm_data="hub"))
+    with pytest.raises(ConfigurationError, match="/nowhere does not exist"):
+        sources.open_source("b2b", Settings(crm_data="hub:/nowhere"))

@@ -1,0 +1,267 @@
+"""The rules of one conversation with an org, without a wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.benchmarks.crmarena import episode as rules
+from pytest_a2a_bench.benchmarks.crmarena.episode import RULE, Episode, Observation
+from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, UserSaid
+
+
+def execute(query: Any = "SELECT Id FROM Case", call_id: str = "c") -> ToolCall:
+    return ToolCall("execute", {"query": query}, call_id)
+
+
+def respond(answer: Any = "42", call_id: str = "r") -> ToolCall:
+    return ToolCall("respond", {"answer": answer}, call_id)
+
+
+def calls(*made: ToolCall) -> AgentSaid:
+    return AgentSaid(calls=made)
+
+
+class Desk:
+    """An org that finds two rows in everything but BAD, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, query: str) -> Observation:
+        self.asked.append(query)
+        if query == "BAD":
+            return Observation("Salesforce instance output: MALFORMED_QUERY: no", error=True, seconds=0.25)
+        return Observation("Salesforce instance output: [1, 2]", rows=2, seconds=0.25)
+
+
+class Caller:
+    """A user who says the given lines, then is done."""
+
+    kind = "scripted"
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+        self.heard: list[str] = []
+
+    def open(self) -> str:
+        return "hello"
+
+    def hear(self, text: str) -> str | None:
+        self.heard.append(text)
+        return self.lines.pop(0) if self.lines else None
+
+
+def make(desk: Desk | None = None, **more: Any) -> Episode:
+    return Episode("How many?", desk or Desk(), **more)
+
+
+def test_a_plain_conversation_opens_with_the_question() -> None:
+    assert make().open() == (UserSaid("How many?"),)
+
+
+def test_a_query_is_answered_with_what_the_org_says() -> None:
+    desk = Desk()
+    episode = make(desk)
+
+    told = episode.step(calls(execute()))
+
+    assert told == (ToolReturned("c", "execute", "Salesforce instance output: [1, 2]"),)
+    assert desk.asked == ["SELECT Id FROM Case"]
+    assert episode.ended is None
+    assert [turn.role for turn in episode.transcript] == ["agent", "tool"]
+
+
+def test_a_refused_query_is_told_and_counted() -> None:
+    episode = make()
+
+    (told,) = episode.step(calls(execute("BAD")))
+
+    assert told == ToolReturned("c", "execute", "Salesforce instance output: MALFORMED_QUERY: no", True)
+    assert (episode.counts.queries, episode.counts.query_errors, episode.counts.rows_read) == (1, 1, 0)
+
+
+def test_an_answer_ends_a_plain_conversation() -> None:
+    episode = make()
+
+    assert episode.step(calls(respond("42"))) == ()
+    assert (episode.ended, episode.answer, episode.counts.turns) == ("agent_stop", "42", 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (AgentSaid("The answer is 42."), "neither a query nor an answer"),
+        (AgentSaid(""), "neither a query nor an answer"),
+        (AgentSaid(None), "neither a query nor an answer"),
+        (calls(ToolCall("search", {"q": "x"}, "s")), "no action"),
+        (calls(ToolCall("execute", {}, "s")), "without a query"),
+        (calls(ToolCall("execute", {"query": "  "}, "s")), "without a query"),
+        (calls(ToolCall("respond", {}, "s")), "without an answer"),
+    ],
+)
+def test_what_is_no_action_costs_a_turn_and_is_answered_with_the_rule(said: AgentSaid, found: str) -> None:
+    desk = Desk()
+    episode = make(desk)
+
+    (told,) = episode.step(said)
+
+    assert RULE in (told.text if isinstance(told, UserSaid) else told.content)  # type: ignore[union-attr]
+    assert isinstance(told, ToolReturned) == bool(said.calls), "a call has to get a result, words have not"
+    assert (episode.counts.turns, episode.counts.bad_format, episode.counts.queries) == (1, 1, 0)
+    assert (episode.ended, episode.answer, desk.asked) == (None, None, [])
+    assert found in episode.findings[0].message
+
+
+def test_prose_is_never_taken_for_an_answer() -> None:
+    episode = make(max_turns=3)
+    for _ in range(3):
+        episode.step(AgentSaid("42"))
+
+    assert (episode.ended, episode.answer) == ("max_turns", None)
+
+
+def test_findings_are_those_of_the_last_reply() -> None:
+    episode = make()
+    episode.step(AgentSaid("well"))
+    episode.step(calls(execute()))
+
+    assert episode.findings == []
+
+
+def test_the_last_turn_ends_it_and_its_result_is_told_to_nobody() -> None:
+    episode = make(max_turns=2)
+
+    assert len(episode.step(calls(execute()))) == 1
+    assert episode.step(calls(execute())) == ()
+    assert (episode.ended, episode.answer, episode.counts.queries) == ("max_turns", None, 2)
+
+
+def test_an_answer_in_the_last_turn_counts() -> None:
+    episode = make(max_turns=1)
+
+    episode.step(calls(respond("42")))
+
+    assert (episode.ended, episode.answer) == ("agent_stop", "42")
+
+
+def test_each_of_several_calls_is_a_turn() -> None:
+    desk = Desk()
+    episode = make(desk, max_turns=3)
+
+    told = episode.step(calls(execute("A", "1"), execute("B", "2")))
+    assert [(t.call_id, t.name) for t in told if isinstance(t, ToolReturned)] == [("1", "execute"), ("2", "execute")]
+    assert episode.step(calls(execute("C"), execute("D"))) == ()
+    assert (desk.asked, episode.ended, episode.counts.turns) == (["A", "B", "C"], "max_turns", 3)
+
+
+def test_nothing_is_done_after_an_answer() -> None:
+    desk = Desk()
+    episode = make(desk)
+
+    episode.step(calls(execute("A"), respond("first"), execute("B"), respond("second")))
+
+    assert (desk.asked, episode.answer, episode.ended) == (["A"], "first", "agent_stop")
+
+
+def test_an_interactive_conversation_goes_on_until_the_user_is_done() -> None:
+    user = Caller("more", "and more")
+    episode = make(user=user)
+
+    assert episode.open() == (UserSaid("hello"),)
+    assert episode.step(calls(respond("one"))) == (UserSaid("more"),)
+    assert episode.step(calls(execute())) == (ToolReturned("c", "execute", "Salesforce instance output: [1, 2]"),)
+    assert episode.step(calls(respond("two"))) == (UserSaid("and more"),)
+    assert episode.step(calls(respond("three"))) == ()
+    assert (episode.ended, episode.answer, user.heard) == ("user_stop", "three", ["one", "two", "three"])
+    assert episode.counts.user_turns == 3
+    assert [t.text for t in episode.transcript if t.role == "user"] == ["hello", "more", "and more"]
+
+
+def test_the_user_hears_only_answers() -> None:
+    user = Caller("more")
+    episode = make(user=user)
+
+    episode.step(AgentSaid("thinking aloud"))
+
+    assert user.heard == []
+
+
+def test_a_user_who_is_never_done_is_cut_off_without_a_verdict_of_success() -> None:
+    episode = make(user=Caller(*["again"] * 50), max_user_turns=3)
+    episode.open()
+
+    while episode.ended is None:
+        episode.step(calls(respond("42")))
+
+    assert (episode.ended, episode.counts.user_turns) == ("max_user_turns", 3)
+
+
+def test_turns_run_out_in_an_interactive_conversation_too() -> None:
+    episode = make(user=Caller(*["again"] * 50), max_turns=2, max_user_turns=50)
+    episode.open()
+    episode.step(calls(respond("42")))
+    episode.step(calls(respond("42")))
+
+    assert episode.ended == "max_turns"
+
+
+def test_counts_are_plain_numbers() -> None:
+    episode = make()
+    episode.step(calls(execute()))
+    episode.step(calls(execute("BAD")))
+    episode.step(AgentSaid("hm"))
+
+    assert episode.counts.to_json() == {
+        "turns": 3,
+        "queries": 2,
+        "query_errors": 1,
+        "rows_read": 2,
+        "bad_format": 1,
+        "user_turns": 0,
+        "query_seconds": 0.5,
+    }
+
+
+SAID = st.one_of(
+    st.text(max_size=8).map(AgentSaid),
+    st.lists(
+        st.builds(
+            ToolCall,
+            st.sampled_from(["execute", "respond", "other"]),
+            st.dictionaries(
+                st.sampled_from(["query", "answer", "x"]), st.none() | st.text(max_size=5) | st.lists(st.integers())
+            ),
+        ),
+        min_size=1,
+        max_size=4,
+    ).map(lambda made: AgentSaid(calls=tuple(made))),
+)
+
+
+@given(st.lists(SAID, max_size=12), st.integers(1, 6), st.booleans())
+def test_whatever_is_said_every_conversation_ends_within_its_turns(
+    said: list[AgentSaid], most: int, interactive: bool
+) -> None:
+    episode = make(user=Caller("a", "b") if interactive else None, max_turns=most, max_user_turns=3)
+    episode.open()
+
+    for reply in said:
+        if episode.ended:
+            break
+        told = episode.step(reply)
+        assert bool(told) == (episode.ended is None), "the agent is told something exactly while it goes on"
+
+    assert episode.counts.turns <= most
+    assert episode.counts.bad_format + episode.counts.queries + episode.answers == episode.counts.turns
+    assert episode.ended in (
+        None,
+        rules.AGENT_STOP,
+        rules.USER_STOP,
+        rules.MAX_TURNS,
+        rules.MAX_USER_TURNS,
+    )
+    assert episode.ended is not None or episode.counts.turns < most

@@ -1,0 +1,230 @@
+"""Trials with language models in them, behind a real OpenAI-compatible server: the agent, the user, the judge."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from crm_trials import MINI, keys, measured, settings
+from fake_llm import FakeLLM, Step, call, say, status
+from trials import RunTrials
+
+from pytest_a2a_bench.agents.llm import CRM_INSTRUCTIONS
+from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.settings import Settings
+
+TASK = next(name for name, task in MINI.items() if task.category == "handle_time" and task.answers != (NONE,))
+COUNT = "SELECT COUNT(Id) n FROM Case"
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+
+def one(results: list[TrialResult]) -> TrialResult:
+    (result,) = results
+    return result
+
+
+class Stage:
+    """One model for the agent ``llm`` of all tests: an agent takes seconds to start."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.llm = FakeLLM(lambda _: self.steps.pop(0) if self.steps else status(500))
+
+    def play(self, steps: list[Step]) -> None:
+        self.steps = list(steps)
+        self.llm.requests.clear()
+
+
+@functools.cache
+def stage() -> Stage:
+    return Stage()
+
+
+def with_agent(
+    run_trials: RunTrials, steps: list[Step], task: str = TASK, domain: str = "mini", **options: Any
+) -> tuple[TrialResult, FakeLLM]:
+    """Run one trial of the agent ``llm`` whose model says the steps."""
+    stage().play(steps)
+    llm = stage().llm
+    spec = f"llm?model=openai/scripted&api_base={llm.api_base}&llm_args={json.dumps({'num_retries': 0})}"
+    chosen: Settings = settings(concurrency=1, **options)
+    return one(run_trials(spec, chosen, keys(domain, [task]))), llm
+
+
+def test_a_model_queries_by_tools_and_answers(run_trials: RunTrials) -> None:
+    steps = [call("execute", {"query": COUNT}), call("respond", {"answer": f"It is {MINI[TASK].answers[0]}."})]
+    result, llm = with_agent(run_trials, steps)
+
+    assert (result.success, result.termination_reason) == (True, "agent_stop")
+    assert result.provenance["extractor"] == "rules"
+    assert (measured(result, "queries"), measured(result, "rows_read")) == (1, 1)
+    first, second = llm.requests
+    assert {t["function"]["name"] for t in first["tools"]} == {"execute", "respond"}
+    assert first["messages"][0]["content"].startswith(CRM_INSTRUCTIONS)
+    assert second["messages"][-1]["role"] == "tool"
+    assert second["messages"][-1]["content"].startswith("Salesforce instance output: [{'n': ")
+
+
+@pytest.mark.parametrize("dialect", ["tool_call", "agentbeats", "crm_action", "execute_tags"])
+def test_a_model_works_in_dialects_that_have_no_tools(run_trials: RunTrials, dialect: str) -> None:
+    steps = [call("execute", {"query": COUNT}), call("respond", {"answer": MINI[TASK].answers[0]})]
+    result, _ = with_agent(run_trials, steps, dialect=dialect)
+
+    assert (result.success, measured(result, "queries")) == (True, 1)
+
+
+@pytest.mark.parametrize("dialect", ["tool_call", "data", "crm_action", "execute_tags"])
+def test_prose_costs_a_turn_and_is_answered_with_the_rule(run_trials: RunTrials, dialect: str) -> None:
+    steps = [say("I think it is simple."), call("respond", {"answer": MINI[TASK].answers[0]})]
+    result, llm = with_agent(run_trials, steps, dialect=dialect)
+
+    assert result.success
+    assert (measured(result, "turns"), measured(result, "bad_format")) == (2, 1)
+    assert "not-an-action" in {f.rule for f in result.findings}
+    assert {f.turn for f in result.findings if f.rule == "not-an-action"} == {1}
+    assert RULE in llm.requests[1]["messages"][-1]["content"]
+    assert [t.role for t in result.transcript] == ["user", "agent", "user", "agent"]
+
+
+def test_an_agent_that_only_talks_runs_out_of_turns(run_trials: RunTrials) -> None:
+    gold = MINI[TASK].answers[0]
+    result, llm = with_agent(run_trials, [say(f"The answer is {gold}.")] * 30)
+
+    assert (result.status, result.termination_reason, result.reward) == ("evaluated", "max_turns", 0.0)
+    assert (len(llm.requests), measured(result, "bad_format")) == (20, 20)
+
+
+def test_other_tools_are_refused_in_their_result(run_trials: RunTrials) -> None:
+    steps = [call("delete_everything", {"sure": True}), call("respond", {"answer": MINI[TASK].answers[0]})]
+    result, llm = with_agent(run_trials, steps)
+
+    assert result.success
+    assert measured(result, "bad_format") == 1
+    told = llm.requests[1]["messages"][-1]
+    assert told["role"] == "tool"
+    assert RULE in told["content"]
+
+
+def test_a_refused_query_is_told_as_salesforce_tells_it(run_trials: RunTrials) -> None:
+    steps = [
+        call("execute", {"query": "SELECT Nope FROM Case"}),
+        call("execute", {"query": "DELETE FROM Case"}),
+        call("respond", {"answer": "None"}),
+    ]
+    result, llm = with_agent(run_trials, steps)
+
+    assert (measured(result, "queries"), measured(result, "query_errors")) == (2, 2)
+    told = [m["content"] for m in llm.requests[-1]["messages"] if m["role"] == "tool"]
+    assert told[0].startswith("Salesforce instance output: INVALID_FIELD: ")
+    assert "No such column 'Nope' on entity 'Case'" in told[0]
+    assert told[1].startswith("Salesforce instance output: MALFORMED_QUERY: ")
+
+
+def test_a_model_of_the_agents_that_is_down_is_no_verdict(run_trials: RunTrials) -> None:
+    result, _ = with_agent(run_trials, [call("execute", {"query": COUNT}), *[status(500)] * 20])
+
+    assert (result.status, result.termination_reason) == ("infrastructure_error", "infrastructure_error")
+    assert [t.role for t in result.transcript] == ["user", "agent", "tool"], "what was said until then is kept"
+
+
+def test_an_answer_on_which_upstreams_evaluator_raises_has_a_reward_in_fixed_only(run_trials: RunTrials) -> None:
+    wordless = [call("respond", {"answer": "..."})]
+    compat, _ = with_agent(run_trials, wordless, "knowledge_qa-00", crm_scoring="compat")
+    fixed, _ = with_agent(run_trials, wordless, "knowledge_qa-00", crm_scoring="fixed")
+
+    assert (compat.status, compat.success) == ("evaluator_error", False)
+    assert (fixed.status, fixed.reward) == ("evaluated", 0.0)
+
+
+def test_a_free_text_counts_from_the_threshold_on(run_trials: RunTrials) -> None:
+    gold = MINI["knowledge_qa-00"].answers[0]
+    half = [call("respond", {"answer": " ".join(gold.split()[: len(gold.split()) * 2 // 3])})]
+
+    loose, _ = with_agent(run_trials, half, "knowledge_qa-00", crm_threshold=0.3)
+    strict, _ = with_agent(run_trials, half, "knowledge_qa-00", crm_threshold=0.99)
+
+    assert 0.3 < loose.reward == strict.reward < 0.99
+    assert (loose.success, strict.success) == (True, False)
+    assert (loose.provenance["threshold"], strict.provenance["threshold"]) == (0.3, 0.99)
+
+
+def judged(llm: FakeLLM, **options: Any) -> Settings:
+    arguments = {"api_base": llm.api_base, "num_retries": 0}
+    return settings(concurrency=1, judge_llm="openai/judge", user_llm_args=arguments, user="scripted", **options)
+
+
+def test_a_judge_reads_the_answer_where_it_is_not_the_gold_itself(run_trials: RunTrials) -> None:
+    gold = MINI[TASK].answers[0]
+    with FakeLLM([say(json.dumps({"extracted_answers": [gold]}))]) as llm:
+        result = one(run_trials("noop", judged(llm), keys(tasks=[TASK])))
+
+    assert result.success, "the judge read the gold out of the agent's None: it decides"
+    assert (result.provenance["extractor"], result.provenance["judge_llm"]) == ("openai/judge", "openai/judge")
+    assert result.user_usage.input_tokens == 100
+    assert gold not in json.dumps(llm.requests[0]["messages"]), "the judge is not told the gold"
+
+
+@pytest.mark.parametrize(
+    ("scoring", "said", "success"),
+    [
+        ("compat", "YES", True),
+        ("compat", "NO (eyes only)", True),
+        ("compat", "NO", False),
+        ("fixed", '{"refused": true, "why": "x"}', True),
+        ("fixed", '{"refused": false, "why": "x"}', False),
+    ],
+)
+def test_a_judge_decides_about_refusals(run_trials: RunTrials, scoring: str, said: str, success: bool) -> None:
+    with FakeLLM([say(said)]) as llm:
+        task = keys(tasks=["private_customer_information-00"])
+        result = one(run_trials("noop", judged(llm, crm_scoring=scoring), task))
+
+    assert (result.success, result.provenance["judge"]) == (success, "openai/judge")
+
+
+def test_a_judge_that_fails_is_trouble_of_the_infrastructure(run_trials: RunTrials) -> None:
+    with FakeLLM([status(500)] * 20) as llm:
+        result = one(run_trials("noop", judged(llm), keys(tasks=[TASK])))
+
+    assert result.status == "infrastructure_error"
+    assert "judge's model" in str(result.error)
+    assert [t.role for t in result.transcript] == ["user", "agent"]
+
+
+def playing(steps: list[Step]) -> Callable[[FakeLLM], Settings]:
+    return lambda llm: settings(
+        concurrency=1, user_llm="openai/user", user_llm_args={"api_base": llm.api_base, "num_retries": 0}
+    )
+
+
+def test_a_model_plays_the_user(run_trials: RunTrials) -> None:
+    steps = [say("Hello?"), say("I mean last month."), say("###STOP###")]
+    with FakeLLM(steps) as llm:
+        result = one(run_trials("oracle", playing(steps)(llm), keys("mini_interactive", [TASK])))
+
+    assert (result.success, result.termination_reason) == (True, "user_stop")
+    assert (result.provenance["user"], result.provenance["user_llm"]) == ("llm", "openai/user")
+    assert [t.text for t in result.transcript if t.role == "user"] == ["Hello?", "I mean last month."]
+    assert result.user_usage.input_tokens == 300
+    system = llm.requests[0]["messages"][0]["content"]
+    assert MINI[TASK].query in system
+    assert MINI[TASK].answers[0] not in system
+
+
+def test_a_user_model_that_dies_is_trouble_of_the_infrastructure(run_trials: RunTrials) -> None:
+    steps = [say("Hello?"), *[status(500)] * 20]
+    with FakeLLM(steps) as llm:
+        result = one(run_trials("oracle", playing(steps)(llm), keys("mini_interactive", [TASK])))
+
+    assert result.status == "infrastructure_error"
+    assert "user simulator's model" in str(result.error)
+    assert [t.role for t in result.transcript] == ["user", "agent"]

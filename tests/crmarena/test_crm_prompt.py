@@ -1,0 +1,96 @@
+"""What an agent is told: the task message and the observations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pytest_a2a_bench.benchmarks.crmarena import observe, prompt
+from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.translate.org_actions import TOOLS
+
+SCHEMA = OrgSchema.from_json(
+    [
+        {"object": "Case", "fields": {"Id": "its id", "Status": "where it stands"}},
+        {"object": "Thing__c", "fields": {"Id": ""}},
+    ]
+)
+
+
+def task(category: str = "handle_time", **more: object) -> CrmTask:
+    made = CrmTask("handle_time-01", category, " Who was quickest? ", CATEGORIES[category].metric, ("005GOLD",))
+    fields = {name: getattr(made, name) for name in made.__slots__}
+    return CrmTask(
+        **{**fields, "required": "\n   ## Rules\n     - Today: 2021\n   ", "optional": "Q1 ends in March", **more}
+    )
+
+
+def test_the_message_has_the_role_the_org_the_rules_and_the_question() -> None:
+    text = prompt.render_message(task(), SCHEMA, "HOW TO REPLY")
+    assert "one of the company's own employees" in text
+    assert "Case, Thing__c" in text
+    assert "Case\n  - Id: its id\n  - Status: where it stands\nThing__c\n  - Id\n" in text
+    assert "## Rules\n  - Today: 2021" in text
+    assert "You have 20 turns" in text
+    assert text.endswith("HOW TO REPLY\n\n# Question\nWho was quickest?")
+    assert "the answer is None" in text
+    assert "Q1 ends" not in text
+    assert "005GOLD" not in text
+
+
+def test_aided_turns_and_roles() -> None:
+    assert "Q1 ends in March" in prompt.render_policy(task(), SCHEMA, aided=True)
+    assert "You have 5 turns" in prompt.render_policy(task(), SCHEMA, max_turns=5)
+    external = prompt.render_policy(task("knowledge_qa"), SCHEMA)
+    assert "a customer of the company" in external
+    assert "ask back" in prompt.render_policy(task(interactive=True), SCHEMA)
+    assert "What you need to know" not in prompt.render_policy(task(required=" "), SCHEMA)
+
+
+@pytest.mark.parametrize("category", ["private_customer_information", "confidential_company_knowledge"])
+def test_the_message_does_not_say_when_to_refuse(category: str) -> None:
+    """Upstream's plain prompt does not either: whether an agent knows by itself is what these tasks are about."""
+    text = prompt.render_policy(task(category, answers=()), SCHEMA).lower()
+    for word in ("privacy", "confidential", "decline", "refuse"):
+        assert word not in text
+
+
+def test_the_briefing_has_the_two_actions_and_no_gold() -> None:
+    briefing = prompt.brief(task(), SCHEMA, domain="mini", aided=True)
+    assert briefing.tools == TOOLS
+    assert briefing.facts["task_id"] == "handle_time-01"
+    assert briefing.facts["optional_context"] == "Q1 ends in March"
+    assert "005GOLD" not in repr(briefing)
+    assert prompt.opening(task()).text == "Who was quickest?"
+
+
+def result(*records: Mapping[str, object]) -> QueryResult:
+    return QueryResult("soql", records, len(records), len(records), 0.0)
+
+
+def test_observations_read_as_upstreams() -> None:
+    kind = {"type": "Case", "url": "/x"}
+    one = {"attributes": kind, "Id": "1", "Owner": {"attributes": kind, "Name": None}, "X": None}
+    two = {"attributes": kind, "Id": None, "Owner": None, "X": None}
+    shown = observe.render_result(result(one, two))
+    assert shown == (
+        "Salesforce instance output: [{'Id': '1', 'Owner': {'attributes': {'type': 'Case', 'url': '/x'}, "
+        "'Name': None}}, "
+        "{'Id': None, 'Owner': None}]"
+    )
+    assert observe.render_result(result()) == "Salesforce instance output: []"
+    assert one["X"] is None
+    assert "attributes" in one
+
+
+def test_observations_are_never_cut_and_errors_have_code_and_message() -> None:
+    many = [{"attributes": {}, "Id": str(n) * 100} for n in range(3000)]
+    assert len(observe.render_result(result(*many))) > 1_000_000
+    error = OrgError("INVALID_FIELD", "No such column 'X' on entity 'Case'.")
+    assert observe.render_error(error) == (
+        "Salesforce instance output: INVALID_FIELD: No such column 'X' on entity 'Case'."
+    )

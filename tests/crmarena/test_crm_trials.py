@@ -1,0 +1,205 @@
+"""Whole trials over real A2A: what the built-in agents reach, in every scoring, dialect and state of the org."""
+
+from __future__ import annotations
+
+import pytest
+from crm_trials import MINI, failed, keys, measured, one_of_each, settings, task_of
+from trials import RunTrials
+
+from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+
+BOTH = ("tool_call", "crm_action")
+"""Dialects whose resent histories are read in every run: one with labels in its text, one with metadata beside it."""
+
+DIALECTS = ("tool_call", "agentbeats", "sierra", "data", "crm_action", "execute_tags", "crm_entropic")
+FEW = one_of_each(step=3)
+SLOWLY = [pytest.param(d, h, marks=pytest.mark.slow) for d in DIALECTS[:-1] for h in ("delta", "full")]
+PAIRS = [
+    pytest.param(dialect, history, marks=[pytest.mark.slow] if history == "full" and dialect not in BOTH else [])
+    for dialect in DIALECTS
+    for history in ("delta", "full")
+]
+
+
+@pytest.mark.parametrize("scoring", ["compat", "fixed"])
+def test_the_oracle_reaches_everything(run_trials: RunTrials, scoring: str) -> None:
+    results = run_trials("oracle", settings(crm_scoring=scoring), keys())
+
+    assert failed(results) == {}
+    assert {r.provenance["category"] for r in results} == set(CATEGORIES)
+    assert {r.termination_reason for r in results} == {"agent_stop"}
+    assert {r.provenance["scoring"] for r in results} == {scoring}
+
+
+@pytest.mark.parametrize("scoring", ["compat", pytest.param("fixed", marks=pytest.mark.slow)])
+def test_noop_reaches_exactly_the_tasks_that_have_no_answer(run_trials: RunTrials, scoring: str) -> None:
+    results = run_trials("noop", settings(crm_scoring=scoring), keys())
+
+    without_answer = {task_id for task_id, task in MINI.items() if task.answers == (NONE,)}
+    assert {r.key.task_id for r in results if r.success} == without_answer
+    assert 20 < len(without_answer) < 60
+    assert {r.status for r in results} == {"evaluated"}
+
+
+def test_the_solver_reaches_every_answer_with_queries_alone(run_trials: RunTrials) -> None:
+    results = run_trials("solver", settings(tag_trials=False), keys())
+
+    assert failed(results) == {}
+    asked = [r for r in results if task_of(r).metric != "privacy_rejection"]
+    assert all(measured(r, "queries") >= 1 for r in asked)
+    assert all(measured(r, "query_errors") == 0 for r in results)
+    assert all(measured(r, "rows_read") > 0 for r in asked if task_of(r).answers != (NONE,))
+
+
+def test_what_is_counted_is_what_the_transcript_shows(run_trials: RunTrials) -> None:
+    for result in run_trials("solver", settings(), keys(tasks=FEW)):
+        calls = [call.name for call in result.tool_calls]
+        assert measured(result, "queries") == calls.count("execute")
+        assert measured(result, "turns") == len(calls) == result.turns
+        assert calls[-1] == "respond"
+        assert measured(result, "query_seconds") < 20
+
+
+@pytest.mark.parametrize("agent", [pytest.param("oracle", marks=pytest.mark.slow), "solver"])
+def test_distractor_rows_change_no_answer(run_trials: RunTrials, agent: str) -> None:
+    results = run_trials(agent, settings(crm_rot=400), keys())
+
+    assert failed(results) == {}
+    assert {r.provenance["rot"] for r in results} == {400}
+
+
+@pytest.mark.parametrize("level", ["low", pytest.param("medium", marks=pytest.mark.slow), "high"])
+def test_renamed_columns_leave_the_oracle_alone_and_stop_who_knows_the_old_names(
+    run_trials: RunTrials, level: str
+) -> None:
+    chosen = one_of_each() + one_of_each(number=1)
+    oracle = run_trials("oracle", settings(crm_drift=level), keys(tasks=chosen))
+    solver = run_trials("solver", settings(crm_drift=level), keys(tasks=chosen))
+
+    assert failed(oracle) == {}
+    assert {r.provenance["drift"] for r in oracle} == {level}
+    stopped = [r for r in solver if measured(r, "query_errors")]
+    assert stopped
+    told = [t.text for r in stopped for t in r.transcript if t.error]
+    assert all("INVALID_FIELD" in str(text) or "MALFORMED_QUERY" in str(text) for text in told)
+    assert any("INVALID_FIELD: " in str(text) and "ERROR at Row:1:Column:" in str(text) for text in told)
+
+
+def test_drift_and_rot_go_together(run_trials: RunTrials) -> None:
+    assert failed(run_trials("oracle", settings(crm_drift="high", crm_rot=50), keys(tasks=one_of_each()))) == {}
+
+
+@pytest.mark.parametrize(("dialect", "history"), PAIRS)
+def test_every_dialect_carries_queries_and_answers(run_trials: RunTrials, dialect: str, history: str) -> None:
+    chosen = settings(dialect=dialect, history=history)
+
+    assert failed(run_trials("oracle", chosen, keys(tasks=FEW))) == {}
+    if dialect == "crm_entropic":
+        return  # it has no queries; see below
+    results = run_trials("solver", chosen, keys(tasks=FEW))
+    assert failed(results) == {}
+    assert {r.dialect for r in results} == {dialect}
+    assert not [f for r in results for f in r.findings]
+
+
+def test_a_query_in_the_dialect_without_queries_is_a_finding(run_trials: RunTrials) -> None:
+    (result,) = run_trials("solver", settings(dialect="crm_entropic"), keys(tasks=["handle_time-00"]))
+
+    assert "query-where-answer-asked" in {f.rule for f in result.findings}
+
+
+def test_an_agent_that_answers_in_its_own_dialect_is_understood(run_trials: RunTrials) -> None:
+    results = run_trials("solver?dialect=crm_action", settings(), keys(tasks=FEW))
+
+    assert failed(results) == {}
+    assert {r.dialect for r in results} == {"crm_action"}
+
+
+@pytest.mark.parametrize(
+    ("agent", "tasks"),
+    [("oracle", one_of_each()), ("solver", one_of_each()), pytest.param("solver", tuple(MINI), marks=pytest.mark.slow)],
+)
+def test_an_interactive_task_ends_when_the_scripted_user_has_its_answer(
+    run_trials: RunTrials, agent: str, tasks: list[str]
+) -> None:
+    results = run_trials(agent, settings(), keys("mini_interactive", tasks))
+
+    assert failed(results) == {}
+    assert {r.termination_reason for r in results} == {"user_stop"}
+    assert {r.provenance["user"] for r in results} == {"scripted"}
+    for result in results:
+        query = task_of(result).query
+        user = " ".join(t.text or "" for t in result.transcript if t.role == "user")
+        assert measured(result, "user_turns") <= 10
+        assert all(word in user for word in query.split()), "the whole question was told"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "history"),
+    [
+        ("agentbeats", "delta"),
+        ("execute_tags", "full"),
+        *SLOWLY,
+    ],
+)
+def test_interactive_tasks_in_dialects(run_trials: RunTrials, dialect: str, history: str) -> None:
+    chosen = settings(dialect=dialect, history=history)
+
+    assert failed(run_trials("solver", chosen, keys("mini_interactive", FEW))) == {}
+
+
+def test_noop_fails_interactively_as_it_does_otherwise(run_trials: RunTrials) -> None:
+    results = run_trials("noop", settings(), keys("mini_interactive", one_of_each()))
+
+    assert {r.key.task_id for r in results if r.success} == {
+        task_id for task_id in one_of_each() if MINI[task_id].answers == (NONE,)
+    }
+
+
+def test_too_few_user_turns_end_it_without_a_reward(run_trials: RunTrials) -> None:
+    (result,) = run_trials("oracle", settings(crm_max_user_turns=1), keys("mini_interactive", ["knowledge_qa-00"]))
+
+    assert (result.status, result.termination_reason, result.success) == ("evaluated", "max_user_turns", False)
+
+
+def test_the_oracle_needs_to_be_told_the_task(run_trials: RunTrials) -> None:
+    (result,) = run_trials("oracle", settings(tag_trials=False, concurrency=1), keys(tasks=["handle_time-00"]))
+
+    assert (result.status, result.termination_reason, result.reward) == ("evaluated", "agent_error", 0.0)
+    assert result.reward_info is not None
+    assert "--a2a-tag-trials" in result.reward_info.note
+
+
+def test_too_few_turns_end_it_without_a_reward(run_trials: RunTrials) -> None:
+    (result,) = run_trials("solver", settings(crm_max_turns=1), keys(tasks=["handle_time-00"]))
+
+    assert (result.status, result.termination_reason, result.success) == ("evaluated", "max_turns", False)
+    assert result.reward_info is not None
+    assert "max_turns" in result.reward_info.note
+
+
+def test_the_solver_refuses_what_is_no_crm_task(run_trials: RunTrials) -> None:
+    pytest.importorskip("tau2")
+    from pytest_a2a_bench.model import TrialKey
+
+    (result,) = run_trials("solver", settings(), [TrialKey("tau2", "mock", "create_task_1")])
+
+    assert (result.status, result.termination_reason) == ("evaluated", "agent_error")
+
+
+def test_another_seed_and_size_are_another_org(run_trials: RunTrials) -> None:
+    chosen = settings(crm_seed=5, crm_tasks=3)
+    tasks = ["handle_time-00", "lead_routing-02", "activity_priority-01"]
+
+    assert {r.success for r in run_trials("solver", chosen, keys(tasks=tasks))} == {True}
+    oracle = run_trials("oracle?crm_seed=5&crm_tasks=3", chosen, keys(tasks=tasks))
+    assert {r.success for r in oracle} == {True}
+    assert "seed 5" in oracle[0].provenance["benchmark"]
+
+
+def test_a_task_that_is_not_there_is_no_verdict_on_the_agent(run_trials: RunTrials) -> None:
+    (result,) = run_trials("noop", settings(), keys(tasks=["handle_time-99"]))
+
+    assert result.status == "infrastructure_error"
+    assert "'handle_time-99'" in str(result.error)

@@ -1,0 +1,130 @@
+"""What conversations share, tasks from a directory, and where the oracle finds the golds."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from crm_trials import settings
+from trials import run_against
+
+from pytest_a2a_bench.agents.crm.gold import REFUSAL, GoldSource, gold_answer
+from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.agents.options import parse_spec
+from pytest_a2a_bench.benchmarks.crmarena import mini, worlds
+from pytest_a2a_bench.benchmarks.crmarena.score.privacy import is_refusal
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import TrialKey
+
+CHOSEN = {"handle_time": 2, "lead_qualification": 2, "knowledge_qa": 1, "internal_operation_data": 1}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A directory in the published shape, with rows and tasks of the mini org."""
+    built = mini.build(seed=3, tasks_per_category=2)
+    tasks = [t for name, n in CHOSEN.items() for t in [t for t in built.tasks if t.category == name][:n]]
+    rows = [{**task.to_json(), "idx": number} for number, task in enumerate(tasks)]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "b2b_tasks.json").write_text(json.dumps(rows))
+    (folder / "b2b_schema.json").write_text(json.dumps(built.schema.to_json()))
+    built.write_sqlite(folder / "crmarenapro_b2b_data.db")
+    return folder
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    worlds.close_worlds()
+    yield
+    worlds.close_worlds()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_threads_share_one_org_and_the_interactive_domain_asks_the_same() -> None:
+    with ThreadPoolExecutor(8) as threads:
+        opened = list(threads.map(lambda _: worlds.open_world("mini", settings()), range(16)))
+
+    assert len({id(world) for world in opened}) == 1
+    interactive = worlds.open_world("mini_interactive", settings())
+    assert interactive.org is opened[0].org
+    assert all(task.interactive for task in interactive.tasks.values())
+
+
+@pytest.mark.usefixtures("fresh")
+def test_drift_and_rot_are_other_orgs_beside_the_plain_one() -> None:
+    plain = worlds.open_world("mini", settings()).org
+    rotten = worlds.open_world("mini", settings(crm_rot=60)).org
+    drifted = worlds.open_world("mini", settings(crm_drift="high")).org
+
+    count = "SELECT COUNT() FROM Task"
+    assert plain.run(count).total_size < rotten.run(count).total_size
+    assert plain.schema == rotten.schema
+    assert plain.schema != drifted.schema
+    assert worlds.open_world("mini", settings(crm_rot=60)).org is rotten
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_closed_world_leaves_nothing_behind() -> None:
+    org = worlds.open_world("mini", settings(crm_rot=5)).org
+    path = org.path  # type: ignore[attr-defined]
+    assert path.exists()
+
+    worlds.close_worlds()
+
+    assert not path.exists()
+
+
+def test_an_unknown_task_is_named_with_some_that_there_are() -> None:
+    with pytest.raises(ConfigurationError, match=r"has no task 'x'; it has 220, such as handle_time-00"):
+        worlds.open_world("mini", settings()).task("x")
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("agent", ["oracle", "solver"])
+def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Path, agent: str, tmp_path: Path) -> None:
+    chosen = settings(crm_data=str(directory), crm_scoring="fixed")
+    source = worlds.open_source("b2b", chosen)
+    keys = [TrialKey("crmarena", "b2b", task_id) for task_id, _ in source.task_ids()]
+
+    with start_builtin(agent, chosen) as started:
+        results = run_against(started.url, chosen, keys, tmp_path / "results")
+
+    assert [r.error for r in results if r.error] == []
+    assert [str(r.key) for r in results if not r.success] == []
+    assert len(results) == sum(CHOSEN.values())
+    assert {r.provenance["category"] for r in results} == set(CHOSEN)
+    told = results[0].provenance["source"]
+    assert (told["source"], told["official"]) == ("directory", False)
+    assert {os.path.basename(name) for name in told["files"]} >= {"b2b_tasks.json", "crmarenapro_b2b_data.db"}
+
+
+def test_the_oracle_reads_its_own_golds() -> None:
+    tasks = {task.task_id: task for task in mini.build(seed=4, tasks_per_category=2).tasks}
+    source = GoldSource(seed=4, tasks=2)
+
+    assert gold_answer("crmarena/mini/activity_priority-01", source) == ", ".join(tasks["activity_priority-01"].answers)
+    assert gold_answer("crmarena/mini_interactive/handle_time-00", source) == tasks["handle_time-00"].answers[0]
+    assert gold_answer("crmarena/mini/internal_operation_data-00", source) == REFUSAL
+    assert is_refusal(REFUSAL)
+
+
+@pytest.mark.parametrize("key", ["tau2/airline/1", "crmarena/mini", "crmarena//x", "crmarena/mini/handle_time-77"])
+def test_the_oracle_knows_nothing_else(key: str) -> None:
+    with pytest.raises(LookupError):
+        gold_answer(key, GoldSource())
+
+
+def test_the_run_tells_the_oracle_where_its_tasks_are_unless_the_spec_does() -> None:
+    run = settings(crm_data="/data", crm_tasks=4, crm_seed=9)
+
+    told = parse_spec("oracle", run)
+    assert (told.crm_data, told.crm_tasks, told.crm_seed) == ("/data", 4, 9)
+    assert parse_spec("oracle?crm_seed=2", run).crm_seed == 2
+    assert "--crm-data=/data" in told.to_argv()
+    assert parse_spec("solver", run).crm_data is None, "only those that play the gold may know where it is"
+    assert parse_spec("noop", run).crm_data is None

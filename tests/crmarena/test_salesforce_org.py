@@ -1,0 +1,236 @@
+"""The live backend against a server that speaks Salesforce's REST API over the mini org."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from salesforce_server import PASSWORD, TOKEN, SalesforceServer, serve
+
+from pytest_a2a_bench.benchmarks.crmarena.mini import build
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import SalesforceOrg, open_salesforce
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import Credentials, read_credentials
+from pytest_a2a_bench.errors import AuthenticationError, ConfigurationError, TransportError
+
+pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[LocalOrg]:
+    mini = build()
+    org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
+    yield org
+    org.close()
+
+
+@pytest.fixture
+def server(local: LocalOrg) -> Iterator[SalesforceServer]:
+    with serve(local, page_size=7) as running:
+        yield running
+
+
+@pytest.fixture
+def org(server: SalesforceServer) -> Iterator[SalesforceOrg]:
+    found = open_salesforce(server.environ)
+    yield found
+    found.close()
+
+
+QUERIES = [
+    "SELECT Id, Subject, Owner.LastName FROM Case ORDER BY Id LIMIT 30",
+    "SELECT COUNT() FROM Lead",
+    "SELECT OwnerId, COUNT(Id) n FROM Case GROUP BY OwnerId ORDER BY OwnerId",
+    "SELECT Id, (SELECT Id FROM Contacts ORDER BY Id) FROM Account ORDER BY Id LIMIT 20",
+    "SELECT Id FROM Account WHERE Name = 'nobody at all'",
+    "FIND {policy} IN ALL FIELDS RETURNING Knowledge__kav(Id, Title LIMIT 5)",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_live_org_answers_as_the_local_one_it_is_made_of(org: SalesforceOrg, local: LocalOrg, query: str) -> None:
+    live, there = org.run(query), local.run(query)
+    assert live.records == there.records
+    assert live.total_size == there.total_size
+    assert live.language == there.language
+
+
+def test_pages_are_fetched_until_there_are_no_more(org: SalesforceOrg, server: SalesforceServer) -> None:
+    found = org.run("SELECT Id FROM Case ORDER BY Id LIMIT 30")
+    assert len({record["Id"] for record in found.records}) == 30
+    assert len(server.requests) == 5
+    assert found.rows_read == 30
+
+
+def test_children_are_completed_and_counted(server: SalesforceServer, local: LocalOrg) -> None:
+    query = "SELECT Id, (SELECT Id FROM Contacts ORDER BY Id) FROM Account ORDER BY Id LIMIT 5"
+    server.page_size = 1
+    org = open_salesforce(server.environ)
+    found = org.run(query)
+    assert found.records == local.run(query).records
+    children = sum(len((record["Contacts"] or {"records": ()})["records"]) for record in found.records)
+    assert children > 0
+    assert found.rows_read == 5 + children
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT Bad FROM Case", "SELECT Id FROM Nothing", "SELECT Id FROM Case WHERE", "FIND {x RETURNING Case"]
+)
+def test_refusals_come_as_salesforce_words_them(org: SalesforceOrg, local: LocalOrg, query: str) -> None:
+    with pytest.raises(OrgError) as live:
+        org.run(query)
+    with pytest.raises(OrgError) as there:
+        local.run(query)
+    assert (live.value.code, live.value.message) == (there.value.code, there.value.message)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "DELETE FROM Case",
+        "UPDATE Case SET Subject = 'x'",
+        "INSERT INTO Case VALUES (1)",
+        "SELECTED",
+        "; SELECT Id FROM Case",
+        "SELECT Id FROM Case FOR VIEW",
+        "SELECT Id FROM Case WHERE Subject = 'a' for\n reference",
+        "SELECT Title FROM Knowledge__kav UPDATE VIEWSTAT",
+        "FIND {x} RETURNING Case(Id) UPDATE TRACKING",
+    ],
+)
+def test_only_reading_queries_are_sent(org: SalesforceOrg, server: SalesforceServer, query: str) -> None:
+    with pytest.raises(OrgError, match="MALFORMED_QUERY"):
+        org.run(query)
+    assert server.requests == []
+
+
+def test_words_inside_literals_are_no_clauses(org: SalesforceOrg, server: SalesforceServer) -> None:
+    org.run(r"SELECT Id FROM Case WHERE Subject = 'it\'s FOR VIEW'")
+    org.run("FIND {for view} RETURNING Case(Id)")
+    assert len(server.requests) == 2
+    assert {line.partition(" ")[0] for line in server.requests} == {"GET"}
+
+
+def test_too_many_records_are_refused_before_they_are_all_read(server: SalesforceServer) -> None:
+    org = SalesforceOrg(read_credentials(server.environ), row_limit=20)
+    with pytest.raises(OrgError, match="OPERATION_TOO_LARGE"):
+        org.run("SELECT Id FROM Task")
+    assert len(server.requests) == 3
+
+
+def test_the_schema_is_what_the_org_says_of_itself(org: SalesforceOrg, local: LocalOrg) -> None:
+    described = org.schema
+    assert [each.name for each in described.objects] == [each.name for each in local.schema.objects]
+    case, there = described.object("Case"), local.schema.object("Case")
+    assert case is not None
+    assert there is not None
+    assert [(f.name, f.refers_to, f.relationship) for f in case.fields] == [
+        (f.name, f.refers_to, f.relationship) for f in there.fields
+    ]
+    account = described.object("Account")
+    assert account is not None
+    assert described.children(account, "Contacts") is not None
+    assert org.schema is described
+
+
+@pytest.mark.parametrize("fault", ["REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE"])
+def test_an_overloaded_server_is_no_refusal(org: SalesforceOrg, server: SalesforceServer, fault: str) -> None:
+    server.fault = fault
+    with pytest.raises(TransportError, match=fault):
+        org.run("SELECT Id FROM Case")
+
+
+def test_an_answer_that_is_not_salesforces_is_trouble_of_the_network(
+    org: SalesforceOrg, server: SalesforceServer
+) -> None:
+    server.raw = (200, "<html>maintenance</html>")
+    with pytest.raises(TransportError, match="not JSON"):
+        org.run("SELECT Id FROM Case")
+    server.raw = (200, '["something else"]')
+    with pytest.raises(TransportError, match="no query's answer"):
+        org.run("SELECT Id FROM Case")
+    server.raw = (502, "<html>bad gateway</html>")
+    with pytest.raises(TransportError, match="HTTP 502: <html>bad gateway"):
+        org.run("SELECT Id FROM Case")
+
+
+def test_a_server_that_is_not_there(local: LocalOrg) -> None:
+    with serve(local) as server:
+        environ = server.environ
+    with pytest.raises(TransportError, match="cannot be reached"):
+        open_salesforce(environ).run("SELECT Id FROM Case")
+
+
+def test_an_expired_token_says_what_to_do(org: SalesforceOrg, server: SalesforceServer) -> None:
+    server.sessions.clear()
+    with pytest.raises(AuthenticationError, match="SALESFORCE_ACCESS_TOKEN") as error:
+        org.run("SELECT Id FROM Case")
+    assert "session-0" not in str(error.value)
+
+
+def _redirected(server: SalesforceServer) -> Any:
+    """Return a session for which every host of Salesforce's is the test's server."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    class ToServer(HTTPAdapter):  # type: ignore[misc]
+        def send(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+            request.url = server.url + urlsplit(request.url)._replace(scheme="", netloc="").geturl()
+            return super().send(request, *args, **kwargs)
+
+    session = requests.Session()
+    session.mount("https://", ToServer())
+    return session
+
+
+def with_password(password: str, server: SalesforceServer) -> SalesforceOrg:
+    environ = {"SALESFORCE_USERNAME": "ann", "SALESFORCE_PASSWORD": password, "SALESFORCE_SECURITY_TOKEN": TOKEN}
+    return SalesforceOrg(read_credentials(environ), session=lambda: _redirected(server))
+
+
+def test_a_password_logs_in_once_for_all_threads(server: SalesforceServer) -> None:
+    org = with_password(PASSWORD, server)
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(org.run, ["SELECT Id FROM Case ORDER BY Id LIMIT 3"] * 24))
+    assert all(each.records == found[0].records for each in found)
+    assert server.logins == 1
+    assert not any(PASSWORD in line for line in server.requests)
+
+
+def test_an_expired_session_is_renewed(server: SalesforceServer) -> None:
+    org = with_password(PASSWORD, server)
+    org.run("SELECT Id FROM Case LIMIT 1")
+    server.sessions.clear()
+    assert len(org.run("SELECT Id FROM Case LIMIT 1").records) == 1
+    assert server.logins == 2
+
+
+def test_a_wrong_password(server: SalesforceServer) -> None:
+    with pytest.raises(AuthenticationError, match="INVALID_LOGIN") as error:
+        with_password("guess-5512", server).run("SELECT Id FROM Case")
+    assert "guess-5512" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("environ", "problem"),
+    [
+        ({}, "SALESFORCE_INSTANCE_URL and SALESFORCE_ACCESS_TOKEN; or .* none of them is set"),
+        ({"SALESFORCE_USERNAME": "ann"}, "only SALESFORCE_USERNAME set"),
+        ({"SALESFORCE_INSTANCE_URL": "http://example.com", "SALESFORCE_ACCESS_TOKEN": "t"}, "expected https://"),
+        ({"SALESFORCE_INSTANCE_URL": "my.salesforce.com", "SALESFORCE_ACCESS_TOKEN": "t"}, "expected https://"),
+    ],
+)
+def test_credentials_that_do_not_do(environ: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        read_credentials(environ)
+
+
+def test_credentials_are_never_shown() -> None:
+    found = read_credentials({"SALESFORCE_INSTANCE_URL": "https://x.example", "SALESFORCE_ACCESS_TOKEN": "s3cret"})
+    assert "s3cret" not in repr(found)
+    assert found == Credentials({"instance_url": "https://x.example", "session_id": "s3cret"})

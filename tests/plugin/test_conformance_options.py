@@ -1,0 +1,112 @@
+"""Options of the conformance suites: keys for signed cards, and where push notifications are received."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from harness import Bench
+
+from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.cli import main
+
+KEYS = "/.well-known/jwks.json"
+
+
+@pytest.fixture(scope="module")
+def signed_url() -> Iterator[str]:
+    """URL of an agent whose card is signed."""
+    with start_builtin("faulty?variant=signed") as agent:
+        yield agent.url.rstrip("/")
+
+
+@pytest.fixture
+def keys(signed_url: str, tmp_path: Path) -> Path:
+    """A file with that agent's keys."""
+    path = tmp_path / "keys.json"
+    path.write_text(httpx.get(signed_url + KEYS).text)
+    return path
+
+
+def test_signatures_are_verified_with_keys_from_a_file_or_a_url(bench: Bench, signed_url: str, keys: Path) -> None:
+    for source in (keys, signed_url + KEYS):
+        run = ("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "--a2a-card-jwks", source)
+        bench.apart(*run).assert_outcomes(passed=8)
+
+
+def test_a_relative_file_of_the_ini_is_below_the_root(
+    pytester: pytest.Pytester, bench: Bench, signed_url: str, keys: Path
+) -> None:
+    (pytester.path / "keys.json").write_text(keys.read_text())
+    (pytester.path / "pytest.ini").write_text("[pytest]\na2a_card_jwks = keys.json\n")
+    bench.apart("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN-004").assert_outcomes(passed=1)
+
+
+def test_without_keys_nothing_is_said_about_what_they_prove(bench: Bench, signed_url: str) -> None:
+    result = bench.apart("--a2a-endpoint", signed_url, "--a2a-suite", "card", "-k", "SIGN", "-rs")
+    result.assert_outcomes(passed=5, skipped=3)
+    result.stdout.fnmatch_lines(["*no keys to verify the signatures with; give --a2a-card-jwks*"])
+
+
+def test_a_signature_that_does_not_verify_fails(bench: Bench, keys: Path) -> None:
+    with start_builtin("faulty?fault=sign-stale") as agent:
+        url = agent.url.rstrip("/")
+        run = ("--a2a-suite", "card", "-k", "SIGN-004", "--a2a-card-jwks", url + KEYS)
+        result = bench.apart("--a2a-endpoint", url, *run)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*SIGN-004 *it does not match the card*"])
+
+
+def test_the_command_line_verifies_too(signed_url: str, keys: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["conformance", signed_url, "--group", "signatures", "--format", "json"]
+    assert main([*run, "--jwks", str(keys)]) == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert {r["id"]: r["status"] for r in results} == {f"SIGN-00{n}": "passed" for n in range(1, 9)}
+    other = keys.with_name("other.json")
+    other.write_text(json.dumps({"keys": [{**json.loads(keys.read_text())["keys"][0], "kid": "another"}]}))
+    assert main([*run, "--jwks", str(other)]) == 1
+    assert "no key for kid" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        (("--a2a-card-jwks", "none.json"), "key set *none.json: No such file"),
+        (("--a2a-webhook-bind", "here"), "the webhook is to listen on 'here'; give HOST:PORT"),
+        (("--a2a-webhook-bind", "0.0.0.0:8099"), "no address to call; give its URL too"),
+        (("--a2a-webhook-url", "https://t.example"), "nothing says where it listens"),
+    ],
+)
+def test_what_cannot_be_is_a_usage_error(
+    bench: Bench, signed_url: str, option: tuple[str, str], complaint: str
+) -> None:
+    result = bench.apart("--a2a-endpoint", signed_url, "-m", "conformance", *option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{complaint}*"])
+
+
+def test_wrong_options_of_the_command_line(signed_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (["--webhook-bind", "here"], ["--concurrency", "0"], ["--jwks", "none.json"]):
+        assert main(["conformance", signed_url, *option]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "n2"])
+def test_push_notifications_come_to_the_place_that_was_named(
+    bench: Bench, signed_url: str, unused_port: int, workers: tuple[str, ...]
+) -> None:
+    place = ("--a2a-webhook-bind", f"127.0.0.1:{unused_port}", "--a2a-webhook-url", f"http://localhost:{unused_port}/a")
+    run = ("--a2a-suite", "protocol", "-k", "PUSH-016 or PUSH-013", *place)
+    result = bench.apart("--a2a-endpoint", signed_url, *run, *workers)
+    result.assert_outcomes(passed=6)
+
+
+@pytest.fixture
+def unused_port() -> int:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])

@@ -1,0 +1,247 @@
+"""CRMArena in pytest: which items there are, what they are called, and what chooses them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Bench
+
+from pytest_a2a_bench import suite_registry
+from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
+from pytest_a2a_bench.settings import CRM_DOMAINS
+
+ORACLE = ("--a2a-endpoint", "builtin:oracle")
+MINI = len(CATEGORIES) * 10
+
+
+def ids(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if "::" in line]
+
+
+def task(number: int, category: str) -> dict[str, Any]:
+    return {
+        "idx": number,
+        "answer": [None],
+        "task": category,
+        "persona": "",
+        "metadata": {"required": "Today is Monday.", "optional": ""},
+        "reward_metric": CATEGORIES[category].metric,
+        "query": "Which one?",
+    }
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A directory with four b2b tasks of our own, one of them without an answer to look up."""
+    categories = ("handle_time", "handle_time", "knowledge_qa", "lead_routing")
+    tasks = [task(number, category) for number, category in enumerate(categories)]
+    (tmp_path / "b2b_tasks.json").write_text(json.dumps(tasks))
+    (tmp_path / "b2b_interactive_tasks.json").write_text(json.dumps(tasks[:1]))
+    return tmp_path
+
+
+def test_the_registry_knows_the_categories_without_the_benchmark() -> None:
+    assert tuple(CATEGORIES) == suite_registry.CRM_CATEGORIES
+    assert suite_registry.load("crmarena").domains == CRM_DOMAINS
+
+
+def test_the_mini_org_joins_an_expression(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_crmarena_phone(): pass\ndef test_other(): pass")
+    found = ids(bench("--co", "-q", *ORACLE, "-k", "crmarena"))
+    assert found[0].endswith("::test_crmarena_phone")
+    assert len(found) == MINI + 1
+    assert found[1] == "a2a/crmarena_mini::test_mini[handle_time-00-t0]"
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("choice", "count"),
+    [
+        (("-k", "handle_time"), 10),
+        (("-m", "handle_time"), 10),
+        (("-m", "crmarena"), MINI),
+        (("-m", "mini"), MINI),
+        (("-k", "crmarena and routing"), 20),
+        (("-k", "handle_time-03"), 1),
+        (("-k", "interactive"), MINI),
+        (("-k", "mini_interactive and handle_time"), 10),
+        (("-k", "crmarena_mini and not interactive and activity_priority"), 10),
+        (("--a2a-suite", "crmarena"), MINI),
+        (("--a2a-suite", "mini"), MINI),
+        (("--a2a-suite", "mini_interactive"), MINI),
+        (("--a2a-suite", "mini", "-k", "quote_approval"), 10),
+        (("--a2a-suite", "mini", "--a2a-crm-tasks", "3"), 66),
+        (("--a2a-suite", "mini", "--a2a-trials", "2", "-k", "t1"), MINI),
+        (("-k", "airline"), 50),
+        (("--a2a-suite", "tau2"), 287),
+        (("a2a/crmarena_mini::test_mini[handle_time-03-t0]",), 1),
+        (("a2a/crmarena_mini::test_mini[handle_time-03-t2]",), 1),
+        (("a2a/crmarena_mini",), MINI),
+        (("a2a/crmarena_mini_interactive::test_mini_interactive[lead_routing-00-t0]",), 1),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_chooses_how_many(bench: Bench, choice: tuple[str, ...], count: int) -> None:
+    assert len(ids(bench("--co", "-q", *ORACLE, *choice))) == count
+
+
+def test_other_expressions_do_not_even_collect_it(bench: Bench) -> None:
+    result = bench("--co", "-q", *ORACLE, "-k", "airline")
+    result.stdout.fnmatch_lines(["50/287 tests collected (237 deselected)*"])
+
+
+def test_published_domains_join_where_their_data_is(bench: Bench, data: Path) -> None:
+    given = ("--a2a-crm-data", str(data))
+    assert ids(bench("--co", "-q", *ORACLE, *given, "-k", "crmarena")) == [
+        f"a2a/crmarena_b2b::test_b2b[{name}-t0]" for name in ("0000", "0001", "0002", "0003")
+    ]
+    assert len(ids(bench("--co", "-q", *ORACLE, *given, "-k", "b2b and handle_time"))) == 2
+    assert len(ids(bench("--co", "-q", *ORACLE, *given, "-k", "interactive and b2b"))) == 1
+    assert len(ids(bench("--co", "-q", *ORACLE, *given, "-k", "crmarena_mini"))) == MINI
+    assert len(ids(bench("--co", "-q", *ORACLE, *given, "-k", "airline"))) == 50
+    assert len(ids(bench("--co", "-q", *given, "--a2a-suite", "b2b,b2b_interactive"))) == 5
+    assert len(ids(bench("--co", "-q", *given, "a2a/crmarena_b2b::test_b2b[0002-t0]"))) == 1
+
+
+def test_data_is_relative_to_where_pytest_starts_or_to_the_ini_file(
+    pytester: pytest.Pytester, bench: Bench, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data.rename(pytester.path / "mine")
+    monkeypatch.setenv("A2A_CRM_DATA", "mine")
+    assert len(ids(bench("--co", "-q", "--a2a-suite", "b2b"))) == 4
+    monkeypatch.delenv("A2A_CRM_DATA")
+    pytester.makeini("[pytest]\na2a_crm_data = mine")
+    monkeypatch.chdir(pytester.mkdir("sub"))
+    assert len(ids(bench("--co", "-q", "--a2a-suite", "b2b"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--a2a-suite", "b2b"), "ERROR: b2b is data of CRMArena's, which is not ours to ship; download it *"),
+        (("--a2a-suite", "mini", "--a2a-split", "test"), "ERROR: mini has no split 'test'; it has: base"),
+        (("--a2a-suite", "crmarena", "--a2a-split", "test"), "ERROR: mini has no split 'test'; it has: base"),
+        (("--a2a-suite", "airline,crmarena", "--a2a-split", "test"), "ERROR: mini has no split 'test'; it has: base"),
+        (("--a2a-crm-data", "nowhere"), "*--a2a-crm-data: *nowhere is not a directory*"),
+        (("--a2a-crm-data", "hub@"), "*--a2a-crm-data: 'hub@' is no source on the hub; expected hub, *"),
+        (("--a2a-crm-drift", "much"), "*--a2a-crm-drift: 'much' is not one of none, low, medium, high"),
+        (
+            ("--a2a-crm-scoring=x", "--a2a-crm-rot=-1", "--a2a-crm-threshold=2"),
+            "*--a2a-crm-scoring: *; --a2a-crm-rot: *; --a2a-crm-threshold: '2' is not a number above 0 and up to 1*",
+        ),
+        (("--a2a-crm-org=salesforce",), "*--a2a-crm-org=salesforce has rows and no tasks: add --a2a-crm-data*"),
+        (
+            ("--a2a-crm-org=salesforce", "--a2a-crm-data=hub", "--a2a-crm-rot=5"),
+            "*only done to a local one; leave out --a2a-crm-org=salesforce",
+        ),
+        (
+            ("a2a/crmarena_mini::test_mini[handle_time-99-t0]",),
+            "ERROR: not found: a2a/crmarena_mini::test_mini[[]handle_time-99-t0[]]*",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wrong_use_is_one_usage_error(bench: Bench, arguments: tuple[str, ...], problem: str) -> None:
+    result = bench("--co", *arguments)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([problem])
+
+
+def test_data_that_lacks_a_domain_says_what_is_missing(bench: Bench, data: Path) -> None:
+    result = bench("--co", "--a2a-suite", "b2c", "--a2a-crm-data", str(data))
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: b2c is not there: * does not have what the domain 'b2c' needs:*"])
+
+
+def test_an_expression_leaves_out_what_lacks_the_split(bench: Bench) -> None:
+    found = ids(bench("--co", "-q", *ORACLE, "-k", "airline or crmarena", "--a2a-split", "test"))
+    assert len(found) == 20
+    result = bench("--co", *ORACLE, "-k", "crmarena", "--a2a-split", "test")
+    result.stdout.fnmatch_lines(["a2a: mini has no split 'test'; it has: base"])
+
+
+def test_an_expression_that_needs_data_says_so(bench: Bench) -> None:
+    result = bench("--co", *ORACLE, "-k", "original")
+    result.stdout.fnmatch_lines(["a2a: original is data of CRMArena's, *--a2a-crm-data DIR*"])
+    assert result.ret == 5
+
+
+MARKED = """
+import pytest
+
+@pytest.mark.crmarena("mini", category="handle_time")
+def test_one(trial): pass
+
+@pytest.mark.crmarena("mini", category=["*_routing", "invalid_config"], tasks="*-0[0-4]", label="some")
+def test_several(trial): pass
+
+@pytest.mark.crmarena("mini", category="knowledge_qa", interactive=True)
+def test_asked(trial): pass
+
+@pytest.mark.crmarena("mini_interactive", category="lead_routing", interactive=True, trials=2)
+def test_named(trial): pass
+"""
+
+
+def test_markers_choose_categories_and_who_asks(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(test_it=MARKED)
+    found = [line.partition("::")[2].partition("[")[0] for line in ids(bench("--co", "-q", "--strict-markers"))]
+    assert {name: found.count(name) for name in dict.fromkeys(found)} == {
+        "test_one": 10,
+        "test_several": 15,
+        "test_asked": 10,
+        "test_named": 20,
+    }
+    assert len(ids(bench("--co", "-q", "-m", "mini_interactive and knowledge_qa"))) == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ('"mini", category="handling"', "category: 'handling' is none of handle_time, transfer_count, *"),
+        ('"mini", category=[]', "category: nothing is none of handle_time, *"),
+        ('"mini", category=3', "category: 3 is not a category, a glob pattern or a list of these"),
+        ('"mini", interactive="yes"', "interactive: 'yes' is not True or False"),
+        ('"original", interactive=True', "interactive: 'original' has no domain 'original_interactive' beside it"),
+        ('"mini", kategory="x"', "does not know kategory; valid are: domain, *, category, interactive"),
+        ('"micro"', "domain: 'micro' is not one of mini, mini_interactive, original, *"),
+        ('"b2b"', "*the domain 'b2b' is data of CRMArena's*"),
+        ('"mini", split="test"', "crmarena domain 'mini' has no split 'test'; it has: base"),
+    ],
+)
+def test_wrong_markers_name_the_test(pytester: pytest.Pytester, bench: Bench, arguments: str, problem: str) -> None:
+    pytester.makepyfile(test_it=f"import pytest\n@pytest.mark.crmarena({arguments})\ndef test_x(trial): pass")
+    result = bench("--co", *ORACLE)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_x: *{problem}"])
+
+
+def test_tau2s_marker_has_no_categories(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile(test_it='import pytest\n@pytest.mark.tau2("mock", category="x")\ndef test_x(trial): pass')
+    result = bench("--co", *ORACLE)
+    result.stderr.fnmatch_lines(["*does not know category; valid are: domain, split, trials, tasks, label*"])
+
+
+def test_markers_are_registered(bench: Bench) -> None:
+    shown = bench("--markers").stdout
+    shown.fnmatch_lines(["*@pytest.mark.crmarena(domain, [*], *, label=None, category=None, interactive=False): *"])
+    for name in (*CRM_DOMAINS, *CATEGORIES):
+        shown.fnmatch_lines([f"*@pytest.mark.{name}: *"])
+
+
+def test_collecting_builds_and_opens_nothing(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makeconftest(
+        """
+        import sys
+        HEAVY = ("tau2", "a2a", "litellm", "httpx", "sqlite3", "pyarrow", "datasets", "simple_salesforce")
+        def pytest_collection_finish(session):
+            loaded = [m for m in HEAVY if m in sys.modules]
+            built = [m for m in sys.modules if m.startswith("pytest_a2a_bench.benchmarks.crmarena.mini.")]
+            print("HEAVY", loaded, [m for m in built if not m.endswith(".ids")], len(session.items))
+        """
+    )
+    result = bench.apart("--co", "-q", "-s", "--a2a-suite", "mini")
+    result.stdout.fnmatch_lines([f"HEAVY [[][]] [[][]] {MINI}"])

@@ -1,0 +1,219 @@
+"""CRMArena in pytest with real agents: what is reported, and that what was changed is told apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from harness import Bench, junit_cases, junit_properties
+from salesforce_server import serve
+
+from pytest_a2a_bench import summary
+from pytest_a2a_bench.benchmarks.crmarena.mini import MiniOrg, build
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.results.stats import summarise
+
+ORACLE = ("--a2a-endpoint", "builtin:oracle")
+
+
+@pytest.fixture
+def oracle(bench: Bench, oracle_url: str) -> tuple[str, ...]:
+    """Options that name an oracle which runs already."""
+    return ("--a2a-endpoint", oracle_url, "--a2a-tag-trials")
+
+
+def counts(result: pytest.RunResult) -> dict[str, int]:
+    found = result.parseoutcomes()
+    return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
+
+
+def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
+    result = bench.apart(*ORACLE, "-k", "crmarena and (handle_time or invalid_config)", "-n2", "--junitxml=j.xml")
+    assert counts(result) == {"passed": 20}
+    result.stdout.fnmatch_lines(
+        [
+            "*a2a benchmark summary*",
+            "crmarena/mini * 20 * 20 * 20 * 1.000 *",
+            "category * trials * passed * reward * queries * turns",
+            "handle_time * 10 * 10 * 1.000 *",
+            "invalid_config * 10 * 10 * 1.000 *",
+            "user simulator: none (the task is the question)",
+            "scoring: compat (upstream's, bug for bug); answers extracted by: *",
+            "the mini org is our own: its numbers are not comparable with CRMArena's",
+            "benchmark: crmarena (mini-*",
+        ]
+    )
+    assert "the org was changed" not in result.stdout.str()
+    case = junit_cases(pytester.path / "j.xml")["test_mini[handle_time-03-t0]"]
+    assert case.attrib["classname"] == "a2a.crmarena_mini"
+    properties = junit_properties(case)
+    assert properties["a2a.key"] == "crmarena/mini/handle_time-03#0"
+    assert properties["a2a.category"] == "handle_time"
+    assert properties["a2a.scoring"] == "compat"
+    assert properties["a2a.rot"] == "0"
+    assert properties["a2a.queries"] == "0"
+    assert "a2a.drift" not in properties
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
+def test_failures_are_remembered(bench: Bench, noop_url: str, workers: tuple[str, ...]) -> None:
+    agent = ("--a2a-endpoint", noop_url)
+    run = bench.apart if workers else bench
+    first = run(*workers, *agent, "-k", "best_region_identification")
+    assert counts(first) == {"passed": 2, "failed": 8}
+    first.stdout.fnmatch_lines(["best_region_identification * 10 * 2 * 0.200 *"])
+    again = run(*workers, *agent, "--lf")
+    assert counts(again) == {"failed": 8}
+
+
+def test_what_was_changed_is_said_everywhere(pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...]) -> None:
+    changed = ("--a2a-crm-drift=low", "--a2a-crm-rot=5", "--a2a-crm-aided", "--a2a-crm-scoring=fixed")
+    item = "a2a/crmarena_mini::test_mini[handle_time-00-t0]"
+    result = bench(*oracle, *changed, "--junitxml=j.xml", item)
+    assert counts(result) == {"passed": 1}
+    result.stdout.fnmatch_lines(
+        [
+            "a2a: *; CRMArena scoring fixed; judge none; CRMArena's org changed: drift low, rot 5",
+            "crmarena/mini (drift low, rot 5) *",
+            "scoring: fixed (without upstream's bugs); *",
+            "the agent was shown the general domain details too (--a2a-crm-aided)",
+            "the org was changed: drift low, rot 5; these are not results of the plain benchmark",
+        ]
+    )
+    (case,) = junit_cases(pytester.path / "j.xml").values()
+    properties = junit_properties(case)
+    assert (properties["a2a.drift"], properties["a2a.rot"], properties["a2a.scoring"]) == ("low", "5", "fixed")
+    (file,) = (pytester.path / "a2a-results" / "trials").glob("*.json")
+    stored = json.loads(file.read_text())
+    assert stored["category"] == "handle_time"
+    assert (stored["provenance"]["drift"], stored["provenance"]["rot"]) == ("low", 5)
+
+
+def result_of(domain: str, task_id: str, reward: float, **provenance: object) -> TrialResult:
+    return TrialResult(
+        TrialKey("crmarena", domain, task_id),
+        "evaluated",
+        reward_info=Reward(reward),
+        category=task_id.rpartition("-")[0],
+        provenance=provenance,
+    )
+
+
+def test_changed_results_are_never_averaged_with_plain_ones() -> None:
+    results = [
+        result_of("mini", "lead_routing-00", 1.0),
+        result_of("mini", "lead_routing-01", 0.0, drift="high"),
+        result_of("mini", "lead_routing-02", 0.0, rot=9),
+    ]
+    found = {s.variant: s.mean_reward for s in summarise(results)}
+    assert found == {"": 1.0, "drift high": 0.0, "rot 9": 0.0}
+    text = "\n".join(summary.category_lines(results, 200))
+    assert "crmarena/mini (drift high) passed" in text
+
+
+def test_categories_of_several_domains_stand_beside_each_other_where_there_is_room() -> None:
+    results = [
+        result_of("mini", "handle_time-00", 1.0),
+        result_of("b2b", "handle_time-00", 0.0),
+        result_of("b2b", "quote_approval-00", 1.0),
+    ]
+    wide = summary.category_lines(results, 200)
+    assert wide[0].split() == ["category", "crmarena/b2b", "passed", "reward", "crmarena/mini", "passed", "reward"]
+    assert wide[1].split() == ["handle_time", "0", "of", "1", "0.000", "1", "of", "1", "1.000"]
+    assert wide[2].split() == ["quote_approval", "1", "of", "1", "1.000", "-", "-"]
+    narrow = summary.category_lines(results, 60)
+    assert narrow[0] == "crmarena/b2b"
+    assert max(map(len, narrow)) < 80
+
+
+def test_every_category_fits_a_screen() -> None:
+    every = [result_of("mini", task.task_id, 1.0) for task in build().tasks]
+    lines = summary.category_lines(every, 80)
+    assert len(lines) == 1 + 22
+    assert max(map(len, lines)) <= 80
+
+
+def test_trials_without_a_reward_are_counted_beside_the_others() -> None:
+    lost = dataclasses.replace(
+        result_of("mini", "handle_time-01", 0.0), status="infrastructure_error", reward_info=None
+    )
+    lines = summary.category_lines([result_of("mini", "handle_time-00", 1.0), lost], 80)
+    assert lines[0].split()[:6] == ["category", "trials", "not", "evaluated", "passed", "reward"]
+    assert lines[1].split()[:5] == ["handle_time", "2", "1", "1", "1.000"]
+
+
+def test_benchmarks_without_categories_have_no_such_table() -> None:
+    plain = dataclasses.replace(result_of("mini", "x-0", 1.0), category="")
+    assert summary.category_lines([plain], 80) == []
+
+
+def test_own_tests_of_the_same_tasks_come_first(
+    pytester: pytest.Pytester, bench: Bench, oracle: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.mark.crmarena("mini", category="case_routing", tasks=["case_routing-00", "case_routing-01"])
+        def test_mine(trial, bench_task):
+            assert trial.success
+            assert bench_task.category == "case_routing"
+        """
+    )
+    result = bench(*oracle, "-k", "case_routing", "--co", "-q")
+    assert sum("::test_mine" in line for line in result.outlines) == 2
+    assert sum("::test_mini" in line for line in result.outlines) == 8
+    assert counts(bench(*oracle, "-k", "test_mine")) == {"passed": 2}
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """A directory in the official shape, made of the mini org."""
+    mini = build()
+    mini.write_sqlite(tmp_path / "crmarenapro_b2b_data.db")
+    tasks = [task for task in mini.tasks if task.category in ("handle_time", "transfer_count")]
+    rows = [task.to_json() | {"idx": number} for number, task in enumerate(tasks)]
+    (tmp_path / "b2b_tasks.json").write_text(json.dumps(rows))
+    (tmp_path / "b2b_schema.json").write_text(json.dumps(mini.schema.to_json()))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_directory_of_the_users_own(bench: Bench, published: Path) -> None:
+    result = bench.apart(*ORACLE, "-k", "b2b", "--a2a-crm-data", str(published))
+    assert counts(result) == {"passed": 20}
+    result.stdout.fnmatch_lines(
+        ["crmarena/b2b * 20 *", "not every data file is, byte for byte, one that CRMArena published"]
+    )
+    assert "mini org is our own" not in result.stdout.str()
+
+
+def test_a_live_org_answers_the_agents_queries(bench: Bench, published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
+    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+
+    mini: MiniOrg = build()
+    (published / "crmarenapro_b2b_data.db").unlink()
+    org = LocalOrg.from_rows(mini.rows, mini.schema, name="mini", today=mini.today)
+    live = ("--a2a-crm-org=salesforce", "--a2a-crm-data", str(published))
+    with serve(org, page_size=50) as server:
+        for name, value in server.environ.items():
+            monkeypatch.setenv(name, value)
+        result = bench.apart("--a2a-endpoint", "builtin:solver", "-k", "b2b and handle_time", *live)
+        assert counts(result) == {"passed": 10}
+        queries = [line for line in server.requests if "/query/ SELECT" in line]
+        assert len(queries) >= 10
+        server.fault = "SERVER_UNAVAILABLE"
+        result = bench.apart("--a2a-endpoint", "builtin:solver", "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
+        assert counts(result) == {"errors": 1}
+        result.stdout.fnmatch_lines(["*the agent was not judged: TransportError: Salesforce (*SERVER_UNAVAILABLE*"])
+    org.close()
+
+
+@pytest.mark.slow
+def test_a_live_org_without_credentials_names_the_variables(bench: Bench, published: Path) -> None:
+    live = ("--a2a-crm-org=salesforce", "--a2a-crm-data", str(published))
+    result = bench.apart(*ORACLE, "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
+    assert counts(result) == {"errors": 1}
+    result.stdout.fnmatch_lines(["*credentials in the environment: SALESFORCE_INSTANCE_URL and*"])

@@ -1,0 +1,96 @@
+"""``--a2a-record`` and ``--a2a-replay``: a suite held again without its agent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Bench, junit_cases, junit_properties
+
+# What tells two runs apart, and says nothing about what was said or judged.
+RUN = ("run_id", "started_at", "duration", "metrics", "fingerprint", "provenance")
+SIMULATION = ("id", "start_time", "end_time", "duration", "timestamp")
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, list):
+        return [without_times(v) for v in value]
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if k not in SIMULATION}
+    return value
+
+
+def trials(directory: Path) -> dict[str, dict[str, Any]]:
+    found = {}
+    for path in (directory / "trials").iterdir():
+        data = json.loads(path.read_text())
+        found[path.name] = {k: without_times(v) for k, v in data.items() if k not in RUN}
+    return found
+
+
+def record_and_replay(pytester: pytest.Pytester, bench: Bench, domain: str, *workers: str) -> int:
+    """Record the reference agent without its writes, replay it twice, and return the number of trials."""
+    first = bench.apart("--a2a-endpoint=builtin:readonly", "-k", domain, *workers, "--a2a-record=tapes", "-q")
+    again = bench.apart("--a2a-replay=tapes", "-k", domain, *workers, "--a2a-results=r2", "--junitxml=j.xml")
+    bench.apart("--a2a-replay=tapes", "-k", domain, "--a2a-results=r3", "-q")
+    assert first.parseoutcomes() == again.parseoutcomes()
+    again.stdout.fnmatch_lines(
+        ["a2a: builtin:readonly *replayed*", "replayed from cassettes, the agent was not asked *"]
+    )
+    assert all(
+        junit_properties(case).get("a2a.replayed") == "True"
+        for case in junit_cases(pytester.path / "j.xml").values()
+        if "a2a.run_id" in junit_properties(case)
+    )
+    recorded = trials(pytester.path / "a2a-results")
+    # Under a judge's absence some trials are skipped, and trouble of the evaluator is no conversation's fault.
+    assert trials(pytester.path / "r2") == recorded == trials(pytester.path / "r3")
+    return len(recorded)
+
+
+def test_a_suite_is_replayed_bit_for_bit(pytester: pytest.Pytester, bench: Bench) -> None:
+    assert record_and_replay(pytester, bench, "mock", "-n2") >= 9
+
+
+@pytest.mark.slow
+def test_all_of_airline_is_replayed_to_the_same_rewards(pytester: pytest.Pytester, bench: Bench) -> None:
+    assert record_and_replay(pytester, bench, "airline", "-n2") == 50
+
+
+def test_a_changed_request_is_an_error_with_the_difference(pytester: pytest.Pytester, bench: Bench) -> None:
+    only = "a2a/mock::test_mock[create_task_1-t0]"
+    bench.apart("--a2a-endpoint=builtin:oracle", only, "--a2a-record=tapes").assert_outcomes(passed=1)
+    result = bench.apart("--a2a-replay=tapes", only, "--a2a-history=full")
+    result.assert_outcomes(errors=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["*tau2/mock/create_task_1#0: request 2 is not the one that *.json recorded*", "--- recorded*"]
+    )
+    result = bench.apart("--a2a-replay=tapes", "a2a/mock::test_mock[update_task_1-t0]")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*has no cassette of it; record it with --a2a-record*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--a2a-replay=nowhere", "-k", "mock"], "--a2a-replay: *nowhere holds no cassettes: it has no agent.json*"),
+        (
+            ["--a2a-endpoint=http://127.0.0.1:9", "--a2a-replay=a", "--a2a-record=b", "-k", "mock"],
+            "--a2a-record and --a2a-replay exclude each other*",
+        ),
+    ],
+)
+def test_wrong_directories_are_usage_errors(bench: Bench, arguments: list[str], told: str) -> None:
+    result = bench(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{told}"])
+
+
+def test_the_protocol_is_not_judged_on_recordings(pytester: pytest.Pytester, bench: Bench) -> None:
+    bench.apart("--a2a-endpoint=builtin:oracle", "a2a/mock::test_mock[create_task_1-t0]", "--a2a-record=tapes")
+    result = bench("--a2a-replay=tapes", "-m", "conformance")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*the protocol is judged on a real agent, not on recordings*"])

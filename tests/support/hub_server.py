@@ -1,0 +1,114 @@
+"""A small Hugging Face hub over real HTTP: data sets of JSON files at one commit, as its clients ask for them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qs, unquote, urlsplit
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class HubServer:
+    """Serves data sets.
+
+    :param datasets: name of the data set (``Owner/Name``) to its files.
+    """
+
+    def __init__(self, datasets: Mapping[str, Mapping[str, bytes]]) -> None:
+        self.datasets = datasets
+        self.paths: list[str] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, path: str, body: bytes) -> tuple[int, Any, dict[str, str]]:
+        """Return status, JSON or bytes, and headers."""
+        self.paths.append(path)
+        parts = unquote(urlsplit(path).path).strip("/").split("/")
+        api = parts[:2] == ["api", "datasets"]
+        name = "/".join(parts[2:4] if api else parts[1:3])
+        rest = parts[4:] if api else parts[3:]
+        files = self.datasets.get(name)
+        if files is None:
+            return 404, {"error": "Repository not found"}, {"X-Error-Code": "RepoNotFound"}
+        if (
+            len(rest) > 1
+            and rest[0] in ("revision", "resolve", "tree", "paths-info")
+            and rest[1] not in ("main", COMMIT)
+        ):
+            return 404, {"error": f"Invalid rev id: {rest[1]}"}, {"X-Error-Code": "RevisionNotFound"}
+        if not api:
+            return self._file(files, "/".join(rest[2:]))
+        return self._ask(name, files, rest, body)
+
+    def _file(self, files: Mapping[str, bytes], wanted: str) -> tuple[int, Any, dict[str, str]]:
+        if wanted not in files:
+            return 404, {"error": "Entry not found"}, {"X-Error-Code": "EntryNotFound"}
+        return 200, files[wanted], {"X-Repo-Commit": COMMIT, "ETag": f'"{_oid(files[wanted])}"'}
+
+    def _ask(
+        self, name: str, files: Mapping[str, bytes], rest: list[str], body: bytes
+    ) -> tuple[int, Any, dict[str, str]]:
+        entries = [{"type": "file", "path": n, "size": len(c), "oid": _oid(c)} for n, c in files.items()]
+        if not rest or rest[0] == "revision":
+            siblings = [{"rfilename": n} for n in files]
+            return 200, {"id": name, "sha": COMMIT, "siblings": siblings, "private": False, "tags": []}, {}
+        if rest[0] == "tree":
+            inside = "/".join(rest[2:])
+            found = [e for e in entries if not inside or str(e["path"]).startswith(inside + "/")]
+            if inside and not found:
+                return 404, {"error": "Entry not found"}, {"X-Error-Code": "EntryNotFound"}
+            return 200, found, {}
+        if rest[0] == "paths-info":
+            asked = parse_qs(body.decode()).get("paths", []) if b"=" in body else json.loads(body)["paths"]
+            return 200, [e for e in entries if e["path"] in asked], {}
+        return 404, {"error": "not served"}, {}
+
+
+def _oid(content: bytes) -> str:
+    return hashlib.sha1(content, usedforsecurity=False).hexdigest()
+
+
+def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _serve(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, content, headers = hub.answer(self.path, body)
+            payload = content if isinstance(content, bytes) else json.dumps(content).encode()
+            self.send_response(status)
+            kind = "application/octet-stream" if isinstance(content, bytes) else "application/json"
+            for key, value in {"Content-Type": kind, "Content-Length": str(len(payload)), **headers}.items():
+                self.send_header(key, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(payload)
+
+        do_GET = do_HEAD = do_POST = _serve
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Stay silent."""
+
+    return Handler

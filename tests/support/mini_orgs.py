@@ -1,0 +1,81 @@
+"""The mini org behind the query engine, for tests that ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.benchmarks.crmarena.mini import MiniOrg, add_rot, build
+from pytest_a2a_bench.benchmarks.crmarena.org.base import QueryResult
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.solve import solve
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+
+PUBLISHED = Path(__file__).parents[2] / ".." / "shared" / "data" / "crmarena"
+"""Where upstream's data is, on machines that have it; it is never part of the project."""
+
+
+def published(name: str) -> Path:
+    """Return one of upstream's files, or skip the test that needs it."""
+    path = PUBLISHED / name
+    if not path.exists():
+        pytest.skip(f"needs upstream's {name}, which may not be part of the project and is not here")
+    return path
+
+
+@cache
+def mini(seed: int = 1, tasks_per_category: int = 10) -> MiniOrg:
+    """Build an org once for all tests of a process."""
+    return build(seed=seed, tasks_per_category=tasks_per_category)
+
+
+@contextmanager
+def opened(org: MiniOrg, rotten: int = 0) -> Iterator[LocalOrg]:
+    """Open an org for queries.
+
+    :param rotten: how many distractor rows to add before.
+    """
+    connection = org.to_connection()
+    if rotten:
+        assert add_rot(connection, rotten, seed=org.seed) == rotten
+    local = LocalOrg.from_connection(connection, org.schema, name=org.name, today=org.today)
+    try:
+        yield local
+    finally:
+        local.close()
+        connection.close()
+
+
+def wrong_answers(tasks: Sequence[CrmTask], run: Callable[[str], QueryResult]) -> list[str]:
+    """Return the tasks, privacy ones left out, whose gold the solver does not find, each with both answers."""
+    wrong = []
+    for task in tasks:
+        if task.answers:
+            found = solve(task, run)
+            if not matches(found, task):
+                wrong.append(f"{task.task_id}: gold {task.answers}, solved {found}")
+    return wrong
+
+
+def matches(found: str, task: CrmTask) -> bool:
+    """Tell whether an answer is the gold, in any order where it is a set."""
+    if task.kind.answer in ("ids", "bant"):
+        return sorted(found.split(", ")) == sorted(task.answers)
+    return (found,) == task.answers
+
+
+def fingerprint(value: object) -> str:
+    """Return the hash of something that JSON can write."""
+    return sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def rows_of(org: MiniOrg, name: str) -> dict[str, Mapping[str, Any]]:
+    """Return an object's rows by id."""
+    return {row["Id"]: row for row in org.rows[name]}

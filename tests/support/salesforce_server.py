@@ -1,0 +1,202 @@
+"""A small server that speaks Salesforce's REST API over any org: login, query, pages, search, describe, errors."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
+
+PASSWORD = "open sesame"
+TOKEN = "XYZ"
+
+_TYPES = {"text": "string", "longtext": "textarea", "number": "double", "integer": "int"}
+_STATUS = {"INVALID_SESSION_ID": 401, "REQUEST_LIMIT_EXCEEDED": 403, "NOT_FOUND": 404, "SERVER_UNAVAILABLE": 503}
+
+_LOGIN_ANSWER = """<?xml version="1.0" encoding="UTF-8"?>
+<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns="urn:partner.soap.sforce.com">
+<soapenv:Body><loginResponse><result><serverUrl>{url}/services/Soap/u/59.0/00D</serverUrl>
+<sessionId>{session}</sessionId></result></loginResponse></soapenv:Body></soapenv:Envelope>"""
+
+_LOGIN_REFUSAL = """<?xml version="1.0" encoding="UTF-8"?>
+<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"
+xmlns:sf="urn:fault.partner.soap.sforce.com">
+<soapenv:Body><soapenv:Fault><faultcode>INVALID_LOGIN</faultcode><detail><sf:LoginFault>
+<sf:exceptionCode>INVALID_LOGIN</sf:exceptionCode>
+<sf:exceptionMessage>Invalid username, password, security token; or user locked out.</sf:exceptionMessage>
+</sf:LoginFault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>"""
+
+
+@dataclass
+class SalesforceServer:
+    """The server's state, for a test to look at and to change.
+
+    :ivar sessions: session ids that are valid.
+    :ivar requests: ``METHOD path`` of everything that was asked, with the query's text behind it.
+    :ivar fault: an error code with which the next data requests are answered.
+    """
+
+    org: Org
+    page_size: int = 2000
+    url: str = ""
+    sessions: set[str] = field(default_factory=lambda: {"session-0"})
+    requests: list[str] = field(default_factory=list)
+    fault: str | None = None
+    raw: tuple[int, str] | None = None
+    logins: int = 0
+    _pages: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The variables that name this server and a valid session."""
+        return {"SALESFORCE_INSTANCE_URL": self.url, "SALESFORCE_ACCESS_TOKEN": "session-0"}
+
+    def login(self, body: str) -> tuple[int, str]:
+        if PASSWORD + TOKEN not in body:
+            return 500, _LOGIN_REFUSAL
+        self.logins += 1
+        session = f"session-{self.logins}"
+        self.sessions.add(session)
+        return 200, _LOGIN_ANSWER.format(url=self.url, session=session)
+
+    def answer(self, path: str, parameters: Mapping[str, list[str]], session: str) -> tuple[int, Any]:
+        try:
+            if session not in self.sessions:
+                raise OrgError("INVALID_SESSION_ID", "Session expired or invalid")
+            if self.fault:
+                raise OrgError(self.fault, "as the test wants it")
+            return 200, self._data(path.strip("/"), parameters)
+        except OrgError as error:
+            status = _STATUS.get(error.code, 400)
+            return status, [{"message": error.message, "errorCode": error.code}]
+
+    def _data(self, path: str, parameters: Mapping[str, list[str]]) -> Any:
+        if match := re.fullmatch(r"query/(.+)", path):
+            return self._page(match[1])
+        if path in ("query", "search"):
+            result = self.org.run(parameters["q"][0])
+            envelope = result.envelope()
+            return self._paged(envelope) if path == "query" else envelope
+        if path == "sobjects":
+            return {"sobjects": [{"name": each.name} for each in self.org.schema.objects]}
+        if match := re.fullmatch(r"sobjects/(\w+)/describe", path):
+            found = self.org.schema.object(match[1])
+            if found is not None:
+                return describe(found, self.org.schema)
+        raise OrgError("NOT_FOUND", "The requested resource does not exist")
+
+    def _paged(self, envelope: dict[str, Any]) -> dict[str, Any]:
+        first, rest = envelope["records"][: self.page_size], envelope["records"][self.page_size :]
+        shown = [self._with_paged_children(dict(record)) for record in first]
+        answer: dict[str, Any] = {"totalSize": envelope["totalSize"], "done": not rest, "records": shown}
+        if rest:
+            number = f"01g{next(self._numbers):012}-{self.page_size}"
+            self._pages[number] = rest
+            answer["nextRecordsUrl"] = f"/services/data/v59.0/query/{number}"
+        return answer
+
+    def _with_paged_children(self, record: dict[str, Any]) -> dict[str, Any]:
+        for name, value in record.items():
+            if isinstance(value, dict) and "records" in value:
+                record[name] = self._paged(value)
+        return record
+
+    def _page(self, number: str) -> dict[str, Any]:
+        if number not in self._pages:
+            raise OrgError("INVALID_QUERY_LOCATOR", "invalid query locator")
+        records = self._pages.pop(number)
+        return self._paged({"totalSize": len(records), "records": records})
+
+
+def describe(sobject: SObject, schema: OrgSchema) -> dict[str, Any]:
+    """Return what Salesforce says of an object, as far as a schema knows it."""
+    children = [
+        {"childSObject": child.name, "field": each.name, "relationshipName": each.children}
+        for child in schema.objects
+        for each in child.fields
+        if each.children and sobject.name in each.refers_to
+    ]
+    fields = [
+        {
+            "name": each.name,
+            "label": each.description,
+            "type": _TYPES.get(each.type, each.type),
+            "length": 32_000 if each.type == "longtext" else 255,
+            "referenceTo": list(each.refers_to),
+            "relationshipName": each.relationship,
+        }
+        for each in sobject.fields
+    ]
+    return {
+        "name": sobject.name,
+        "keyPrefix": sobject.key_prefix or None,
+        "fields": fields,
+        "childRelationships": children,
+    }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def state(self) -> SalesforceServer:
+        return self.server.state  # type: ignore[attr-defined, no-any-return]
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        parameters = parse_qs(parts.query)
+        self.state.requests.append(" ".join(["GET", parts.path, *parameters.get("q", [])]))
+        if self.state.raw is not None:
+            status, text = self.state.raw
+            self._write(status, text, "text/html")
+            return
+        data = re.fullmatch(r"/services/data/v[\d.]+/(.*)", parts.path)
+        session = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        status, body = self.state.answer(data[1] if data else "", parameters, session)
+        self._write(status, json.dumps(body), "application/json")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+        self.state.requests.append(f"POST {self.path}")
+        if self.path.startswith("/services/Soap/u/"):
+            self._write(*self.state.login(body), "text/xml")
+        else:
+            self._write(405, "[]", "application/json")
+
+    def _write(self, status: int, text: str, kind: str) -> None:
+        content = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def serve(org: Org, *, page_size: int = 2000) -> Iterator[SalesforceServer]:
+    """Serve an org on a free port of this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    state = SalesforceServer(org, page_size, f"http://127.0.0.1:{server.server_port}")
+    server.state = state  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

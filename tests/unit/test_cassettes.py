@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.a2a.card import parse_card
+from pytest_a2a_bench.a2a.messages import Artifact, ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
+from pytest_a2a_bench.cassettes import library
+from pytest_a2a_bench.cassettes.form import (
+    Cassette,
+    Exchange,
+    compare,
+    read_error,
+    read_event,
+    write_error,
+    write_event,
+    write_send,
+)
+from pytest_a2a_bench.errors import (
+    AuthenticationError,
+    CassetteError,
+    ConfigurationError,
+    InfrastructureError,
+    ProtocolError,
+    TransportError,
+)
+from pytest_a2a_bench.model import Part, TrialKey
+
+TEXT = st.text(max_size=8)
+MAYBE = st.none() | st.text(min_size=1, max_size=8)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+OBJECT = st.dictionaries(TEXT, JSON, max_size=3)
+PARTS = st.lists(st.builds(Part.of_text, TEXT) | st.builds(Part.of_data, JSON), max_size=3).map(tuple)
+MESSAGES = st.builds(InMessage, st.sampled_from(["agent", "user"]), PARTS, MAYBE, MAYBE, OBJECT)
+ARTIFACTS = st.builds(Artifact, TEXT, PARTS, TEXT, OBJECT)
+TASKS = st.builds(
+    InTask,
+    MAYBE,
+    MAYBE,
+    MAYBE,
+    st.none() | MESSAGES,
+    st.lists(ARTIFACTS, max_size=2).map(tuple),
+    st.lists(MESSAGES, max_size=2).map(tuple),
+    OBJECT,
+)
+UPDATES = st.builds(StatusUpdate, MAYBE, MAYBE, MAYBE, st.none() | MESSAGES, st.booleans(), OBJECT)
+PIECES = st.builds(ArtifactUpdate, MAYBE, MAYBE, ARTIFACTS, st.booleans(), OBJECT)
+
+
+@given(MESSAGES | TASKS | UPDATES | PIECES)
+def test_every_event_comes_back(event: InEvent) -> None:
+    assert read_event(json.loads(json.dumps(write_event(event)))) == event
+
+
+@given(JSON)
+def test_a_damaged_event_is_told(data: Any) -> None:
+    with pytest.raises(ValueError, match="not an event"):
+        read_event(data if isinstance(data, dict) else {"kind": data} if isinstance(data, str) else {})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TransportError("busy", status_code=503, retry_after=2.0),
+        ProtocolError("no such method", code=-32601),
+        AuthenticationError("no"),
+    ],
+)
+def test_errors_come_back_as_they_were(error: InfrastructureError) -> None:
+    again = read_error(json.loads(json.dumps(write_error(error))))
+    assert type(again) is type(error)
+    assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+def test_an_error_of_another_version_is_infrastructure_trouble() -> None:
+    assert isinstance(read_error({"type": "Exception", "message": "x"}), InfrastructureError)
+    assert str(read_error({"type": "NewerError", "message": "x"})) == "NewerError: x"
+
+
+def test_the_random_id_of_a_message_is_no_difference_and_everything_else_is() -> None:
+    def send(message_id: str, text: str) -> dict[str, Any]:
+        return write_send(OutMessage(message_id, (Part.of_text(text),), "c", None, {"k": 1}), stream=False)
+
+    compare(send("1", "hello\nyou"), send("2", "hello\nyou"), key="k", number=1, where="f.json")
+    with pytest.raises(CassetteError) as caught:
+        compare(send("1", "hello\nyou"), send("2", "hello\nme"), key="k", number=3, where="f.json")
+    assert "k: request 3 is not the one that f.json recorded" in str(caught.value)
+    assert '-you"' in str(caught.value)
+    assert '+me"' in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [None, [], {}, {"schema_version": 2}, {"schema_version": 1, "exchanges": 3}])
+def test_what_is_no_cassette_is_told(data: Any) -> None:
+    with pytest.raises(ValueError, match="cassette"):
+        Cassette.from_json(data)
+
+
+def test_a_cassette_comes_back() -> None:
+    cassette = Cassette("a/b/c#0", [Exchange({"operation": "get_task"}, [{"kind": "task"}], None, 2)], [0.5])
+    assert Cassette.from_json(json.loads(json.dumps(cassette.to_json()))) == cassette
+
+
+def test_secrets_are_in_no_file(tmp_path: Path) -> None:
+    card = parse_card({"name": "n", "url": "http://a.example", "note": "s3cr3t-t0ken"}, "http://a.example")
+    library.write_agent(tmp_path, "http://a.example", card, ["s3cr3t-t0ken"])
+    tape = library.recorder(tmp_path, ["s3cr3t-t0ken"])(TrialKey("a", "b", "c"))
+    tape._cassette.exchanges.append(Exchange({"text": "s3cr3t-t0ken"}))  # type: ignore[attr-defined]
+    tape.keep()
+    files = list(tmp_path.iterdir())
+    assert len(files) == 2
+    assert not [f for f in files if "s3cr3t" in f.read_text()]
+    assert {f.stat().st_mode & 0o777 for f in files} == {0o600}
+    assert library.read_endpoint(tmp_path) == "http://a.example"
+
+
+def test_a_missing_or_damaged_cassette_says_what_to_do(tmp_path: Path) -> None:
+    key = TrialKey("a", "b", "c")
+    with pytest.raises(CassetteError, match="has no cassette of it; record it with --a2a-record"):
+        library.player(tmp_path)(key)
+    (tmp_path / f"{key.file_stem}.json").write_text("{")
+    with pytest.raises(CassetteError, match="cannot be replayed"):
+        library.player(tmp_path)(key)
+    with pytest.raises(ConfigurationError, match=r"holds no cassettes: it has no agent\.json"):
+        library.read_card(tmp_path)
+    (tmp_path / library.AGENT).write_text("[]")
+    with pytest.raises(ConfigurationError, match="does not tell of an agent"):
+        library.read_endpoint(tmp_path)
