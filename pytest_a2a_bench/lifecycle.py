@@ -16,6 +16,7 @@ from pytest_a2a_bench import (
     fixtures,
     markers,
     preflight,
+    publishing,
     run_state,
     shards,
     suite_registry,
@@ -49,7 +50,9 @@ def configure(config: pytest.Config) -> None:
             conformance_run.check_files(run)
         if run.resolution.asked:
             shards.load_durations(run)
-        config.pluginmanager.register(terminal.Reporting(config, run), "a2a-bench-reporting")
+        reporting = terminal.Reporting(config, run)
+        config.pluginmanager.register(reporting, "a2a-bench-reporting")
+        publishing.register(config, run, reporting)
         config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")

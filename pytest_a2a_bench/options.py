@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios", "card_jwks", "durations", "record", "replay")
+FILES = ("results", "waivers", "scenarios", "card_jwks", "durations", "record", "replay", "markdown")
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -451,6 +451,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("shard", "I/N|auto", "Run one of N parts of the trials; auto asks the CI system's variables", _shard),
     Option("record", "DIR", "Record each conversation with the agent as a cassette", _text),
     Option("replay", "DIR", "Replay recorded conversations; the agent is not needed", _text),
+    Option("markdown", "FILE", "Write the run's summary as Markdown, for a merge request", _text),
+    Option("github", "|".join(s.SWITCHES), "Job summary and annotations on GitHub Actions", _one_of(*s.SWITCHES)),
     Option("durations", "PATH", "Results directory, or JSON of keys and seconds, to balance --a2a-shard by", _text),
     Option(
         "crm_data",

@@ -154,11 +154,12 @@ def fail_without_endpoint(config: pytest.Config, run: BenchRun) -> NoReturn:
 
 def _trouble(result: TrialResult, config: pytest.Config) -> str:
     from pytest_a2a_bench import failures
+    from pytest_a2a_bench.redact import without_commands
 
     path = shown_path(result.path, config)
     tail = f"\ntranscript so far: {path}" if path else ""
     error = failures.sanitise(result.error or "no reason given")
-    error = options.without_query(error, run_state.of(config).settings.endpoint)
+    error = without_commands(options.without_query(error, run_state.of(config).settings.endpoint))
     if result.status == "evaluator_error":
         return f"{result.key}: {error}{tail}"
     if result.status == "harness_error":
@@ -171,9 +172,10 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
 
 def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -> None:
     from pytest_a2a_bench import failures
+    from pytest_a2a_bench.redact import without_commands
 
     longrepr: Any = report.longrepr
-    text = failures.explain(result, path)
+    text = without_commands(failures.explain(result, path))
     if not hasattr(longrepr, "addsection"):
         report.sections.append((f"a2a trial {result.key}", text))
         return

@@ -29,6 +29,14 @@ def one_line(text: str, limit: int = _SHOWN) -> str:
     return plain if len(plain) <= limit else plain[: limit - 3] + "..."
 
 
+_COMMAND = re.compile(r"^([ \t]*)(?=::)", re.MULTILINE)
+
+
+def without_commands(text: str) -> str:
+    """Return text of which no line is a workflow command: GitHub's runner obeys every line that a job prints."""
+    return _COMMAND.sub(r"\1> ", text).replace("##[", "## [")
+
+
 HIDDEN = "***"
 _SHORT = 4
 """A secret shorter than this is only hidden where it stands alone: it is part of too many words."""

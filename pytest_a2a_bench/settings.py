@@ -16,6 +16,7 @@ ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
 """Dialects that can say nothing but a query and an answer: for the tasks about an org."""
 
 DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", *ORG_DIALECTS)
+SWITCHES = ("auto", "on", "off")
 HISTORIES = ("delta", "full")
 USERS = ("auto", "scripted", "llm")
 CRM_DOMAINS = ("mini", "mini_interactive", "original", "b2b", "b2b_interactive", "b2c", "b2c_interactive")
@@ -47,6 +48,8 @@ class Settings:
     :param shard: the part of the selected trials to run, ``I/N`` counted from 1; None for all.
     :param record: directory that cassettes are written to.
     :param replay: directory of cassettes that stand in for the agent.
+    :param markdown: file for the run's summary as Markdown.
+    :param github: whether GitHub Actions gets a job summary and annotations.
     :param durations: where durations of earlier trials are, to balance shards by.
     :param trial_timeout: seconds for one whole trial; None for no limit.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
@@ -99,6 +102,8 @@ class Settings:
     durations: str | None = None
     record: str | None = None
     replay: str | None = None
+    markdown: str | None = None
+    github: str = "auto"
     crm_data: str | None = None
     crm_org: str = "local"
     crm_scoring: str = "compat"

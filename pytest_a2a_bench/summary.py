@@ -133,18 +133,25 @@ def unreported(run: BenchRun, reported: Mapping[str, Any], since: float) -> list
 
 def lines(results: Sequence[TrialResult], width: int) -> list[str]:
     """Return the table: a line per domain, or a column per domain where that is too wide."""
+    table = rows(results)
+    if not table:
+        return []
+    flat = _aligned(table)
+    return flat if max(map(len, flat)) <= width else _aligned([list(column) for column in zip(*table, strict=True)])
+
+
+def rows(results: Sequence[TrialResult]) -> list[list[str]]:
+    """Return the table's cells, the titles first."""
     from pytest_a2a_bench.results.stats import summarise
 
     summaries = summarise(results)
     if not summaries:
         return []
     most = max((k for s in summaries for k in s.pass_hat_k), default=0)
-    rows = [_cells(s, most) for s in summaries]
-    empty = {name for name in rows[0] if all(row[name] == "0" for row in rows) and name in _ONLY_IF_ANY}
-    titles = [name for name in rows[0] if name not in empty]
-    table = [titles, *([row[title] for title in titles] for row in rows)]
-    flat = _aligned(table)
-    return flat if max(map(len, flat)) <= width else _aligned([list(column) for column in zip(*table, strict=True)])
+    cells = [_cells(s, most) for s in summaries]
+    empty = {name for name in cells[0] if all(row[name] == "0" for row in cells) and name in _ONLY_IF_ANY}
+    titles = [name for name in cells[0] if name not in empty]
+    return [titles, *([row[title] for title in titles] for row in cells)]
 
 
 def category_lines(results: Sequence[TrialResult], width: int) -> list[str]:

@@ -73,4 +73,4 @@ def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, str]:
 
     benchmark = get_benchmark(result.key.suite)
     reward = rescorer(benchmark)(result, settings)
-    return reward, benchmark.data_version(result.key.domain)
+    return reward, benchmark.data_version(result.key.domain, settings)

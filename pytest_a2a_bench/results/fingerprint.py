@@ -22,6 +22,8 @@ WITHOUT_EFFECT = frozenset(
         "durations",
         "endpoint",  # is in the agent's identity
         "endpoint_source",
+        "github",
+        "markdown",
         "record",
         "results",
         "resume",

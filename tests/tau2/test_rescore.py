@@ -105,7 +105,7 @@ def test_a_benchmark_may_offer_it_or_not(
         "    name = 'able'\n"
         "    def rescore(self, result, settings):\n"
         "        return Reward(0.5)\n"
-        "    def data_version(self, domain):\n"
+        "    def data_version(self, domain, settings):\n"
         "        return 'able 2'\n"
         "BENCHMARK = Able()\n"
     )

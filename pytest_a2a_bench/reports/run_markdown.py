@@ -1,0 +1,142 @@
+"""A benchmark run as Markdown, for a merge request or a job summary, and as GitHub's annotations (pure).
+
+Whatever an agent, a simulated user or a server said is shown as text: escaped, or in a fence that it cannot close.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.reports.markdown import escape
+
+STEP_SUMMARY_BYTES = 1024 * 1024
+"""GitHub drops a step's whole summary where it is larger."""
+
+ANNOTATIONS = 10
+"""GitHub shows this many of a step's errors, and this many of its warnings."""
+
+_FAILURES = 100
+_EXPLANATION = 8_000
+_MESSAGE = 1_000
+
+Level = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An item that is to be told of.
+
+    :param level: ``warning`` where it does not fail the run by itself.
+    :param what: what it is: ``failed``, ``error``, ``missed``.
+    :param explanation: everything that is to be said; several lines.
+    """
+
+    level: Level
+    what: str
+    title: str
+    headline: str
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What a run came to.
+
+    :param verdict: one or two words, e.g. ``passed`` or ``failed``.
+    :param gates: name, verdict and sentence of each gate, where there are any.
+    :param table: the summary's cells, the first row being titles.
+    :param notes: what produced the numbers.
+    """
+
+    verdict: str
+    agent: str = ""
+    gates: tuple[tuple[str, str, str], ...] = ()
+    table: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+
+
+def render(summary: RunSummary, limit: int = STEP_SUMMARY_BYTES) -> str:
+    """Return Markdown of at most ``limit`` bytes; what does not fit is counted."""
+    lines = [f"# A2A benchmark: {escape(summary.verdict)}", ""]
+    if summary.agent:
+        lines += [f"Agent: {escape(summary.agent)}", ""]
+    if summary.gates:
+        lines += [*_table([("gate", "verdict", "why"), *summary.gates]), ""]
+    if summary.table:
+        lines += [*_table(summary.table), ""]
+    lines += [f"- {escape(note)}" for note in summary.notes]
+    head = "\n".join(lines).rstrip() + "\n"
+    return head + _troubles(summary.troubles, limit - len(head.encode()))
+
+
+def _troubles(troubles: Sequence[Trouble], room: int) -> str:
+    if not troubles:
+        return ""
+    counted = {what: sum(t.what == what for t in troubles) for what in dict.fromkeys(t.what for t in troubles)}
+    text = f"\n## {', '.join(f'{count} {what}' for what, count in counted.items())}\n\n"
+    room -= len(text.encode()) + 100  # for the last line
+    shown = 0
+    for trouble in troubles[:_FAILURES]:
+        folded = _folded(trouble)
+        size = len(folded.encode())
+        if size > room:
+            break
+        text, room, shown = text + folded, room - size, shown + 1
+    return text + (f"... and {len(troubles) - shown} more.\n" if shown < len(troubles) else "")
+
+
+def _folded(trouble: Trouble) -> str:
+    summary = _html(one_line(f"{trouble.what}: {trouble.title}: {trouble.headline}"))
+    body = _inert(trouble.explanation)[:_EXPLANATION]
+    # The fence must be longer than any run of backticks in what the agent said.
+    longest = max((len(run) for run in re.findall(r"`+", body)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"<details>\n<summary>{summary}</summary>\n\n{fence}text\n{body}\n{fence}\n\n</details>\n\n"
+
+
+def _html(text: str) -> str:
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # Inside an element Markdown still makes links, mentions and emphasis.
+    return re.sub(r"[\\`*_\[\]()#!|~@:/]", lambda found: f"&#{ord(found[0])};", plain)
+
+
+def _table(rows: Iterable[Sequence[str]]) -> list[str]:
+    every = list(rows)
+    first, *others = ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in every]
+    return [first, "|" + " --- |" * len(every[0]), *others]
+
+
+def _inert(text: str) -> str:
+    return sanitise(text).replace("\r", "\n")
+
+
+# --- workflow commands ------------------------------------------------------------------------------------------------
+
+
+def annotations(troubles: Sequence[Trouble]) -> Iterator[str]:
+    """Yield at most :data:`ANNOTATIONS` workflow commands, errors first; the last one counts what is left out."""
+    ordered = sorted(troubles, key=lambda t: t.level != "error")
+    shown = ordered if len(ordered) <= ANNOTATIONS else ordered[: ANNOTATIONS - 1]
+    for trouble in shown:
+        yield annotation(trouble.level, f"{trouble.what}: {trouble.title}", trouble.headline)
+    left = ordered[len(shown) :]
+    if left:
+        yield annotation(left[0].level, "and more", f"{len(left)} more trials; the job summary lists them")
+
+
+def annotation(level: Level, title: str, message: str) -> str:
+    """Return one workflow command, in which nothing of what it says is one."""
+    return f"::{level} title={_property(one_line(title, 200))}::{_data(one_line(message, _MESSAGE))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,95 @@
+"""Markdown, job summary and annotations of real runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import Bench
+
+
+@pytest.fixture
+def job_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "job-summary.md"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
+    monkeypatch.setenv("DESK_TASKS", "ok-a bad-b down-c skip-d")
+    return path
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: tuple[str, ...]) -> None:
+    job_summary.write_text("of an earlier command\n")
+    result = desk.apart(*workers)
+    result.assert_outcomes(passed=1, failed=1, errors=1, skipped=1)
+    commands = sorted(line for line in result.outlines if line.startswith("::"))
+    assert commands == [
+        "::error title=error%3A desk/front/down-c#0::infrastructure error, the agent was not judged: "
+        "TransportError: connection reset by peer",
+        "::error title=failed%3A desk/front/bad-b#0::reward 0 = DB 0, ended by user_stop",
+    ]
+    text = job_summary.read_text()
+    assert text.startswith("of an earlier command\n# A2A benchmark: failed\n")
+    assert "| desk/front | 4 | 4 | 2 | 0.500 |" in text
+    assert "1 failed" in text
+    assert "1 error" in text
+    assert "never communicated:\n  the price is 42" in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+def test_elsewhere_nothing_is_said(desk: Bench, job_summary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "")
+    result = desk()
+    assert not any(line.startswith("::") for line in result.outlines)
+    assert not job_summary.exists()
+    result = desk("--a2a-github=on")
+    assert any(line.startswith("::error") for line in result.outlines)
+    assert job_summary.exists()
+
+
+def test_it_can_be_switched_off(desk: Bench, job_summary: Path) -> None:
+    result = desk("--a2a-github=off")
+    assert not any(line.startswith("::") for line in result.outlines)
+    assert not job_summary.exists()
+
+
+def test_a_run_of_other_tests_says_nothing(pytester: pytest.Pytester, bench: Bench, job_summary: Path) -> None:
+    pytester.makepyfile("def test_other(): assert False")
+    result = bench()
+    result.assert_outcomes(failed=1)
+    assert not any(line.startswith("::") for line in result.outlines)
+    assert not job_summary.exists()
+
+
+def test_markdown_for_a_merge_request(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a")
+    desk("--a2a-markdown=out/report.md").assert_outcomes(passed=1)
+    text = (pytester.path / "out" / "report.md").read_text()
+    assert text.startswith("# A2A benchmark: passed\n")
+    assert "user simulator: scripted" in text
+    assert "<details>" not in text
+    desk("--a2a-markdown=out/report.md")
+    assert (pytester.path / "out" / "report.md").read_text().count("# A2A benchmark") == 1
+
+
+def test_a_file_that_cannot_be_written_is_said(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.path.joinpath("file").touch()
+    result = desk("--a2a-markdown=file/report.md")
+    result.stdout.fnmatch_lines(["a2a: *file/report.md cannot be written: *"])
+
+
+def test_what_an_agent_says_is_no_workflow_command(
+    pytester: pytest.Pytester, desk: Bench, job_summary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (pytester.path / "desk.py").read_text()
+    hostile = source.replace('"connection reset by peer"', '"HTTP 500, saying x\\n::add-mask::y\\n ##[error]z"')
+    hostile = hostile.replace("so\\x07rry", "so\\n::add-mask::y")
+    assert hostile.count("add-mask") == 2
+    (pytester.path / "desk.py").write_text(hostile)
+    monkeypatch.setenv("DESK_TASKS", "bad-b down-c")
+    result = desk.apart()
+    assert "add-mask" in result.stdout.str()
+    commands = [line.strip() for line in result.outlines if line.strip().startswith("::") or "##[" in line]
+    assert [line.partition(" ")[0] for line in commands if not line.startswith("::error title=")] == []
+    assert len(commands) == 2
