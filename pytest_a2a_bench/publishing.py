@@ -71,7 +71,7 @@ class Publisher:
             return
         if path := os.environ.get("GITHUB_STEP_SUMMARY"):
             self._write(Path(path), text, append=True)
-        for line in run_markdown.annotations(list(self._troubles.values())):
+        for line in run_markdown.annotate(list(self._troubles.values())):
             self._say(line)
 
     def _write(self, path: Path, text: str, *, append: bool) -> None:

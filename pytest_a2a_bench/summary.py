@@ -32,19 +32,6 @@ REPORTED_COUNTS = ("queries", "query_errors", "rows_read")
 """What of the counts of a conversation with an org every reporter gets."""
 
 
-def progress(reported: Iterable[Mapping[str, Any]], total: int, seconds: float, in_flight: int | None) -> str:
-    """Return one line that says how far a run has come."""
-    every = list(reported)
-    judged = [values for values in every if values.get("status") == "evaluated"]
-    passed = sum(bool(values.get("success")) for values in judged)
-    parts = [f"a2a: {len(every)} of {total} trials", f"{passed} of {len(judged)} passed"]
-    if len(every) > len(judged):
-        parts.append(f"{len(every) - len(judged)} not evaluated")
-    if in_flight is not None:
-        parts.append(f"{in_flight} in flight")
-    return ", ".join([*parts, _duration(seconds)])
-
-
 def load_reported(
     run: BenchRun, reported: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[TrialResult], Counter[str | None]]:
@@ -311,11 +298,6 @@ def _seconds(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value * 1000:.0f}ms" if value < 1 else f"{value:.1f}s"
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
 
 
 def _user(result: TrialResult) -> str:

@@ -80,6 +80,7 @@ class Reporting:
     """Listens to reports on the controller, and writes.
 
     :ivar total: how many trials are expected; 0 while that is not known.
+    :ivar workers: processes that run trials.
     """
 
     interval = 10.0
@@ -89,6 +90,7 @@ class Reporting:
         self.config = config
         self.run = run
         self.total = 0
+        self.workers = 1
         self.reported: dict[str, dict[str, Any]] = {}
         self.began = time.monotonic()
         self.began_wall = time.time()
@@ -119,9 +121,11 @@ class Reporting:
         if now - self._last < (self.interval if terminal.isatty else self.interval_in_logs):
             return
         self._last = now
-        from pytest_a2a_bench import summary
+        from pytest_a2a_bench.results.progress import Progress
 
-        self._write(terminal, summary.progress(self.reported.values(), self.total, now - self.began, in_flight))
+        parallel = self.workers * self.run.settings.concurrency
+        done = tuple(self.reported.values())
+        self._write(terminal, Progress(done, self.total, now - self.began, parallel, in_flight).line)
 
     def _write(self, terminal: Any, line: str) -> None:
         capture = self.config.pluginmanager.get_plugin("capturemanager")

@@ -92,6 +92,7 @@ class Controller:
         reporting = node.config.pluginmanager.get_plugin("a2a-bench-reporting")
         if isinstance(reporting, Reporting):
             reporting.total = sum(map(looks_like_trial, ids))
+            reporting.workers = max(reporting.workers, node.workerinput["workercount"])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:

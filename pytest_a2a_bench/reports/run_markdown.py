@@ -118,7 +118,7 @@ def _inert(text: str) -> str:
 # --- workflow commands ------------------------------------------------------------------------------------------------
 
 
-def annotations(troubles: Sequence[Trouble]) -> Iterator[str]:
+def annotate(troubles: Sequence[Trouble]) -> Iterator[str]:
     """Yield at most :data:`ANNOTATIONS` workflow commands, errors first; the last one counts what is left out."""
     ordered = sorted(troubles, key=lambda t: t.level != "error")
     shown = ordered if len(ordered) <= ANNOTATIONS else ordered[: ANNOTATIONS - 1]

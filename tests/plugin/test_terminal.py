@@ -72,9 +72,17 @@ def test_progress_has_lines_of_its_own(
     result = desk(*arguments)
     result.assert_outcomes(passed=3, failed=1)
     progress = [line for line in result.outlines if line.startswith("a2a: ") and " of 4 trials" in line]
-    assert progress[0].startswith("a2a: 2 of 4 trials, 1 of 2 passed, 1 in flight, ")
+    assert progress[0].startswith("a2a: 2 of 4 trials, 1 of 2 passed (50%), 1 in flight, $0.50, ")
     if not arguments:
         assert "test_desk.py .F" in [line.rstrip() for line in result.outlines]
+
+
+@pytest.mark.slow
+def test_progress_with_workers(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-0-a bad-0 ok-0-b ok-1 ok-1-b ok-1-c")
+    monkeypatch.setattr(Reporting, "interval_in_logs", 0.1)
+    result = desk("-n2", "--a2a-concurrency=2", "-pno:cacheprovider")
+    result.stdout.fnmatch_lines(["a2a: * of 6 trials, * passed (*%), up to * in flight, $*, *s, about *s left"])
 
 
 def test_quiet_has_no_progress(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

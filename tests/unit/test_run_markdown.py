@@ -10,8 +10,8 @@ from pytest_a2a_bench.reports.run_markdown import (
     STEP_SUMMARY_BYTES,
     RunSummary,
     Trouble,
+    annotate,
     annotation,
-    annotations,
     render,
 )
 
@@ -73,13 +73,13 @@ def test_it_fits(limit: int) -> None:
 
 def test_at_most_ten_annotations_and_errors_first() -> None:
     some = [trouble(f"w{i}", level="warning", what="missed") for i in range(3)] + [trouble(f"e{i}") for i in range(2)]
-    lines = list(annotations(some))
+    lines = list(annotate(some))
     assert [line.split(" ")[0] for line in lines] == ["::error"] * 2 + ["::warning"] * 3
-    lines = list(annotations([*some, *(trouble(f"more{i}") for i in range(9))]))
+    lines = list(annotate([*some, *(trouble(f"more{i}") for i in range(9))]))
     assert len(lines) == ANNOTATIONS
     assert lines[-1].startswith("::error title=and more::5 more trials")
-    assert len(list(annotations(some * 2))) == ANNOTATIONS
-    assert list(annotations([])) == []
+    assert len(list(annotate(some * 2))) == ANNOTATIONS
+    assert list(annotate([])) == []
 
 
 def test_an_annotation_is_one_command_whatever_it_says() -> None:
