@@ -154,7 +154,7 @@ def _a2a_schedule(
     _a2a_connection: AgentConnection,
     a2a_message_metadata: Mapping[str, Any],
 ) -> Schedule:
-    from pytest_a2a_bench import preflight
+    from pytest_a2a_bench import preflight, telemetry
     from pytest_a2a_bench.results.store import Store
     from pytest_a2a_bench.runner import Runner
     from pytest_a2a_bench.schedule import Schedule
@@ -169,6 +169,7 @@ def _a2a_schedule(
         metadata=a2a_message_metadata,
         agent=run.agent_identity,
         tapes=preflight.tapes(run, _a2a_connection.config.secrets),
+        tracing=telemetry.start(run),
         prepare=lambda key, metadata: config.hook.pytest_a2a_bench_prepare_trial(key=key, metadata=metadata),
     )
     ahead = outcome.trials_ahead(request.session, run)

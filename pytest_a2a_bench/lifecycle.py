@@ -20,6 +20,7 @@ from pytest_a2a_bench import (
     run_state,
     shards,
     suite_registry,
+    telemetry,
     terminal,
 )
 from pytest_a2a_bench.run_state import RUN, WORKER_INPUT, BenchRun
@@ -106,6 +107,7 @@ def finish(session: pytest.Session) -> None:
         run.schedule.close()
     if run.judge is not None:
         run.judge.close()
+    telemetry.finish(run)
 
 
 def _join_xdist(config: pytest.Config, run: BenchRun) -> None:

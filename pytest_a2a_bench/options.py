@@ -208,6 +208,8 @@ def _with_implied(settings: Settings) -> Settings:
 
 
 def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
+    from pytest_a2a_bench import telemetry
+
     problems = []
     if settings.user == "llm" and not settings.user_llm:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
@@ -224,6 +226,8 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
                 "--a2a-crm-drift and --a2a-crm-rot change the org's rows and columns, which is only done to a local "
                 "one; leave out --a2a-crm-org=salesforce"
             )
+    if settings.otel == "on" and not telemetry.is_installed():
+        problems.append("--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
     remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
     if settings.builtin and remote:
         problems.append(
@@ -453,6 +457,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("replay", "DIR", "Replay recorded conversations; the agent is not needed", _text),
     Option("markdown", "FILE", "Write the run's summary as Markdown, for a merge request", _text),
     Option("github", "|".join(s.SWITCHES), "Job summary and annotations on GitHub Actions", _one_of(*s.SWITCHES)),
+    Option("otel", "|".join(s.SWITCHES), "Spans of trials, turns and requests for OpenTelemetry", _one_of(*s.SWITCHES)),
     Option("durations", "PATH", "Results directory, or JSON of keys and seconds, to balance --a2a-shard by", _text),
     Option(
         "crm_data",

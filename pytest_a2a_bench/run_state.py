@@ -20,6 +20,7 @@ from pytest_a2a_bench.settings import Settings
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import BenchTask, TrialKey
     from pytest_a2a_bench.schedule import Schedule
+    from pytest_a2a_bench.tracing import Tracing
 
 WORKER_INPUT = "a2a_bench"
 """Key in xdist's ``workerinput`` and ``workeroutput``."""
@@ -109,6 +110,7 @@ class BenchRun:
     agent_process: Any = None
     subject: dict[str, Any] | None = None
     judge: Any = None
+    tracing: Tracing | None = None
     waivers: tuple[Any, ...] | None = None
     whole: tuple[str, ...] = ()
     durations: dict[str, float] = field(default_factory=dict)

@@ -30,6 +30,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
@@ -56,6 +57,7 @@ class Runner:
     :param connect: returns the process's connection to the agent; called when the first trial runs.
     :param metadata: put into every message's metadata.
     :param tapes: makes what a trial is recorded on, or replayed from.
+    :param tracing: makes the spans of trials.
     :param agent: what the agent's card says it is; a stored result of another one is not reused.
     :param prepare: called in the conversation's thread before it starts, with the key and the metadata, which it may
         change.
@@ -72,6 +74,7 @@ class Runner:
         prepare: Prepare | None = None,
         agent: str = "",
         tapes: Callable[[TrialKey], Tape] | None = None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -81,6 +84,7 @@ class Runner:
         self._prepare = prepare
         self._agent = agent
         self._tapes = tapes
+        self._tracing = tracing
         self._live: dict[int, AgentSession] = {}
         self._lock = threading.Lock()
 
@@ -92,13 +96,28 @@ class Runner:
         done = self._done_already(key)
         if done is not None:
             return done
+        start = {"a2a.key": str(key), "a2a.suite": key.suite, "a2a.domain": key.domain, "a2a.run_id": self.run_id}
+        span = self._tracing.trial(str(key), start)
+        try:
+            result = self._hold(key, cancel or threading.Event(), span)
+            span.set(names.trial_end(result))
+            if result.status == "evaluated":
+                span.event("gen_ai.evaluation.result", names.evaluation(result))
+            elif result.status != "skipped":
+                span.fail(result.error_type or result.status)
+            return result
+        finally:
+            span.end()
+
+    def _hold(self, key: TrialKey, cancel: threading.Event, span: Span) -> TrialResult:
         started, clock = datetime.now(UTC).isoformat(), time.monotonic()
         session: AgentSession | None = None
         tape: Tape | None = None
         try:
             tape = self._tapes(key) if self._tapes else None
             session = self._open_session(key, tape)
-            outcome = self._converse(key, session, cancel or threading.Event())
+            session.span = span
+            outcome = self._converse(key, session, cancel)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
         finally:

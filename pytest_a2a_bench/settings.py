@@ -50,6 +50,7 @@ class Settings:
     :param replay: directory of cassettes that stand in for the agent.
     :param markdown: file for the run's summary as Markdown.
     :param github: whether GitHub Actions gets a job summary and annotations.
+    :param otel: whether trials are traced with OpenTelemetry.
     :param durations: where durations of earlier trials are, to balance shards by.
     :param trial_timeout: seconds for one whole trial; None for no limit.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
@@ -104,6 +105,7 @@ class Settings:
     replay: str | None = None
     markdown: str | None = None
     github: str = "auto"
+    otel: str = "auto"
     crm_data: str | None = None
     crm_org: str = "local"
     crm_scoring: str = "compat"

@@ -18,6 +18,7 @@ class Call:
     :param method: as the wire calls it, such as ``SendMessage`` or ``POST /message:send``.
     :param answered: whether an answer had begun to arrive.
     :param raw: what arrived, bounded.
+    :param headers: what goes with the request beside what the protocol wants: HTTP headers, gRPC metadata.
     """
 
     request_id: str
@@ -27,6 +28,7 @@ class Call:
     status_code: int | None = None
     answered: bool = False
     notes: list[str] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
     timestamp: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
     _raw: list[str] = field(default_factory=list)
     _raw_size: int = 0

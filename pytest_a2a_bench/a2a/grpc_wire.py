@@ -64,9 +64,10 @@ class GrpcWire:
         call.method, call.endpoint = name, self.interface.url
         with self._translated(call):
             if not stream:
-                yield self._event(await self._unary(name, request), call)
+                yield self._event(await self._unary(name, request, call), call)
                 return
-            responses = self._stub.SendStreamingMessage(request, metadata=self._metadata, timeout=self._config.timeout)
+            metadata = self._metadata + tuple(call.headers.items())
+            responses = self._stub.SendStreamingMessage(request, metadata=metadata, timeout=self._config.timeout)
             try:
                 async for response in responses:
                     yield self._event(response, call)
@@ -92,12 +93,13 @@ class GrpcWire:
             fields["tenant"] = self.interface.tenant
         call.method, call.endpoint = name, self.interface.url
         with self._translated(call):
-            response = await self._unary(name, self._write(f"{name}Request", fields))
+            response = await self._unary(name, self._write(f"{name}Request", fields), call)
             return read_task(self._read(response, call), self._form)
 
-    async def _unary(self, name: str, request: Any) -> Any:
+    async def _unary(self, name: str, request: Any, call: Call) -> Any:
         method = getattr(self._stub, name)
-        return await method(request, metadata=self._metadata, timeout=self._config.timeout)
+        metadata = self._metadata + tuple(call.headers.items())
+        return await method(request, metadata=metadata, timeout=self._config.timeout)
 
     def _write(self, name: str, fields: dict[str, Any]) -> Any:
         from google.protobuf import json_format

@@ -113,7 +113,7 @@ class HttpEdge:
     async def _send(self, request: HttpRequest, call: Call) -> httpx.Response:
         url = request.url
         for _ in range(_MAX_REDIRECTS):
-            response = await self._client.send(self._build(request, url), stream=True)
+            response = await self._client.send(self._build(request, url, call), stream=True)
             call.status_code, call.answered = response.status_code, True
             target = response.headers.get("location")
             if response.status_code not in _REDIRECTS or not target:
@@ -122,9 +122,9 @@ class HttpEdge:
             url = self._redirected(url, target)
         raise ProtocolError(f"{request.method} {url}: more than {_MAX_REDIRECTS} redirects")
 
-    def _build(self, request: HttpRequest, url: str) -> httpx.Request:
+    def _build(self, request: HttpRequest, url: str, call: Call) -> httpx.Request:
         auth = request.auth if request.auth and may_receive(url, self._config) else AuthParts()
-        headers = {"Accept-Encoding": "identity", **request.headers, **auth.headers}
+        headers = {"Accept-Encoding": "identity", **call.headers, **request.headers, **auth.headers}
         if auth.cookies:
             headers["Cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
         target = httpx.URL(url)

@@ -33,6 +33,7 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import DialectFinding, Part, ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_secrets
+from pytest_a2a_bench.tracing import NO_SPAN, Span, names
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.card import AgentCard
@@ -83,6 +84,7 @@ class AgentSession:
     :ivar turn_seconds: seconds of every turn that ended in an answer, or in the agent giving up: from the first sending
         of the message to the settled answer, repetitions and polls included, the agent card's first fetching not.
     :ivar usage: the sum of what the agent reported about itself.
+    :ivar span: what turns are part of, for tracing.
     :ivar findings: oddities on the wire that were put up with.
     """
 
@@ -108,6 +110,8 @@ class AgentSession:
         self.metrics: list[ProtocolMetrics] = []
         self.turn_seconds: list[float] = []
         self.usage = Usage()
+        self.span: Span = NO_SPAN
+        self._turn_span: Span = NO_SPAN
         self.findings: list[DialectFinding] = []
 
     @property
@@ -186,6 +190,25 @@ class AgentSession:
         return await self._connection.wire()
 
     async def _turn(self, parts: Sequence[Part]) -> AgentReply:
+        """Hold one turn in a span of its own."""
+        card = self._connection.card_if_known
+        agent = card.name if card is not None else None
+        start = names.turn_start(agent, card.version if card is not None else None, self._config.endpoint)
+        self._turn_span = self.span.child(names.turn_name(agent), "client", start)
+        usage = Usage()
+        try:
+            reply = await self._take_turn(parts)
+            usage = reply.usage
+            return reply
+        except BaseException as error:
+            self._turn_span.fail(type(error).__name__, self._describe(error))
+            raise
+        finally:
+            self._turn_span.set(names.turn_end(self.context_id, usage, self._state))
+            self._turn_span.end()
+            self._turn_span = NO_SPAN
+
+    async def _take_turn(self, parts: Sequence[Part]) -> AgentReply:
         wire = await self._wire()
         message = self._compose(parts)
         turn = Turn(self._delivered)
@@ -279,12 +302,14 @@ class AgentSession:
         attempt = 1
         while True:
             self._waiting_for = what if attempt == 1 else f"{what}, try {attempt}"
-            call = Call(request_id, wire.interface.url, attempt=attempt)
+            span = self._turn_span.child("a2a request", "client")
+            call = Call(request_id, wire.interface.url, attempt=attempt, headers=span.headers())
             self.request_count += 1
             try:
                 await once(call)
             except BaseException as error:
                 self.metrics.append(call.metrics(self.context_id, error=self._describe(error)))
+                span.fail(type(error).__name__, self._describe(error))
                 retry = is_retryable(error, answered=call.answered and not poll)
                 if not retry or attempt > self._retry.max_retries:
                     raise
@@ -295,6 +320,9 @@ class AgentSession:
             else:
                 self.metrics.append(call.metrics(self.context_id))
                 return
+            finally:
+                span.set(names.request_end(self.metrics[-1]))
+                span.end()
             self._waiting_for = f"{what}, before try {attempt + 1}"
             await asyncio.sleep(self._retry.delay(attempt, retry_after, random.random))
             attempt += 1

@@ -24,6 +24,7 @@ WITHOUT_EFFECT = frozenset(
         "endpoint_source",
         "github",
         "markdown",
+        "otel",
         "record",
         "results",
         "resume",

@@ -1,0 +1,64 @@
+"""Spans of trials, turns and requests, for whoever collects them; nothing happens where nobody does.
+
+This module knows no OpenTelemetry: :mod:`pytest_a2a_bench.tracing.otel` does, and is imported only where spans are wanted.
+Parents are passed explicitly, because a trial begins in one thread and its requests are sent from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+Value = str | int | float | bool
+Kind = Literal["internal", "client"]
+
+CONFIGURING = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
+"""Environment variables of OpenTelemetry that say where spans go."""
+
+
+class Span:
+    """Something that takes time. This one is of nobody's interest; a tracer's are of a subclass."""
+
+    def child(self, name: str, kind: Kind = "internal", attributes: Mapping[str, Value | None] | None = None) -> Span:
+        """Begin a span inside this one; attributes that are None are left out."""
+        return self
+
+    def set(self, attributes: Mapping[str, Value | None]) -> None:
+        """Add attributes, except for those that are None."""
+
+    def event(self, name: str, attributes: Mapping[str, Value | None]) -> None:
+        """Note that something happened."""
+
+    def fail(self, error_type: str, description: str = "") -> None:
+        """Mark the span as failed."""
+
+    def end(self) -> None:
+        """End the span."""
+
+    def headers(self) -> dict[str, str]:
+        """Return what tells the other side which span it works for: ``traceparent``, and ``tracestate`` if any."""
+        return {}
+
+
+class Tracing:
+    """Where spans begin. This one makes none."""
+
+    def trial(self, key: str, attributes: Mapping[str, Value | None]) -> Span:
+        """Begin a trial's span."""
+        return NO_SPAN
+
+    def close(self) -> None:
+        """Send what was not sent yet."""
+
+
+NO_SPAN = Span()
+NO_TRACING = Tracing()
+
+
+def is_configured(environ: Mapping[str, str]) -> bool:
+    """Tell whether OpenTelemetry's own variables ask for spans."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    if environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
+        return False
+    return any(environ.get(name) for name in CONFIGURING)

@@ -1,0 +1,110 @@
+"""Spans as a real receiver of OTLP gets them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from harness import Bench
+from span_receiver import Received, attributes, span_receiver
+
+MOCK = ("--a2a-suite=mock", "-k", "create_task_1-t0", "--a2a-endpoint=builtin:oracle")
+
+
+@pytest.fixture
+def receiver(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
+    with span_receiver() as received:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", received.url)
+        yield received
+
+
+def test_trial_turns_and_requests_are_one_trace(bench: Bench, receiver: Received) -> None:
+    bench.apart(*MOCK).assert_outcomes(passed=1)
+    (trial,) = receiver.named("trial ")
+    turns = receiver.named("invoke_agent")
+    requests = receiver.named("a2a request")
+    assert trial.name == "trial tau2/mock/create_task_1#0"
+    assert len(turns) == len(requests) > 1
+    assert {span.trace_id for span in receiver.spans} == {trial.trace_id}
+    assert {span.parent_span_id for span in turns} == {trial.span_id}
+    assert {span.parent_span_id for span in requests} == {span.span_id for span in turns}
+    assert attributes(trial)["a2a.reward"] == 1.0
+    (event,) = trial.events
+    assert event.name == "gen_ai.evaluation.result"
+    assert attributes(event)["gen_ai.evaluation.score.label"] == "pass"
+    assert turns[-1].name == "invoke_agent pytest-a2a-bench oracle"
+    last = attributes(turns[-1])
+    assert last["gen_ai.operation.name"] == "invoke_agent"
+    assert last["gen_ai.conversation.id"] == attributes(trial)["gen_ai.conversation.id"]
+    wire = attributes(requests[0])
+    assert wire["http.response.status_code"] == 200
+    assert wire["rpc.method"] == "SendMessage"
+    assert wire["server.address"] == "127.0.0.1"
+    assert receiver.resources[0]["service.name"] == "pytest-a2a-bench"
+
+
+def test_the_job_that_runs_us_is_the_parent(bench: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
+    bench.apart(*MOCK).assert_outcomes(passed=1)
+    (trial,) = receiver.named("trial ")
+    assert trial.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c"
+    assert trial.parent_span_id.hex() == "b7ad6b7169203331"
+    assert receiver.resources[0]["service.name"] == "mine"
+
+
+def test_trouble_is_an_error_and_nothing_said_is_sent(
+    desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "bad-a down-b skip-c")
+    desk.apart().assert_outcomes(failed=1, errors=1, skipped=1)
+    found = {span.name: span for span in receiver.named("trial ")}
+    down = found["trial desk/front/down-b#0"]
+    assert down.status.code == 2
+    assert attributes(down)["error.type"] == "TransportError"
+    bad = found["trial desk/front/bad-a#0"]
+    assert bad.status.code == 0
+    assert attributes(bad)["a2a.success"] is False
+    assert found["trial desk/front/skip-c#0"].status.code == 0
+    assert "rry" not in str(receiver.spans)
+
+
+def test_workers_send_their_own(desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d")
+    desk.apart("-n2", "--a2a-concurrency=2").assert_outcomes(passed=4)
+    assert len(receiver.named("trial ")) == 4
+
+
+@pytest.mark.parametrize("case", ["nothing configured", "off", "disabled", "no exporter"])
+def test_without_configuration_nothing_is_imported_or_sent(
+    pytester: pytest.Pytester, desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    if case == "nothing configured":
+        monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+    if case == "disabled":
+        monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    if case == "no exporter":
+        monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    monkeypatch.setenv("DESK_TASKS", "ok-a")
+    pytester.makepyfile(
+        test_last="import sys\n\ndef test_modules():\n    assert not [m for m in sys.modules if m == 'opentelemetry.sdk']\n"
+    )
+    off = ("--a2a-otel=off",) if case == "off" else ()
+    desk.apart(*off, "test_desk.py", "test_last.py").assert_outcomes(passed=2)
+    assert receiver.spans == []
+
+
+def test_a_receiver_that_is_not_there_changes_no_result(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    desk.apart("--a2a-otel=on").assert_outcomes(passed=1)
+
+
+def test_it_must_be_installed_to_be_switched_on(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_a2a_bench.telemetry._NEEDED", ("no_such_package.here",))
+    result = bench("--a2a-otel=on", "--a2a-endpoint=builtin:noop", "--a2a-suite=mock")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[[]otel]'*"])
+    assert sys.modules.get("no_such_package") is None
