@@ -14,7 +14,9 @@ from pytest_a2a_bench import (
     conformance_items,
     conformance_summary,
     fixtures,
+    gating,
     markers,
+    misses,
     preflight,
     run_state,
     suite_registry,
@@ -41,10 +43,13 @@ def configure(config: pytest.Config) -> None:
         collection.take_arguments(config, run.settings)
     else:
         run = run_state.start(config)
-        run.selection = collection.take_arguments(config, run.settings)
+        run.named = misses.is_named(config, run)
+        run.selection = collection.take_arguments(config, run.settings, run.missed)
         if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
             conformance_items.check_files(run)
-        config.pluginmanager.register(terminal.Reporting(config, run), "a2a-bench-reporting")
+        reporting = terminal.Reporting(config, run)
+        config.pluginmanager.register(gating.Gatekeeper(config, run, reporting), "a2a-bench-gates")
+        config.pluginmanager.register(reporting, "a2a-bench-reporting")
         config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")

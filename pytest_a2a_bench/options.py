@@ -16,6 +16,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench import settings as s
+from pytest_a2a_bench.gate_options import (
+    read_dollars,
+    read_drop,
+    read_errors,
+    read_latencies,
+    read_pass_k,
+    read_rates,
+)
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios")
+FILES = ("results", "waivers", "scenarios", "baseline", "quarantine")
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -134,7 +142,7 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             values["endpoint_source"] = source
         if option.name in FILES and source == "ini":
             values[option.name] = str(config.rootpath / text)
-        elif option.name in ("waivers", "scenarios"):
+        elif option.name in FILES and option.name != "results":
             values[option.name] = str((config.invocation_params.dir / text).absolute())
     settings = _with_implied(Settings(**values))
     problems += _contradictions(settings, config)
@@ -188,6 +196,8 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     problems = []
     if settings.user == "llm" and not settings.user_llm:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
+    if settings.max_drop is not None and not settings.baseline:
+        problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE (a2a-bench promote)")
     remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
     if settings.builtin and remote:
         problems.append(
@@ -359,6 +369,21 @@ OPTIONS: tuple[Option, ...] = (
     Option("concurrency", "N", "Conversations in flight in each process", _whole(1)),
     Option("trial_timeout", "SECONDS", "Limit for one whole trial", _seconds()),
     Option("wait", "SECONDS", "Wait until a freshly started agent answers", _seconds(zero=True)),
+    Option(
+        "min_pass",
+        "RATE|NAME=RATE,...",
+        "Lowest success rate of all trials, or of a suite, domain or category",
+        read_rates,
+    ),
+    Option("min_pass_k", "K=RATE,...", "Lowest pass^k", read_pass_k),
+    Option("baseline", "FILE|DIR", "Earlier run to compare with: a promoted file or a results directory", _text),
+    Option("max_drop", "RATE", "How much lower than the baseline the success rate may be (0.05)", read_drop),
+    Option("inconclusive", "pass|fail", "What a gate that cannot tell does to the run", _one_of(*s.INCONCLUSIVE)),
+    Option("max_cost", "DOLLARS", "Most that all trials together may cost", read_dollars),
+    Option("max_latency", "pN=SECONDS,...", "Highest percentiles of the agent's turns, such as p95=10", read_latencies),
+    Option("max_infra_errors", "N|RATE", "Most trials that the infrastructure may fail, or their share", read_errors),
+    Option("missed", "", "Run only the trials that did not succeed in the last run", _switch, flag=True),
+    Option("quarantine", "FILE", "TOML file of flaky tasks, each with its reason and an end", _text),
     Option(
         "strict", "", "Fail for recommendations of the protocol (SHOULD) too, instead of warning", _switch, flag=True
     ),

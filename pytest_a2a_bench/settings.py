@@ -14,6 +14,7 @@ TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
 STREAMING = ("auto", "on", "off")
 DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data")
 HISTORIES = ("delta", "full")
+INCONCLUSIVE = ("pass", "fail")
 USERS = ("auto", "scripted", "llm")
 BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "faulty")
 
@@ -35,6 +36,15 @@ class Settings:
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
     :param trial_timeout: seconds for one whole trial; None for no limit.
+    :param min_pass: lowest success rate by group; "" is all trials.
+    :param min_pass_k: lowest pass^k by k (as text).
+    :param baseline: file or directory of an earlier run, as given; ``quarantine`` likewise the file of flaky tasks.
+    :param max_drop: how much lower than the baseline the success rate may be; None for the default.
+    :param inconclusive: what a gate that cannot tell does to the run: ``pass`` or ``fail``.
+    :param max_cost: dollars of all trials together.
+    :param max_latency: seconds of a turn by percentile (as text).
+    :param max_infra_errors: a number of trials, or as a float a share of them.
+    :param missed: run only the trials that were misses in the last run.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
     """
 
@@ -63,6 +73,16 @@ class Settings:
     concurrency: int = 1
     trial_timeout: float | None = None
     wait: float = 0.0
+    min_pass: dict[str, float] = field(default_factory=dict)
+    min_pass_k: dict[str, float] = field(default_factory=dict)
+    baseline: str | None = None
+    max_drop: float | None = None
+    inconclusive: str = "fail"
+    max_cost: float | None = None
+    max_latency: dict[str, float] = field(default_factory=dict)
+    max_infra_errors: float | None = None
+    missed: bool = False
+    quarantine: str | None = None
     strict: bool = False
     waivers: str | None = None
     scenarios: str | None = None

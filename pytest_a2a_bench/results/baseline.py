@@ -38,7 +38,7 @@ class TaskRecord:
     """What came of one task.
 
     :param outcomes: whether each evaluated trial succeeded, in the order of the trials.
-    :param errors: trials that could not be evaluated (infrastructure, evaluator, harness); skipped ones are not counted.
+    :param errors: trials that could not be evaluated (infrastructure, evaluator, harness); skipped ones do not count.
     """
 
     outcomes: tuple[bool, ...] = ()

@@ -92,7 +92,8 @@ def mcnemar(only_before: int, only_after: int) -> float:
     n, fewer = only_before + only_after, min(only_before, only_after)
     if n == 0:
         return 1.0
-    return min(1.0, 2 * sum(comb(n, i) for i in range(fewer + 1)) / 2**n)
+    tail = sum(comb(n, i) for i in range(fewer + 1))
+    return min(1.0, 2 * tail / int(2**n))
 
 
 def paired_p(tasks: Iterable[PairedTask]) -> float:

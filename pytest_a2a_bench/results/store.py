@@ -60,7 +60,7 @@ class Store:
         text = json.dumps(result.to_json(), ensure_ascii=False, indent=1)
         try:
             self.trials.mkdir(parents=True, exist_ok=True)
-            _write_atomically(target, text)
+            write_atomically(target, text)
         except OSError as exc:
             raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
         return dataclasses.replace(result, path=str(target))
@@ -95,7 +95,11 @@ def load_trial(path: Path) -> TrialResult:
         raise StoreError(f"{path} is not a trial file that this version reads: {exc}") from exc
 
 
-def _write_atomically(target: Path, text: str) -> None:
+def write_atomically(target: Path, text: str) -> None:
+    """Write a file whole or not at all, readable by its owner only.
+
+    :raises OSError: if it cannot be written.
+    """
     # mkstemp makes the file 0600: a transcript may hold what a user said.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".tmp")
     try:
