@@ -10,7 +10,7 @@ import pytest
 
 from pytest_a2a_bench import misses, preflight
 from pytest_a2a_bench.run_state import BenchRun
-from pytest_a2a_bench.terminal import Reporting, looks_like_trial
+from pytest_a2a_bench.terminal import Reporting, agent_of, looks_like_trial
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.gate import GateResult, Trials, Verdict
@@ -159,6 +159,7 @@ class Gatekeeper:
         assert self.verdict is not None
         return {
             **self.verdict.to_json(),
+            "agent": agent_of(self.run),
             "trials": {
                 "reported": len(trials.results),
                 "succeeded": sum(r.success for r in trials.results),

@@ -15,6 +15,7 @@ from pytest_a2a_bench import (
     conformance_summary,
     fixtures,
     gating,
+    html_page,
     markers,
     misses,
     preflight,
@@ -51,6 +52,8 @@ def configure(config: pytest.Config) -> None:
         config.pluginmanager.register(gating.Gatekeeper(config, run, reporting), "a2a-bench-gates")
         config.pluginmanager.register(reporting, "a2a-bench-reporting")
         config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
+        if run.settings.html:
+            config.pluginmanager.register(html_page.Page(config, run), "a2a-bench-html")
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
     _join_xdist(config, run)

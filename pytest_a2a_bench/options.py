@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios", "baseline", "quarantine")
+FILES = ("results", "waivers", "scenarios", "baseline", "quarantine", "html")
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -365,6 +365,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", _model_arguments),
     Option("judge_llm", "MODEL", "Model that judges what tau2 leaves to a judge", _text),
     Option("results", "DIR", "Directory for result files", _text),
+    Option("html", "FILE", "Write one page with everything: verdict, charts, trials and transcripts", _text),
     Option("tag_trials", "", "Name the task to the agent in message metadata", _switch, flag=True),
     Option("concurrency", "N", "Conversations in flight in each process", _whole(1)),
     Option("trial_timeout", "SECONDS", "Limit for one whole trial", _seconds()),

@@ -32,6 +32,7 @@ class Settings:
     :param timeout: seconds for one whole turn.
     :param wait: seconds to wait until a freshly started agent answers.
     :param results: directory of result files, as given.
+    :param html: file of the report page, as given.
     :param concurrency: conversations in flight in one process.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
@@ -69,6 +70,7 @@ class Settings:
     user_llm_args: dict[str, Any] = field(default_factory=dict)
     judge_llm: str | None = None
     results: str = "a2a-results"
+    html: str | None = None
     tag_trials: bool = False
     concurrency: int = 1
     trial_timeout: float | None = None

@@ -44,6 +44,15 @@ def header_line(run: BenchRun) -> str | None:
     return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}"
 
 
+def agent_of(run: BenchRun) -> dict[str, str]:
+    """Return what is known of the agent, for files: ``endpoint``, ``name`` and ``interface``."""
+    endpoint = run.settings.endpoint or ""
+    found = {"endpoint": options.without_query(endpoint, endpoint)}
+    if run.endpoint is not None:
+        found |= {"name": run.endpoint.agent, "interface": run.endpoint.interface}
+    return found
+
+
 def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     """Return what is to be said when collection is over."""
     run = run_state.of(config)
