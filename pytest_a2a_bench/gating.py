@@ -128,20 +128,20 @@ class Gatekeeper:
     ) -> Iterator[pytest.TestReport]:
         assert self.verdict is not None
         for when in ("setup", "call", "teardown"):
-            outcome, longrepr = "passed", None
+            values: dict[str, Any] = {"outcome": "passed", "longrepr": None}
             if when == "call" and self.verdict.fails(result):
-                outcome, longrepr = "failed", f"{result.verdict}: {result.sentence}"
+                values = {"outcome": "failed", "longrepr": f"{result.verdict}: {result.sentence}"}
             elif when == "call" and result.verdict == "inconclusive":
                 # pytest wants the place and the reason of a skip.
-                outcome, longrepr = "skipped", (FILE, 0, f"Skipped: inconclusive: {result.sentence}")
+                values = {"outcome": "skipped", "longrepr": (FILE, 0, f"Skipped: inconclusive: {result.sentence}")}
+            told = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)] if when == "call" else []
             yield pytest.TestReport(
                 nodeid=nodeid,
                 location=location,
                 keywords={},
-                outcome=outcome,
-                longrepr=longrepr,
-                when=when,  # type: ignore[arg-type]
-                user_properties=[("a2a.gate", result.name), ("a2a.verdict", result.verdict)] if when == "call" else [],
+                when=when,
+                user_properties=told,
+                **values,
             )
 
     # -- the file --

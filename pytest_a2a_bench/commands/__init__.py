@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from typing import Protocol, cast
 
-COMMANDS = ("agent", "card", "conformance", "doctor", "report")
+COMMANDS = ("agent", "card", "compare", "conformance", "doctor", "promote", "report")
 
 
 class Command(Protocol):

@@ -12,7 +12,17 @@ from harness import Bench, junit_cases, log_of
 TEN = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
 
 
-@pytest.fixture(params=[(), ("-n2",), ("--a2a-concurrency", "4")], ids=["alone", "workers", "ahead"])
+WORKERS = pytest.param(("-n2",), id="workers", marks=pytest.mark.slow)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param((), id="alone"),
+        pytest.param(("-n2",), id="workers"),
+        pytest.param(("-n2", "--a2a-concurrency", "4"), id="workers-ahead", marks=pytest.mark.slow),
+        pytest.param(("-n0",), id="n0", marks=pytest.mark.slow),
+    ]
+)
 def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
     arguments: tuple[str, ...] = request.param
     return arguments
@@ -120,7 +130,7 @@ def test_a_floor_for_one_domain_excuses_no_other(
         ["min_pass[[]front[]] * pass *", "not judged, because there is no trial of it: min_pass[[]elsewhere[]]"]
     )
     assert desk("--a2a-min-pass", "elsewhere=0.6").ret == 1
-    assert desk("--a2a-min-pass", "0.5,desk/front=0.8").ret == 1
+    assert desk("--a2a-min-pass", "0.5,desk/front=0.75").ret == 1
 
 
 def test_only_the_plain_assertion_is_a_miss(pytester: pytest.Pytester, desk: Bench) -> None:
@@ -204,7 +214,7 @@ def test_a_run_that_was_cut_short_passes_no_gate(
 ) -> None:
     with (pytester.path / "conftest.py").open("a") as stream:
         stream.write(
-            "def pytest_runtest_teardown(item):\n    if 'ok-c' in item.name: item.session.shouldstop = 'lunch'\n"
+            "\ndef pytest_runtest_teardown(item):\n    if 'ok-c' in item.name: item.session.shouldstop = 'lunch'\n"
         )
     result = desk("--a2a-min-pass=0.5")
     assert result.ret == 2
@@ -250,11 +260,11 @@ def test_reruns_repeat_only_what_the_infrastructure_failed(
     monkeypatch.setenv("DESK_TASKS", "flaky bad ok-a ok-b ok-c ok-d ok-e ok-f")
     result = desk.apart("-ppytest_rerunfailures", "--reruns=2", "--a2a-min-pass=0.6")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*8 passed, 1 missed, 1 rerun in*"])
+    result.stdout.fnmatch_lines(["*8 passed, 1 rerun, 1 missed in*"])
     assert sorted(log_of(pytester)) == sorted("flaky flaky bad ok-a ok-b ok-c ok-d ok-e ok-f".split())
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
 def test_missed_runs_exactly_the_misses(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
@@ -366,7 +376,7 @@ def test_quarantined_misses_fail_nothing_and_count_in_no_rate(pytester: pytest.P
     assert verdict_of(pytester)["quarantined"] == [f"desk/front/bad-{c}" for c in "hij"]
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
 def test_a_quarantine_ends(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
     (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2020-01-31"))
     result = desk.apart(*workers, "--a2a-quarantine=q.toml", "--a2a-max-cost=9")
@@ -406,11 +416,11 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
 
 class TestBaseline:
     def test_the_last_run_as_a_baseline(
-        self, pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+        self, pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-{i}" for i in range(30)))
+        monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-x{i}" for i in range(30)))
         assert desk().ret == 0
-        result = desk.apart(*process, "--a2a-baseline=a2a-results", "--a2a-max-drop=0.1")
+        result = desk("--a2a-baseline=a2a-results", "--a2a-max-drop=0.1")
         assert result.ret == 0
         result.stdout.fnmatch_lines(
             [
@@ -424,8 +434,8 @@ class TestBaseline:
         self, pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         names = [f"x{i}" for i in range(20)]
-        write_baseline(pytester, {f"desk/front/ok-{n}": [1] for n in names} | {"desk/front/bad-1": [1]} | BAD)
-        monkeypatch.setenv("DESK_TASKS", " ".join([f"ok-{n}" for n in names] + [f"bad-{i}" for i in range(1, 8)]))
+        write_baseline(pytester, {f"desk/front/ok-{n}": [1] for n in names} | {"desk/front/bad-x1": [1]} | BAD)
+        monkeypatch.setenv("DESK_TASKS", " ".join([f"ok-{n}" for n in names] + [f"bad-x{i}" for i in range(1, 8)]))
         result = desk.apart(*process, "--a2a-baseline=b.json", "--junitxml=j.xml")
         assert result.ret == 1
         result.stdout.fnmatch_lines(
@@ -433,7 +443,7 @@ class TestBaseline:
                 "*a2a verdict: regressed*",
                 "baseline * regressed * 1.000 before, 0.741 now over 27 tasks (0 better, 7 worse): drop +0.259, *",
                 "tasks that changed:",
-                "  worse   1/1 -> 0/1  desk/front/bad-1",
+                "  worse   1/1 -> 0/1  desk/front/bad-x1",
                 "*1 failed, 20 passed, 7 missed*",
             ]
         )
@@ -473,7 +483,7 @@ class TestBaseline:
         result.stderr.fnmatch_lines(["*--a2a-max-drop is measured from a baseline*"])
 
 
-BAD = {f"desk/front/bad-{i}": [1] for i in range(1, 8)}
+BAD = {f"desk/front/bad-x{i}": [1] for i in range(1, 8)}
 
 
 def write_baseline(pytester: pytest.Pytester, tasks: dict[str, list[int]], **measured: list[str]) -> None:
