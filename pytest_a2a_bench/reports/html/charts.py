@@ -13,7 +13,7 @@ from pytest_a2a_bench.reports.html.element import Html, el
 from pytest_a2a_bench.reports.html.scale import Axis
 
 WIDTH, HEIGHT = 400, 216
-_LEFT, _RIGHT, _TOP, _BOTTOM = 34, 12, 22, 28
+_LEFT, _RIGHT, _TOP, _BOTTOM = 38, 12, 22, 28
 _BINS = 24
 COLOURS = 6
 """How many lines can be told apart; more share colours, and are told apart by their table."""
@@ -105,7 +105,7 @@ def _rate_grid() -> list[Html]:
     found = []
     for value in (0.0, 0.5, 1.0):
         y = _y(value)
-        found += [_line(_LEFT, y, WIDTH - _RIGHT, y, "grid"), _text(_LEFT - 6, y + 4, f"{value * 100:.0f}", "end")]
+        found += [_line(_LEFT, y, WIDTH - _RIGHT, y, "grid"), _text(_LEFT - 6, y + 4, f"{value * 100:.0f} %", "end")]
     return found
 
 

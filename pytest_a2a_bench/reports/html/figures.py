@@ -48,7 +48,7 @@ def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Html:
         title,
         charts.curve(curves, title),
         el("ul", keys, class_="legend"),
-        _numbers(["domain", *(f"k={k}" for k in range(1, most + 1))], table),
+        _numbers(title, ["domain", *(f"k={k}" for k in range(1, most + 1))], table),
     )
 
 
@@ -59,20 +59,20 @@ def _distribution(title: str, values: Sequence[float], form: Callable[[float | N
     rows = [[f"p{q}", form(percentile(ordered, q))] for q in (5, 25, 50, 75, 95, 99)]
     rows += [["mean", form(sum(ordered) / len(ordered))], ["largest", form(ordered[-1])]]
     rows.append(["count", number(len(ordered), 0)])
-    return _card(title, charts.histogram(ordered, form, title), _numbers(["", title.lower()], rows))
+    return _card(title, charts.histogram(ordered, form, title), _numbers(title, ["", title.lower()], rows))
 
 
 def _card(title: str, *children: Html) -> Html:
     return el("article", el("h3", title), children, class_="card")
 
 
-def _numbers(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
+def _numbers(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
     titles = [el("th", t, scope="col") if t else el("td") for t in head]
     body = [el("tr", el("th", row[0], scope="row"), [el("td", c, class_="num") for c in row[1:]]) for row in rows]
     table = el("table", el("thead", el("tr", titles)), el("tbody", body), class_="small")
     return el(
         "details",
         el("summary", "Numbers"),
-        el("div", table, class_="scroller", tabindex="0", role="region", aria_label="Numbers"),
+        el("div", table, class_="scroller", tabindex="0", role="region", aria_label=f"Numbers: {title}"),
         class_="numbers",
     )

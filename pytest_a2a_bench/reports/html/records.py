@@ -72,6 +72,8 @@ def why(result: TrialResult) -> str:
         return ""
     missed = [check for check in reward.checks if check.counted and not check.met]
     if missed:
+        if missed[0].kind == "db" and reward.db_diff:
+            return f"db: {reward.db_diff[0]}" + (f" (and {len(reward.db_diff) - 1} more)" if reward.db_diff[1:] else "")
         more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
         return f"{missed[0].kind}: {missed[0].description}{more}"
     return reward.note or (result.termination_reason or "").replace("_", " ")

@@ -11,6 +11,9 @@ from pytest_a2a_bench.model import percentile
 _WIDE = 40.0
 """Where the largest value is so many times the smallest that matters, equal bins would all be the first one."""
 
+_FLOOR = 1e-6
+"""What is less than this part of the largest value is shown as this part."""
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -44,7 +47,7 @@ def axis_of(values: Sequence[float]) -> Axis:
     ordered = sorted(values)
     low, high = percentile(ordered, 2) or 0.0, ordered[-1]
     if low > 0 and high / low > _WIDE:
-        return Axis(max(ordered[0], low / 2) or low, high, log=True)
+        return Axis(max(ordered[0], low / 2, high * _FLOOR), high, log=True)
     return Axis(0.0, nice(high) if high > 0 else 1.0)
 
 

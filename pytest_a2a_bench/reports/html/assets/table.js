@@ -116,7 +116,7 @@ const table = {
     for (const title of this.titles) {
       title.firstElementChild.addEventListener("click", () => this.sortBy(title.dataset.column));
     }
-    addEventListener("beforeprint", () => { this.size = Infinity; this.page = 0; this.draw(); });
+    addEventListener("beforeprint", () => { this.size = rows.length; this.page = 0; this.draw(); });
     addEventListener("afterprint", () => { this.size = PAGE; this.draw(); });
     this.refresh();
   },
