@@ -3,7 +3,7 @@
 A file (``a2a-bench promote DIR -o baseline.json``) has no transcripts::
 
     {"schema": "a2a-bench/baseline", "schema_version": 1, "created_at": "...", "run_ids": ["..."],
-     "measured": {"tau2": {"benchmark": ["tau2 1.0"], "dialect": ["tool_call"], "user": ["scripted"], ...}},
+     "measured": {"tau2/airline": {"benchmark": ["tau2 1.0"], "dialect": ["tool_call"], "user": ["scripted"], ...}},
      "tasks": {"tau2/airline/12": {"outcomes": [1, 0, 1], "errors": 0}}}
 
 ``outcomes`` are the evaluated trials of a task, in their order; ``errors`` counts those that could not be evaluated.
@@ -11,6 +11,7 @@ A file (``a2a-bench promote DIR -o baseline.json``) has no transcripts::
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,11 +27,20 @@ from pytest_a2a_bench.results.store import Store, StoreError
 SCHEMA = "a2a-bench/baseline"
 SCHEMA_VERSION = 1
 
-MEASURES = ("benchmark", "data", "scoring", "dialect", "user", "user_llm", "judge", "evaluation_type", "tagged")
+CONDITIONS = (
+    *("benchmark", "source", "org", "scoring", "threshold", "aided", "drift", "rot"),
+    *("user", "user_llm", "tagged"),
+)
 """What makes two numbers incomparable where it differs. Tasks are paired by name, so the split is not among them."""
 
+BY_TASK = ("dialect", "evaluation_type", "judge", "extractor")
+"""Likewise, but a task or the agent decides which of several values a trial has, so that runs may share only some."""
+
+_NO_VALUE = {"dialect": ("auto",), "extractor": ("literal",)}
+"""Values of trials that did not come to the point where there is a choice."""
+
 Measured = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""Suite -> name of :data:`MEASURES` -> the values that occurred, sorted."""
+"""Suite and domain -> name of a condition -> the values that occurred, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,26 +161,35 @@ def task_name(key: TrialKey) -> str:
 
 
 def measured_by(results: Iterable[TrialResult]) -> Measured:
-    """Return what produced the numbers of evaluated trials, by suite."""
+    """Return what produced the numbers of evaluated trials, by suite and domain."""
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for result in results:
         if result.status != "evaluated":
             continue
         values = {**result.provenance, "dialect": result.dialect}
-        for name in MEASURES:
-            # A trial that needs no judge has none, whoever judges others.
-            if values.get(name) not in (None, "", False):
-                found[result.key.suite][name].add(str(values[name]))
+        for name in (*CONDITIONS, *BY_TASK):
+            value = values.get(name)
+            if value not in (None, "", False, *_NO_VALUE.get(name, ())):
+                found[f"{result.key.suite}/{result.key.domain}"][name].add(_text(value))
     return {suite: {n: tuple(sorted(v)) for n, v in names.items()} for suite, names in found.items()}
 
 
 def differences(before: Measured, after: Measured) -> Iterator[str]:
-    """Yield what was measured differently, in each suite that both have."""
-    for suite in sorted(set(before) & set(after)):
-        for name in MEASURES:
-            old, new = before[suite].get(name, ()), after[suite].get(name, ())
-            if old != new and not (name == "judge" and not (old and new)):
-                yield f"{suite}: {name} was {_words(old)} and is {_words(new)}"
+    """Yield what was measured differently, in each domain that both have."""
+    for domain in sorted(set(before) & set(after)):
+        for name in (*CONDITIONS, *BY_TASK):
+            old, new = before[domain].get(name, ()), after[domain].get(name, ())
+            differs = old != new if name in CONDITIONS else old and new and set(old).isdisjoint(new)
+            if differs:
+                yield f"{domain}: {name} was {_words(old)} and is {_words(new)}"
+
+
+def _text(value: Any) -> str:
+    """Return a value as text that is the same for the same data, and short."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    digest = hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return f"{value.get('name', '')} {digest}".strip()
 
 
 def _words(values: tuple[str, ...]) -> str:

@@ -466,7 +466,9 @@ class TestBaseline:
         write_baseline(pytester, tasks, benchmark=["desk 0"])
         result = desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-inconclusive=pass", "--a2a-max-drop=0.5")
         assert result.ret == 1
-        assert_says(result, "not comparable with", "desk: benchmark was desk 0 and is desk 1; promote a new baseline")
+        assert_says(
+            result, "not comparable with", "desk/front: benchmark was desk 0 and is desk 1; promote a new baseline"
+        )
 
     def test_what_the_options_contradict_is_refused_before_it_costs(
         self, pytester: pytest.Pytester, desk: Bench
@@ -474,7 +476,7 @@ class TestBaseline:
         write_baseline(pytester, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"])
         result = desk("--a2a-baseline=b.json")
         assert result.ret == 4
-        result.stderr.fnmatch_lines(["*desk: user was llm and is scripted; promote a new baseline*"])
+        result.stderr.fnmatch_lines(["*desk/front: user was llm and is scripted; promote a new baseline*"])
         assert log_of(pytester) == []
 
     def test_a_drop_needs_a_baseline(self, desk: Bench) -> None:
@@ -491,7 +493,7 @@ def write_baseline(pytester: pytest.Pytester, tasks: dict[str, list[int]], **mea
     data = {
         "schema": "a2a-bench/baseline",
         "schema_version": 1,
-        "measured": {"desk": {**values, **measured}},
+        "measured": {"desk/front": {**values, **measured}},
         "tasks": {name: {"outcomes": outcomes} for name, outcomes in tasks.items()},
     }
     (pytester.path / "b.json").write_text(json.dumps(data))

@@ -59,7 +59,9 @@ def test_a_directory_and_its_promoted_file_are_the_same(tmp_path: Path, capsys: 
     file, whole = load(tmp_path / "sub" / "b.json"), load(directory)
     assert (file.tasks, file.measured, file.run_ids) == (whole.tasks, whole.measured, ("run-1",))
     assert file.tasks["tau2/airline/3"] == TaskRecord((True,), 1)
-    assert file.measured == {"tau2": {"benchmark": ("tau2 1",), "dialect": ("tool_call",), "user": ("scripted",)}}
+    assert file.measured == {
+        "tau2/airline": {"benchmark": ("tau2 1",), "dialect": ("tool_call",), "user": ("scripted",)}
+    }
 
 
 def test_promoting_fewer_tasks_over_more_needs_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,13 +135,27 @@ def test_a_comparison_by_domain_and_task() -> None:
 
 
 def test_what_matters_for_comparing() -> None:
-    one = {"tau2": {"user": ("scripted",), "judge": ("m",), "tagged": ("True",)}, "crm": {"user": ("llm",)}}
-    two = {"tau2": {"user": ("scripted",), "dialect": ("data",)}, "other": {"user": ("x",)}}
-    assert list(differences(one, two)) == [
-        "tau2: dialect was none and is data",
-        "tau2: tagged was True and is none",
-    ]
+    one = {"a/b": {"user": ("scripted",), "judge": ("m",), "tagged": ("True",)}, "c/d": {"user": ("llm",)}}
+    two = {"a/b": {"user": ("scripted",), "dialect": ("data",)}, "e/f": {"user": ("x",)}}
+    assert list(differences(one, two)) == ["a/b: tagged was True and is none"]
     assert list(differences(one, one)) == []
+    first = {"a/b": {"dialect": ("data", "tool_call"), "judge": ("m",)}}
+    assert list(differences(first, {"a/b": {"dialect": ("tool_call",)}})) == [], "the agent chooses among several"
+    second = {"a/b": {"dialect": ("sierra",), "judge": ("n",)}}
+    assert list(differences(first, second)) == [
+        "a/b: dialect was data + tool_call and is sierra",
+        "a/b: judge was m and is n",
+    ]
+
+
+def test_data_is_told_by_what_it_is(tmp_path: Path) -> None:
+    def of(name: str, revision: str) -> Baseline:
+        source = {"source": "hub", "name": "org", "revision": revision}
+        return load(stored(tmp_path / name, {"1": [1], "2": [0]}, source=source, drift=None, rot=0, aided=False))
+
+    assert compare(of("a", "1"), of("b", "1")).differences == ()
+    [difference] = compare(of("a", "1"), of("c", "2")).differences
+    assert difference.startswith("tau2/airline: source was org ")
 
 
 class TestCompareCommand:
@@ -165,9 +181,12 @@ class TestCompareCommand:
         after = stored(tmp_path / "b", {"1": [0]}, user="llm")
         assert cli.main(["compare", str(before), str(after), "--format", "json"]) == 0
         data = json.loads(capsys.readouterr().out)
-        assert (data["verdict"], data["differences"]) == ("inconclusive", ["tau2: user was scripted and is llm"])
+        assert (data["verdict"], data["differences"]) == (
+            "inconclusive",
+            ["tau2/airline: user was scripted and is llm"],
+        )
         assert cli.main(["compare", str(before), str(after)]) == 0
-        assert "not comparable: tau2: user was scripted and is llm" in capsys.readouterr().out
+        assert "not comparable: tau2/airline: user was scripted and is llm" in capsys.readouterr().out
 
     @pytest.mark.parametrize(
         ("arguments", "complaint"),

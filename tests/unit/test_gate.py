@@ -157,7 +157,7 @@ class TestBaseline:
         verdict = judge(Trials(of(user="llm", benchmark="tau2 1", judge="m")), Thresholds(inconclusive="pass"), before)
         assert verdict.failed
         assert only(verdict).sentence == (
-            "not comparable with old.json: tau2: user was scripted and is llm; promote a new baseline"
+            "not comparable with old.json: tau2/airline: user was scripted and is llm; promote a new baseline"
         )
         same = judge(Trials(of(user="scripted", benchmark="tau2 1", judge="m")), Thresholds(), before)
         assert only(same).verdict == "pass", "whether somebody was judged at all depends on the tasks"
