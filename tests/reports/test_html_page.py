@@ -135,6 +135,12 @@ def test_the_reason_of_a_row() -> None:
     )
 
 
+def test_tasks_come_in_the_order_that_people_count_in() -> None:
+    keys = ["tau2/airline/10#0", "tau2/airline/9#1", "tau2/airline/9#0", "tau2/airline/x\u00b2#0", "tau2/airline/#a#0"]
+    ordered = sorted(map(made_trial, keys), key=records.order)
+    assert [str(t.key).split("/")[-1] for t in ordered] == ["9#0", "9#1", "10#0", "#a#0", "x\u00b2#0"]
+
+
 def test_what_must_be_known_before_comparing_is_said() -> None:
     trials = [
         made_trial("tau2/airline/1#0", provenance={"user": "scripted", "tagged": True}),

@@ -45,7 +45,7 @@ def chunk_elements(records: Iterable[Any]) -> Iterator[tuple[Html, int]]:
 
 
 def _chunk(texts: list[str], index: int) -> Html:
-    packed = zlib.compress(f"[{','.join(texts)}]".encode("utf-8", "replace"), 9)
+    packed = zlib.compress(f"[{','.join(texts)}]".encode("utf-8", "replace"), 6)
     return el("script", verbatim(base64.b64encode(packed).decode()), type="text/plain", id=f"chunk-{index}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 from collections.abc import Iterable
 from functools import cache
@@ -22,7 +23,8 @@ def render(contents: Contents) -> str:
     It asks the network for nothing, and its policy forbids it to; only the page's own script and style run, which the
     policy knows by their hashes.
     """
-    contents = contents.with_known_endpoint()
+    ordered = sorted(contents.trials, key=records.order)
+    contents = dataclasses.replace(contents.with_known_endpoint(), trials=ordered)
     script, style = _asset(_SCRIPTS), _asset(_STYLES)
     name = contents.agent or contents.endpoint or "results"
     head = el(

@@ -6,6 +6,7 @@ Both are JSON. Texts are sanitised, and bounded with a note of what was left out
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -61,6 +62,14 @@ def row(result: TrialResult) -> dict[str, Any]:
         "u": result.cost,
         "x": " ".join(dict.fromkeys(one_line(c.name, 60) for c in result.tool_calls)),
     }
+
+
+def order(result: TrialResult) -> tuple[Any, ...]:
+    """Return what trials are sorted by: task 2 comes before task 10."""
+    key = result.key
+    parts = re.split(r"(\d+)", key.task_id)
+    natural = tuple((int(p), "") if i % 2 else (0, p) for i, p in enumerate(parts))
+    return (key.suite, key.domain, natural, key.label or "", key.trial)
 
 
 def why(result: TrialResult) -> str:

@@ -23,7 +23,7 @@ function drawReward(reward) {
   const parts = reward.parts.map(([name, value]) => `${name} ${show.reward(value)}`).join(" × ");
   return [
     make("h3", {}, "Reward"),
-    parts && make("p", {}, parts),
+    parts && make("p", { class: "parts" }, parts),
     reward.note && make("p", { class: "note" }, reward.note),
     reward.checks.length > 0 && make("ul", { class: "checks" }, reward.checks.map(drawCheck)),
     reward.diff.length > 0 && make("div", { class: "diff" }, make("strong", {}, "Database"), make("pre", {}, reward.diff.join("\n"))),
