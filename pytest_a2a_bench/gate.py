@@ -139,6 +139,7 @@ class Trials:
     :param lost: trials that were reported without a result (a crashed worker).
     :param cut_short: whether the run stopped before its end.
     :param named: whether only trials that somebody named were run, whose rate says nothing about the agent's.
+    :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
     :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.baseline.task_name` has them.
     """
 
@@ -146,6 +147,7 @@ class Trials:
     lost: int = 0
     cut_short: bool = False
     named: bool = False
+    failed: frozenset[str] | None = None
     quarantined: frozenset[str] = frozenset()
 
     @property
@@ -189,17 +191,22 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
 
 
 def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | None) -> Iterator[GateResult]:
-    """Judge the trials that no other gate counts: each of them must succeed."""
+    """Judge the trials that no other gate counts: each of them must pass."""
     chosen = [
-        r for r in trials.counted if trials.named or not thresholds.tolerates(_groups(r), baseline=baseline is not None)
+        r
+        for r in trials.counted
+        if trials.named or not thresholds.tolerates(groups_of_result(r), baseline=baseline is not None)
     ]
     if not chosen:
         return
-    ok, total = sum(r.success for r in chosen), len(chosen)
-    misses = sum(r.status == "evaluated" and not r.success for r in chosen)
-    numbers = {"ok": ok, "trials": total, "errors": total - ok - misses}
-    verdict: Outcome = "regressed" if misses else "pass" if ok == total else "inconclusive"
-    yield GateResult(EVERY_TRIAL, verdict, numbers, f"{ok} of {total} trials succeeded; each of them must")
+    errors = sum(r.status != "evaluated" for r in chosen)
+    # A test may want less than success, or more: what it says counts.
+    failed = {str(r.key) for r in chosen if not r.success} if trials.failed is None else trials.failed
+    misses = sum(r.status == "evaluated" and str(r.key) in failed for r in chosen)
+    ok, total = len(chosen) - errors - misses, len(chosen)
+    numbers = {"ok": ok, "trials": total, "errors": errors}
+    verdict: Outcome = "regressed" if misses else "inconclusive" if errors else "pass"
+    yield GateResult(EVERY_TRIAL, verdict, numbers, f"{ok} of {total} trials passed; each of them must")
 
 
 # --- floors -----------------------------------------------------------------------------------------------------------
@@ -211,7 +218,7 @@ def _floor_name(group: str) -> str:
 
 def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> Iterator[GateResult]:
     for group, rate in floors.items():
-        chosen = [r for r in trials.counted if not group or group in _groups(r)]
+        chosen = [r for r in trials.counted if not group or group in groups_of_result(r)]
         lost = trials.lost if not group else 0
         if not chosen and not lost:
             notes.append(f"not judged, because there is no trial of it: {_floor_name(group)}")
@@ -231,7 +238,8 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
             yield GateResult(_floor_name(group), "regressed", numbers, f"{what}; that is below the minimum of {rate:g}")
 
 
-def _groups(result: TrialResult) -> tuple[str, ...]:
+def groups_of_result(result: TrialResult) -> tuple[str, ...]:
+    """Return the names by which a floor may mean a finished trial."""
     category = result.provenance.get("category")
     return groups_of(result.key.suite, result.key.domain, str(category) if category else None)
 

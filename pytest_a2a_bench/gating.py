@@ -35,6 +35,8 @@ class Gatekeeper:
         self.problem = ""
         self._nodeids: dict[str, str] = {}
         self._without_trial: set[str] = set()
+        self._failed: set[str] = set()
+        self._excused: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note which item reported which trial, and which trials got lost."""
@@ -42,6 +44,10 @@ class Gatekeeper:
         if key is not None:
             self._nodeids[str(key)] = report.nodeid
             self._without_trial.discard(report.nodeid)
+            if misses.is_miss(report):
+                self._excused.add(str(key))
+            if report.failed:
+                self._failed.add(str(key))
         elif report.failed and report.when == "setup" and looks_like_trial(report.nodeid):
             self._without_trial.add(report.nodeid)
 
@@ -71,7 +77,8 @@ class Gatekeeper:
 
         trials = self._trials(cut_short)
         self.verdict = gate.judge(trials, misses.thresholds(self.run.settings), self.run.baseline)
-        self._log(session, [g for g in self.verdict.gates if g.name != gate.EVERY_TRIAL])
+        hidden = () if self._excused & self._failed else (gate.EVERY_TRIAL,)
+        self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         if self._is_gated and self.verdict.errors and not session.testsfailed:
             session.testsfailed += 1  # an error that a marker expects is still no number
         self._store(trials)
@@ -88,14 +95,22 @@ class Gatekeeper:
         from pytest_a2a_bench.results.baseline import task_name
 
         results = self.reporting.results()
+        quarantined = frozenset(task_name(r.key) for r in results if misses.quarantine_of(r.key, self.run) is not None)
+        # What a worker excused for a gate, and what no gate counts here (its file is gone), must not get lost.
+        self._failed |= {
+            str(r.key)
+            for r in results
+            if str(r.key) in self._excused
+            and task_name(r.key) not in quarantined
+            and not misses.is_tolerated(r, self.run)
+        }
         return gate.Trials(
             results=results,
+            failed=frozenset(self._failed),
             lost=len(self._without_trial),
             cut_short=cut_short,
             named=self.run.named,
-            quarantined=frozenset(
-                task_name(r.key) for r in results if misses.quarantine_of(r.key, self.run) is not None
-            ),
+            quarantined=quarantined,
         )
 
     # -- test cases --

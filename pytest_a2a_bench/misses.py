@@ -63,6 +63,13 @@ def extend_report(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.
         report.wasxfail = reason
 
 
+def is_tolerated(result: TrialResult, run: BenchRun) -> bool:
+    """Tell whether a gate counts a trial, so that its miss need not fail the run by itself."""
+    from pytest_a2a_bench.gate import groups_of_result
+
+    return thresholds(run.settings).tolerates(groups_of_result(result), baseline=bool(run.settings.baseline))
+
+
 def is_miss(report: Any) -> bool:
     """Tell whether a report is one of a tolerated miss."""
     return bool(report.skipped and str(getattr(report, "wasxfail", "")).startswith(PREFIX))
@@ -143,10 +150,10 @@ def _reason(item: pytest.Item, result: TrialResult, run: BenchRun) -> str | None
     entry = quarantine_of(result.key, run)
     if entry is not None:
         what = f"{PREFIX} (quarantined until {entry.expires}: {failures.one_line(entry.reason)})"
-    elif not run.named and thresholds(run.settings).tolerates(_groups(item), baseline=bool(run.settings.baseline)):
-        what = PREFIX
-    else:
+    elif run.named or not is_tolerated(result, run):
         return None
+    else:
+        what = PREFIX
     path = outcome.shown_path(result.path, item.config)
     return f"{what}: {failures.headline(result)}" + (f"; transcript: {path}" if path else "")
 

@@ -189,6 +189,39 @@ def test_only_the_plain_assertion_is_a_miss(pytester: pytest.Pytester, desk: Ben
     )
 
 
+def test_a_test_that_asks_for_less_than_success_decides(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.makepyfile(
+        test_desk="""
+        import pytest
+        @pytest.mark.desk("front")
+        def test_desk(trial):
+            assert trial.turns < 9
+        """
+    )
+    assert desk().ret == 0
+    assert verdict_of(pytester)["verdict"] == "pass"
+    assert desk("--a2a-min-pass=0.75").ret == 1, "a floor is about success"
+
+
+def test_a_miss_whose_group_is_known_to_its_worker_alone_is_not_lost(pytester: pytest.Pytester, desk: Bench) -> None:
+    module = pytester.path / "desk.py"
+    module.write_text(module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"'))
+    result = desk.apart("--a2a-min-pass=keys=0.6")
+    assert result.ret == 0
+    assert_says(result, "min_pass[keys] pass 7 of 10 trials succeeded")
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write(
+            """
+def pytest_runtest_teardown(item):
+    for file in item.config.rootpath.glob("a2a-results/trials/*.json"):
+        file.unlink()
+"""
+        )
+    result = desk.apart("--a2a-min-pass=keys=0.6")
+    assert result.ret == 1
+    assert_says(result, "FAILED a2a/gate::every_trial - regressed: 7 of 10 trials passed; each of them must")
+
+
 def test_runxfail_shows_misses_as_failures(pytester: pytest.Pytester, desk: Bench) -> None:
     result = desk("--a2a-min-pass=0.6", "--runxfail")
     assert result.ret == 1

@@ -50,6 +50,10 @@ def only(verdict: Verdict) -> GateResult:
 def test_without_thresholds_every_trial_must_succeed() -> None:
     assert only(judge(Trials(run(3)), Thresholds())).verdict == "pass"
     assert only(judge(Trials(run(3, 1)), Thresholds())).verdict == "regressed"
+    trusting = judge(Trials(run(3, 1), failed=frozenset()), Thresholds())
+    assert only(trusting).verdict == "pass", "its test asked for less than success"
+    strict = judge(Trials(run(3), failed=frozenset({"tau2/airline/t0#0"})), Thresholds())
+    assert (only(strict).verdict, only(strict).numbers["ok"]) == ("regressed", 2)
     verdict = judge(Trials(run(3, 0, 1)), Thresholds())
     assert (only(verdict).verdict, verdict.outcome, verdict.errors) == ("inconclusive", "inconclusive", 1)
 
