@@ -179,6 +179,16 @@ def test_a_task_that_changed_opens_its_worst_trial(browser: Browser, page: Path)
     assert browser.one("#viewer-title").text == "tau2/airline/3#0"
 
 
+def test_a_task_under_a_label_opens_its_own_trial(browser: Browser, tmp_path: Path) -> None:
+    trials = [made_trial("tau2/airline/1#0"), made_trial("tau2/airline/1#0@slow", success=False)]
+    before = [made_trial("tau2/airline/1#0"), made_trial("tau2/airline/1#0@slow")]
+    compared = compare(Baseline.of(before), Baseline.of(trials))
+    browser.open(write(tmp_path, Contents(trials=trials, comparison=compared)))
+    browser.one(".open-task").click()
+    browser.wait("document.querySelector('.turn')")
+    assert browser.one("#viewer-title").text == "tau2/airline/1#0@slow"
+
+
 def test_pages_of_the_table(browser: Browser, page: Path) -> None:
     browser.open(page)
     assert len(keys_shown(browser)) == 50
@@ -324,6 +334,19 @@ def test_printing_shows_every_trial(browser: Browser, page: Path) -> None:
     assert len(keys_shown(browser)) == 88
     browser.run("dispatchEvent(new Event('afterprint'))")
     assert len(keys_shown(browser)) == 50
+
+
+@pytest.mark.parametrize("chosen", ["", "dark"])
+def test_paper_is_light_also_where_the_screen_is_dark(browser: Browser, page: Path, chosen: str) -> None:
+    browser.open(page, dark=True)
+    browser.run("if (arguments[0]) theme.set(arguments[0])", chosen)
+    ink = "return getComputedStyle(document.body).color"
+    assert browser.run(ink) == "rgb(232, 230, 225)"
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    browser.command("Emulation.setEmulatedMedia", media="print", features=[dark])
+    assert browser.run(ink) == "rgb(32, 35, 42)"
+    browser.command("Emulation.setEmulatedMedia", media="")
+    browser.run("localStorage.clear()")
 
 
 def test_a_thousand_long_trials_can_be_filtered_and_each_be_opened(browser: Browser, tmp_path: Path) -> None:

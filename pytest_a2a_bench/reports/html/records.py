@@ -13,6 +13,7 @@ from typing import Any
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
 
+KEY = 1_000
 TEXT = 20_000
 TURNS = 600
 REQUESTS = 600
@@ -50,7 +51,7 @@ def category(result: TrialResult) -> str:
 def row(result: TrialResult) -> dict[str, Any]:
     """Return the table's row. ``x`` is more text to be found by a search; numbers may be None."""
     return {
-        "k": one_line(str(result.key), 200),
+        "k": one_line(str(result.key), KEY),
         "s": state(result),
         "d": one_line(domain(result), 80),
         "c": one_line(category(result), 80),
@@ -82,7 +83,7 @@ def why(result: TrialResult) -> str:
     missed = [check for check in reward.checks if check.counted and not check.met]
     if missed:
         if missed[0].kind == "db" and reward.db_diff:
-            return f"db: {reward.db_diff[0]}" + (f" (and {len(reward.db_diff) - 1} more)" if reward.db_diff[1:] else "")
+            return reward.db_diff[0] + (f" (and {len(reward.db_diff) - 1} more)" if reward.db_diff[1:] else "")
         more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
         return f"{missed[0].kind}: {missed[0].description}{more}"
     return reward.note or (result.termination_reason or "").replace("_", " ")
@@ -91,7 +92,7 @@ def why(result: TrialResult) -> str:
 def detail(result: TrialResult) -> dict[str, Any]:
     """Return what the viewer shows."""
     return {
-        "k": one_line(str(result.key), 200),
+        "k": one_line(str(result.key), KEY),
         "s": state(result),
         "error": _bounded(result.error),
         "error_type": one_line(result.error_type or "", 120),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.html.element import Html, el
 from pytest_a2a_bench.reports.html.wording import count, points, rate
 
@@ -98,7 +99,7 @@ def _moved(moved: Sequence[TaskComparison]) -> Html:
 
 
 def _task(task: TaskComparison) -> Html:
-    opener = el("button", task.name, class_="link open-task", data_task=task.name, type="button")
+    opener = el("button", task.name, class_="link open-task", data_task=one_line(task.name, 1_000), type="button")
     return el(
         "tr",
         el("th", opener, scope="row"),

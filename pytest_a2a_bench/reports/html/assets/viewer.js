@@ -38,7 +38,7 @@ const viewer = {
     if (index >= 0) this.open(index);
   },
   openTask(task) {
-    const mine = rows.map((row, i) => i).filter((i) => rows[i].k.slice(0, rows[i].k.lastIndexOf("#")) === task);
+    const mine = rows.map((row, i) => i).filter((i) => rows[i].k.replace(/#\d+(@[\w.-]+)?$/, "$1") === task);
     const worst = mine.sort((a, b) => table.rank[rows[a].s] - table.rank[rows[b].s])[0];
     if (worst !== undefined) this.open(worst);
   },
