@@ -64,7 +64,7 @@ def test_a_floor_that_is_kept_passes_with_misses(
             "min_pass * pass * 7 of 10 trials succeeded, 0.700 (95 % interval 0.397 to 0.892)*",
             "missed (3; --a2a-missed runs these again):",
             "*test_desk.py::test_desk[[]bad-h-t0[]]: missed: reward 0 = DB 0, *; transcript: a2a-results/trials/*.json",
-            "*8 passed, 3 missed in *",
+            "*8 passed,*3 missed in *",
         ]
     )
     found = kinds(pytester.path / "j.xml")
@@ -92,7 +92,7 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(
             "*regressed: 7 of 10 trials succeeded, 0.700 *; that is below the minimum of 0.75",
             "*a2a verdict: regressed*",
             "FAILED a2a/gate::min_pass*",
-            "*1 failed, 7 passed, 3 missed in *",
+            "*1 failed, 7 passed,*3 missed in *",
         ]
     )
     found = kinds(pytester.path / "j.xml")
@@ -219,7 +219,7 @@ def pytest_runtest_teardown(item):
         )
     result = desk.apart("--a2a-min-pass=keys=0.6")
     assert result.ret == 1
-    assert_says(result, "FAILED a2a/gate::every_trial - regressed: 7 of 10 trials passed; each of them must")
+    assert_says(result, "FAILED a2a/gate::every_trial", "regressed: 7 of 10 trials passed; each of them must")
 
 
 def test_runxfail_shows_misses_as_failures(pytester: pytest.Pytester, desk: Bench) -> None:
@@ -235,7 +235,7 @@ def test_stopping_at_the_first_failure_does_not_stop_at_a_miss(
     monkeypatch.setenv("DESK_TASKS", "bad-a bad-b ok-a ok-b ok-c ok-d ok-e ok-f")
     result = desk("-x", "--a2a-min-pass=0.6")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*7 passed, 2 missed*"])
+    result.stdout.fnmatch_lines(["*7 passed,*2 missed*"])
     monkeypatch.setenv("DESK_TASKS", "bad-a down ok-a ok-b ok-c ok-d ok-e ok-f")
     result = desk("-x", "--a2a-min-pass=0.1")
     assert result.ret == 1
