@@ -50,8 +50,8 @@ const table = {
       r: () => make("td", { class: "num" }, show.reward(row.r)),
       w: () => make("td", { class: "why wide", title: row.w }, row.w),
       n: () => make("td", { class: "num wide" }, String(row.n)),
-      t: () => make("td", { class: "num wide" }, show.seconds(row.t)),
-      p: () => make("td", { class: "num wide" }, show.seconds(row.p)),
+      t: () => make("td", { class: "num wide narrow" }, show.seconds(row.t)),
+      p: () => make("td", { class: "num wide narrow" }, show.seconds(row.p)),
       u: () => make("td", { class: "num wide" }, show.dollars(row.u)),
     };
     return make("tr", {}, this.titles.map((title) => cells[title.dataset.column]()));
