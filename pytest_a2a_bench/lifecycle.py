@@ -14,7 +14,10 @@ from pytest_a2a_bench import (
     conformance_run,
     conformance_summary,
     fixtures,
+    gating,
+    html_page,
     markers,
+    misses,
     preflight,
     run_state,
     shards,
@@ -44,13 +47,18 @@ def configure(config: pytest.Config) -> None:
         collection.take_arguments(config, run.settings)
     else:
         run = run_state.start(config)
-        run.selection = collection.take_arguments(config, run.settings)
+        run.named = misses.is_named(config, run)
+        run.selection = collection.take_arguments(config, run.settings, run.missed)
         if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
             conformance_run.check_files(run)
         if run.resolution.asked:
             shards.load_durations(run)
-        config.pluginmanager.register(terminal.Reporting(config, run), "a2a-bench-reporting")
+        reporting = terminal.Reporting(config, run)
+        config.pluginmanager.register(gating.Gatekeeper(config, run, reporting), "a2a-bench-gates")
+        config.pluginmanager.register(reporting, "a2a-bench-reporting")
         config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
+        if run.settings.html:
+            config.pluginmanager.register(html_page.Page(config, run), "a2a-bench-html")
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
     _join_xdist(config, run)

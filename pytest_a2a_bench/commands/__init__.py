@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from typing import Protocol, cast
 
-COMMANDS = ("agent", "card", "conformance", "doctor", "merge")
+COMMANDS = ("agent", "card", "compare", "conformance", "doctor", "merge", "promote", "report")
 
 
 class Command(Protocol):

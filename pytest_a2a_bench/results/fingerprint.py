@@ -17,11 +17,22 @@ from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 WITHOUT_EFFECT = frozenset(
     {
         "auth_env",
+        "baseline",
         "card_jwks",
         "concurrency",
         "durations",
         "endpoint",  # is in the agent's identity
         "endpoint_source",
+        "html",
+        "inconclusive",
+        "max_cost",
+        "max_drop",
+        "max_infra_errors",
+        "max_latency",
+        "min_pass",
+        "min_pass_k",
+        "missed",
+        "quarantine",
         "record",
         "results",
         "resume",
