@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.results import caveats
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 if TYPE_CHECKING:
@@ -102,8 +103,7 @@ def cautions(contents: Contents) -> list[str]:
     trials = contents.trials
     if any(r.provenance.get("user") == "scripted" for r in trials):
         notes.append("The user is scripted. These are not leaderboard numbers: those need a model that plays the user.")
-    if any(r.provenance.get("tagged") for r in trials):
-        notes.append("The agent was told the name of each task (--a2a-tag-trials).")
+    notes += [f"{told[0].upper()}{told[1:]}." for told in (*caveats.of_data(trials), *caveats.of_run(trials))]
     if contents.endpoint.startswith(BUILTIN_PREFIX):
         notes.append(f"The agent is one of the harness's own ({contents.endpoint}): it shows that the harness works.")
     unjudged = sum(r.status == "skipped" for r in trials)
@@ -130,6 +130,7 @@ def provenance(contents: Contents) -> list[tuple[str, str]]:
         ("User", _counted(r.provenance.get("user_llm") or r.provenance.get("user") for r in trials)),
         ("Judge", _counted(r.provenance.get("judge") or "none" for r in trials)),
         ("Benchmark", _counted(r.provenance.get("benchmark") for r in trials)),
+        ("Scoring", _counted(r.provenance.get("scoring") for r in trials)),
         ("Split", _counted(r.provenance.get("split") for r in trials)),
         ("Dialect", _counted(r.dialect for r in trials)),
         ("Run", _counted(r.run_id for r in trials)),

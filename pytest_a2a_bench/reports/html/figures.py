@@ -26,11 +26,7 @@ def section(trials: Sequence[TrialResult]) -> Html:
 
 
 def _curves(trials: Sequence[TrialResult]) -> dict[str, dict[int, float]]:
-    return {
-        s.domain if s.suite == "tau2" else f"{s.suite}/{s.domain}": s.pass_hat_k
-        for s in summarise(trials)
-        if s.pass_hat_k
-    }
+    return {s.label: s.pass_hat_k for s in summarise(trials) if s.pass_hat_k}
 
 
 def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Html:

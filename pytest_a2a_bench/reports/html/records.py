@@ -12,6 +12,7 @@ from typing import Any
 
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.results.stats import label_of, variant_of
 
 KEY = 1_000
 TEXT = 20_000
@@ -39,8 +40,7 @@ def state(result: TrialResult) -> str:
 
 def domain(result: TrialResult) -> str:
     """Return the name that a domain has in tables."""
-    key = result.key
-    return key.domain if key.suite == "tau2" else f"{key.suite}/{key.domain}"
+    return label_of(result.key.suite, result.key.domain, variant_of(result))
 
 
 def category(result: TrialResult) -> str:
@@ -122,6 +122,9 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("cost", None if result.cost is None else f"${result.cost:.4f}"),
         ("user", result.provenance.get("user_llm") or result.provenance.get("user")),
         ("judge", result.provenance.get("judge")),
+        ("org changed", variant_of(result)),
+        ("reused from", result.reused_from),
+        ("replayed", "yes" if result.provenance.get("replayed") else None),
         ("dialect", result.dialect),
         ("seed", result.seed),
         ("started", result.started_at[:19].replace("T", " ")),
