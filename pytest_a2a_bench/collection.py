@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_a2a_bench import conformance_items, markers, misses, run_state, shards, suite_registry
+from pytest_a2a_bench import conformance_items, markers, run_state, suite_registry
 from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below, would_select
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-from pytest_a2a_bench.gate_files import Missed
 from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.suite_registry import Suite, SuiteModuleSpec
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.gate_files import Missed
 
 ALL_MODULES = "a2a"
 """The node id that all built-in modules are below."""
@@ -324,13 +326,20 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_missing_ids(session.items, run),
         *_doubled_keys(found.trials),
         *_scopes(found.users),
-        *misses.problems(found.trials, run),
+        *_floors(found.trials, run),
     ]
     if found.users:
         problems += run.resolution.problems
         if not run.settings.endpoint and not session.config.option.collectonly:
             problems.append(_no_endpoint(found.users))
     return list(dict.fromkeys(problems))
+
+
+def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    if trials:
+        from pytest_a2a_bench import misses
+
+        yield from misses.problems(trials, run)
 
 
 def _no_endpoint(users: list[pytest.Item]) -> str:
@@ -411,7 +420,10 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
 
     :raises pytest.UsageError: with everything that is wrong with them.
     """
-    misses.select(session, run)
+    if run.missed is not None:
+        from pytest_a2a_bench import misses
+
+        misses.select(session, run)
     _leave_out_doubles(session, run)
     run.used = bool(census(session.items).users)
     problems = find_problems(session, run)
@@ -420,5 +432,8 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
     if problems:
         run_state.refuse(session, run, "\n".join(problems))
         return
-    shards.divide(session, run)
-    run.used = bool(census(session.items).users)
+    if run.used or run.settings.shard:
+        from pytest_a2a_bench import shards
+
+        shards.divide(session, run)
+        run.used = bool(census(session.items).users)

@@ -130,6 +130,11 @@ class BenchRun:
         return self.resolution.settings
 
     @property
+    def takes_part(self) -> bool:
+        """Whether anything of ours may happen: without options, ini and endpoint no trial and no check can run."""
+        return bool(self.resolution.asked or self.settings.endpoint or self.notes or self.used)
+
+    @property
     def target(self) -> Settings:
         """The settings with the endpoint's real URL in place of ``builtin:NAME``."""
         if self.endpoint is None:

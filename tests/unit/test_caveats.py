@@ -7,7 +7,7 @@ from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, cautions
 from pytest_a2a_bench.results import caveats
 
-MINI = {"source": {"source": "mini", "official": False}}
+MINI: dict[str, Any] = {"source": {"source": "mini", "official": False}}
 
 
 def result(number: int, reused_from: str | None = None, **provenance: Any) -> TrialResult:
