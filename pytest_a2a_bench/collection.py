@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_a2a_bench import conformance_items, markers, run_state, shards, suite_registry
+from pytest_a2a_bench import conformance_items, markers, run_state, suite_registry
 from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below, would_select
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.suite_registry import Suite, SuiteModuleSpec
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.gate_files import Missed
 
 ALL_MODULES = "a2a"
 """The node id that all built-in modules are below."""
@@ -30,10 +33,12 @@ _TRIAL_OF_ID = re.compile(r"-t(\d+)\]")
 # --- which built-in modules join --------------------------------------------------------------------------------------
 
 
-def take_arguments(config: pytest.Config, settings: Settings) -> Selection:
+def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Missed, ...] | None = None) -> Selection:
     """Decide which built-in modules join, and take their ids out of pytest's own arguments.
 
     Only ``config.args`` changes, never argv: xdist's workers parse argv again and come to the same.
+
+    :param missed: trials that are to run again.
     """
     explicit = config.args_source == pytest.Config.ArgsSource.ARGS
     ids = [a for a in map(_module_id, config.args) if a] if explicit else []
@@ -48,7 +53,7 @@ def take_arguments(config: pytest.Config, settings: Settings) -> Selection:
     by_expression = bool(config.getoption("keyword") or config.getoption("markexpr"))
     if settings.endpoint_source == "cli" and by_expression:
         return Selection(candidates=True, conformance=conformance_items.may_be_chosen(config))
-    failed = _previously_failed(config) if settings.endpoint else ()
+    failed = _previously_failed(config, missed or ()) if settings.endpoint else ()
     return Selection(modules=failed, conformance=conformance_items.is_among(failed))
 
 
@@ -89,9 +94,9 @@ def _joins(module: SuiteModuleSpec, settings: Settings, expression: str = "") ->
     return suite_registry.load(module.suite, settings).joins(module.domain, expression)
 
 
-def _previously_failed(config: pytest.Config) -> tuple[str, ...]:
-    """Return the built-in modules that ``--lf`` or ``--ff`` remember."""
-    remembered: list[str] = []
+def _previously_failed(config: pytest.Config, missed: tuple[Missed, ...]) -> tuple[str, ...]:
+    """Return the built-in modules that ``--lf``, ``--ff`` or ``--a2a-missed`` remember."""
+    remembered: list[str] = [m.nodeid for m in missed]
     if config.getoption("lf", False) or config.getoption("failedfirst", False):
         remembered += config.cache.get("cache/lastfailed", {}) if config.cache else []
     if not any(nodeid.startswith("a2a/") for nodeid in remembered):
@@ -321,12 +326,20 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_missing_ids(session.items, run),
         *_doubled_keys(found.trials),
         *_scopes(found.users),
+        *_floors(found.trials, run),
     ]
     if found.users:
         problems += run.resolution.problems
         if not run.settings.endpoint and not session.config.option.collectonly:
             problems.append(_no_endpoint(found.users))
     return list(dict.fromkeys(problems))
+
+
+def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    if trials:
+        from pytest_a2a_bench import misses
+
+        yield from misses.problems(trials, run)
 
 
 def _no_endpoint(users: list[pytest.Item]) -> str:
@@ -407,6 +420,10 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
 
     :raises pytest.UsageError: with everything that is wrong with them.
     """
+    if run.missed is not None:
+        from pytest_a2a_bench import misses
+
+        misses.select(session, run)
     _leave_out_doubles(session, run)
     run.used = bool(census(session.items).users)
     problems = find_problems(session, run)
@@ -415,5 +432,8 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
     if problems:
         run_state.refuse(session, run, "\n".join(problems))
         return
-    shards.divide(session, run)
-    run.used = bool(census(session.items).users)
+    if run.used or run.settings.shard:
+        from pytest_a2a_bench import shards
+
+        shards.divide(session, run)
+        run.used = bool(census(session.items).users)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench import conformance_run, outcome, run_state
-from pytest_a2a_bench.conformance_items import ItemCheck
+from pytest_a2a_bench import run_state
 from pytest_a2a_bench.run_state import BenchRun, ItemTrial
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.raw import RawWire
     from pytest_a2a_bench.conformance.report import Judgement
     from pytest_a2a_bench.conformance.subject import Subject
+    from pytest_a2a_bench.conformance_items import ItemCheck
     from pytest_a2a_bench.model import BenchTask, TrialResult
     from pytest_a2a_bench.schedule import Schedule
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 @pytest.fixture
 def trial(request: pytest.FixtureRequest, _a2a_key: ItemTrial, _a2a_schedule: Schedule) -> TrialResult:
     """The finished conversation of this item's task: success, reward, turns, latency, tokens, cost, transcript."""
+    from pytest_a2a_bench import outcome
+
     return outcome.receive(request.node, _a2a_key.key, _a2a_schedule, run_state.of(request.config))
 
 
@@ -67,6 +69,8 @@ def a2a_message_metadata() -> Mapping[str, Any]:
 @pytest.fixture
 def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2a_subject: Subject) -> Judgement:
     """The verdict on this item's requirement: passed, findings, result."""
+    from pytest_a2a_bench import conformance_run
+
     run = run_state.of(request.config)
     if _a2a_check.suite == "card":
         result = conformance_run.judge_card(_a2a_check, _a2a_subject)
@@ -96,6 +100,7 @@ def a2a_wire(
     request: pytest.FixtureRequest, _a2a_subject: Subject, a2a_client_config: ClientConfig
 ) -> Iterator[RawWire]:
     """Raw exchanges with the agent: ``a2a_wire.call("GetTask", {"id": "x"}).error`` is what came, unread by any SDK."""
+    from pytest_a2a_bench import conformance_run
     from pytest_a2a_bench.conformance.raw import RawWire
 
     wire = RawWire(conformance_run.targets_of(run_state.of(request.config), _a2a_subject, a2a_client_config))
@@ -111,6 +116,8 @@ def _a2a_check(request: pytest.FixtureRequest) -> ItemCheck:
 
 @pytest.fixture(scope="session")
 def _a2a_subject(_a2a_endpoint: BenchRun) -> Subject:
+    from pytest_a2a_bench import conformance_run
+
     return conformance_run.subject_of(_a2a_endpoint)
 
 
@@ -118,6 +125,8 @@ def _a2a_subject(_a2a_endpoint: BenchRun) -> Subject:
 def _a2a_judge(
     request: pytest.FixtureRequest, _a2a_endpoint: BenchRun, _a2a_subject: Subject, a2a_client_config: ClientConfig
 ) -> Judge:
+    from pytest_a2a_bench import conformance_run
+
     return conformance_run.start_judge(request.session, _a2a_endpoint, _a2a_subject, a2a_client_config)
 
 
@@ -132,6 +141,8 @@ def _a2a_endpoint(request: pytest.FixtureRequest) -> BenchRun:
     run = run_state.of(request.config)
     run.used = True
     if run.endpoint is None:
+        from pytest_a2a_bench import outcome
+
         outcome.fail_without_endpoint(request.config, run)
     return run
 
@@ -154,7 +165,7 @@ def _a2a_schedule(
     _a2a_connection: AgentConnection,
     a2a_message_metadata: Mapping[str, Any],
 ) -> Schedule:
-    from pytest_a2a_bench import preflight, telemetry
+    from pytest_a2a_bench import outcome, preflight, telemetry
     from pytest_a2a_bench.results.store import Store
     from pytest_a2a_bench.runner import Runner
     from pytest_a2a_bench.schedule import Schedule

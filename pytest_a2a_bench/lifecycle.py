@@ -9,20 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import (
-    collection,
-    conformance_run,
-    conformance_summary,
-    fixtures,
-    markers,
-    preflight,
-    publishing,
-    run_state,
-    shards,
-    suite_registry,
-    telemetry,
-    terminal,
-)
+from pytest_a2a_bench import collection, fixtures, markers, run_state, suite_registry
 from pytest_a2a_bench.run_state import RUN, WORKER_INPUT, BenchRun
 
 _HANDLER = pytest.StashKey[Any]()
@@ -46,18 +33,37 @@ def configure(config: pytest.Config) -> None:
         collection.take_arguments(config, run.settings)
     else:
         run = run_state.start(config)
-        run.selection = collection.take_arguments(config, run.settings)
-        if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
-            conformance_run.check_files(run)
-        if run.resolution.asked:
-            shards.load_durations(run)
-        reporting = terminal.Reporting(config, run)
-        config.pluginmanager.register(reporting, "a2a-bench-reporting")
-        publishing.register(config, run, reporting)
-        config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
+        if run.resolution.asked or run.settings.endpoint:
+            _take_part(config, run)
+        else:
+            run.selection = collection.take_arguments(config, run.settings)
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
     _join_xdist(config, run)
+
+
+def _take_part(config: pytest.Config, run: BenchRun) -> None:
+    """Choose what joins, and register what listens: on the controller, where somebody may use us.
+
+    Without an endpoint, options or ini no trial can run, and nothing of this is even imported.
+    """
+    from pytest_a2a_bench import conformance_run, conformance_summary, gating, misses, publishing, shards, terminal
+
+    run.named = misses.is_named(config, run)
+    run.selection = collection.take_arguments(config, run.settings, run.missed)
+    if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
+        conformance_run.check_files(run)
+    if run.resolution.asked:
+        shards.load_durations(run)
+    reporting = terminal.Reporting(config, run)
+    config.pluginmanager.register(gating.Gatekeeper(config, run, reporting), "a2a-bench-gates")
+    config.pluginmanager.register(reporting, "a2a-bench-reporting")
+    config.pluginmanager.register(conformance_summary.Summary(config, run), "a2a-bench-conformance")
+    if run.settings.html:
+        from pytest_a2a_bench import html_page
+
+        config.pluginmanager.register(html_page.Page(config, run), "a2a-bench-html")
+    publishing.register(config, run, reporting)
 
 
 def _marker_signatures() -> dict[str, str]:
@@ -71,7 +77,9 @@ def _marker_signatures() -> dict[str, str]:
 def unconfigure(config: pytest.Config) -> None:
     """Stop the built-in agent and give SIGTERM back."""
     run = config.stash.get(RUN, None)
-    if run is not None:
+    if run is not None and run.agent_process is not None:
+        from pytest_a2a_bench import preflight
+
         preflight.stop_agent(run)
     if _HANDLER in config.stash:
         signal.signal(signal.SIGTERM, config.stash[_HANDLER])
@@ -81,10 +89,12 @@ def unconfigure(config: pytest.Config) -> None:
 def start(session: pytest.Session) -> None:
     """Find the agent, where it is time for that."""
     run = run_state.of(session.config)
-    if run.worker is None:
+    if run.worker is None and run.settings.endpoint:
+        from pytest_a2a_bench import preflight
+
         distributed = _is_distributed(session.config)
         # What workers collect, and so whether they use the agent, is known here only when they are done.
-        if run.settings.endpoint and (run.resolution.asked or distributed):
+        if run.resolution.asked or distributed:
             _catch_sigterm(session.config)
         preflight.at_start(session.config, run, distributed=distributed)
 
@@ -93,9 +103,12 @@ def conclude_collection(session: pytest.Session) -> None:
     """Check the items, and find the agent if one of them needs it and nobody looked before."""
     run = run_state.of(session.config)
     collection.conclude(session, run)
+    if not run.used or not run.settings.endpoint:
+        return
+    from pytest_a2a_bench import preflight, shards
+
     if run.worker is None:
-        if run.used and run.settings.endpoint:
-            _catch_sigterm(session.config)
+        _catch_sigterm(session.config)
         preflight.after_collection(session.config, run)
     shards.write_manifest(session, run)
 
@@ -107,7 +120,10 @@ def finish(session: pytest.Session) -> None:
         run.schedule.close()
     if run.judge is not None:
         run.judge.close()
-    telemetry.finish(run)
+    if run.tracing is not None:
+        from pytest_a2a_bench import telemetry
+
+        telemetry.finish(run)
 
 
 def _join_xdist(config: pytest.Config, run: BenchRun) -> None:

@@ -17,6 +17,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench import settings as s
+from pytest_a2a_bench.gate_options import (
+    read_dollars,
+    read_drop,
+    read_errors,
+    read_latencies,
+    read_pass_k,
+    read_rates,
+)
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,7 +33,19 @@ if TYPE_CHECKING:
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
-FILES = ("results", "waivers", "scenarios", "card_jwks", "durations", "record", "replay", "markdown")
+FILES = (
+    "results",
+    "waivers",
+    "scenarios",
+    "card_jwks",
+    "durations",
+    "record",
+    "replay",
+    "baseline",
+    "quarantine",
+    "html",
+    "markdown",
+)
 """Options that are paths: relative to the root directory where the ini file has them."""
 
 _SECRET_NAME = re.compile(
@@ -208,8 +228,6 @@ def _with_implied(settings: Settings) -> Settings:
 
 
 def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
-    from pytest_a2a_bench import telemetry
-
     problems = []
     if settings.user == "llm" and not settings.user_llm:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
@@ -226,8 +244,13 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
                 "--a2a-crm-drift and --a2a-crm-rot change the org's rows and columns, which is only done to a local "
                 "one; leave out --a2a-crm-org=salesforce"
             )
-    if settings.otel == "on" and not telemetry.is_installed():
-        problems.append("--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
+    if settings.max_drop is not None and not settings.baseline:
+        problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE (a2a-bench promote)")
+    if settings.otel == "on":
+        from pytest_a2a_bench import telemetry
+
+        if not telemetry.is_installed():
+            problems.append("--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
     remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
     if settings.builtin and remote:
         problems.append(
@@ -439,10 +462,26 @@ OPTIONS: tuple[Option, ...] = (
     Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", _model_arguments),
     Option("judge_llm", "MODEL", "Model that judges what tau2 leaves to a judge", _text),
     Option("results", "DIR", "Directory for result files", _text),
+    Option("html", "FILE", "Write one page with everything: verdict, charts, trials and transcripts", _text),
     Option("tag_trials", "", "Name the task to the agent in message metadata", _switch, flag=True),
     Option("concurrency", "N", "Conversations in flight in each process", _whole(1)),
     Option("trial_timeout", "SECONDS", "Limit for one whole trial", _seconds()),
     Option("wait", "SECONDS", "Wait until a freshly started agent answers", _seconds(zero=True)),
+    Option(
+        "min_pass",
+        "RATE|NAME=RATE,...",
+        "Lowest success rate of all trials, or of a suite, domain or category",
+        read_rates,
+    ),
+    Option("min_pass_k", "K=RATE,...", "Lowest pass^k", read_pass_k),
+    Option("baseline", "FILE|DIR", "Earlier run to compare with: a promoted file or a results directory", _text),
+    Option("max_drop", "RATE", "How much lower than the baseline the success rate may be (0.05)", read_drop),
+    Option("inconclusive", "pass|fail", "What a gate that cannot tell does to the run", _one_of(*s.INCONCLUSIVE)),
+    Option("max_cost", "DOLLARS", "Most that all trials together may cost", read_dollars),
+    Option("max_latency", "pN=SECONDS,...", "Highest percentiles of the agent's turns, such as p95=10", read_latencies),
+    Option("max_infra_errors", "N|RATE", "Most trials that the infrastructure may fail, or their share", read_errors),
+    Option("missed", "", "Run only the trials that did not succeed in the last run", _switch, flag=True),
+    Option("quarantine", "FILE", "TOML file of flaky tasks, each with its reason and an end", _text),
     Option(
         "strict", "", "Fail for recommendations of the protocol (SHOULD) too, instead of warning", _switch, flag=True
     ),

@@ -81,6 +81,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     """Say what joined the session, and what did not."""
+    from pytest_a2a_bench import run_state
+
+    if not run_state.of(config).takes_part:
+        return []
     from pytest_a2a_bench import terminal
 
     return terminal.collection_lines(config, items)
@@ -97,13 +101,20 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Explain failures, and report the conversation's duration."""
-    from pytest_a2a_bench import conformance_run, outcome
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[object]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Explain failures, excuse misses that a gate counts, and report the conversation's duration."""
+    from pytest_a2a_bench import run_state
 
     report = yield
+    if not run_state.of(item.config).takes_part:
+        return report
+    from pytest_a2a_bench import conformance_run, misses, outcome
+
     outcome.extend_report(item, report)
     conformance_run.extend_report(item, report)
+    misses.extend_report(item, call, report)
     return report
 
 

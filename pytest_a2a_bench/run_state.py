@@ -18,7 +18,10 @@ from pytest_a2a_bench.options import Resolution
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
+    from pytest_a2a_bench.gate_files import Missed
     from pytest_a2a_bench.model import BenchTask, TrialKey
+    from pytest_a2a_bench.quarantine import Quarantined
+    from pytest_a2a_bench.results.baseline import Baseline
     from pytest_a2a_bench.schedule import Schedule
     from pytest_a2a_bench.tracing import Tracing
 
@@ -91,6 +94,10 @@ class BenchRun:
     :param waivers: known defects; None until the file was read.
     :param whole: keys of the selected trials before they were divided among shards.
     :param durations: seconds of earlier trials by key, to divide them by.
+    :param baseline: what gates compare with; only the controller has it.
+    :param quarantine: tasks whose misses fail nothing.
+    :param missed: the trials to run again; None for no such choice.
+    :param named: whether somebody named the trials to run, so that their rate says nothing about the agent.
     :param worker: xdist's ``workerinput`` in a worker.
     """
 
@@ -114,11 +121,20 @@ class BenchRun:
     waivers: tuple[Any, ...] | None = None
     whole: tuple[str, ...] = ()
     durations: dict[str, float] = field(default_factory=dict)
+    baseline: Baseline | None = None
+    quarantine: tuple[Quarantined, ...] = ()
+    missed: tuple[Missed, ...] | None = None
+    named: bool = False
 
     @property
     def settings(self) -> Settings:
         """The settings as the user gave them."""
         return self.resolution.settings
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether anything of ours may happen: without options, ini and endpoint no trial and no check can run."""
+        return bool(self.resolution.asked or self.settings.endpoint or self.notes or self.used)
 
     @property
     def target(self) -> Settings:
@@ -146,12 +162,18 @@ class BenchRun:
                 "endpoint_problem": self.endpoint_problem,
                 "subject": self.subject,
                 "durations": self.durations,
+                "quarantine": [entry.to_json() for entry in self.quarantine],
+                "missed": [(m.key, m.nodeid) for m in self.missed] if self.missed is not None else None,
+                "named": self.named,
             }
         )
 
     @classmethod
     def from_worker_input(cls, worker_input: Mapping[str, Any]) -> BenchRun:
         """Read what :meth:`for_worker` wrote."""
+        from pytest_a2a_bench.gate_files import Missed
+        from pytest_a2a_bench.quarantine import Quarantined
+
         data = json.loads(worker_input[WORKER_INPUT])
         selection = data["selection"]
         return cls(
@@ -168,6 +190,9 @@ class BenchRun:
             results=Path(data["results"]),
             endpoint=Endpoint(**data["endpoint"]) if data["endpoint"] else None,
             endpoint_problem=data["endpoint_problem"],
+            quarantine=tuple(Quarantined.from_json(entry) for entry in data["quarantine"]),
+            missed=tuple(Missed(*m) for m in data["missed"]) if data["missed"] is not None else None,
+            named=data["named"],
             worker=worker_input,
         )
 
@@ -191,11 +216,25 @@ def start(config: pytest.Config) -> BenchRun:
 
     :raises pytest.UsageError: if the command line or ini has wrong values.
     """
+    from pytest_a2a_bench import gate_files
+
     resolution = options.resolve(config, os.environ)
+    settings, results = resolution.settings, options.results_directory(resolution.settings, config)
+    files = gate_files.GateFiles()
+    if resolution.asked or settings.endpoint:
+        files = gate_files.read(settings, config.invocation_params.dir, results)
+        resolution = dataclasses.replace(resolution, problems=(*resolution.problems, *files.problems))
     if resolution.asked and resolution.problems:
         raise pytest.UsageError(options.usage_text(resolution.problems))
-    results = options.results_directory(resolution.settings, config)
-    return BenchRun(resolution, Selection(), new_run_id(), results)
+    return BenchRun(
+        resolution,
+        Selection(),
+        new_run_id(),
+        results,
+        baseline=files.baseline,
+        quarantine=files.quarantine,
+        missed=files.missed,
+    )
 
 
 def refuse(session: pytest.Session, run: BenchRun, text: str) -> None:

@@ -18,6 +18,7 @@ ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
 DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", *ORG_DIALECTS)
 SWITCHES = ("auto", "on", "off")
 HISTORIES = ("delta", "full")
+INCONCLUSIVE = ("pass", "fail")
 USERS = ("auto", "scripted", "llm")
 CRM_DOMAINS = ("mini", "mini_interactive", "original", "b2b", "b2b_interactive", "b2c", "b2c_interactive")
 CRM_SCORINGS = ("compat", "fixed")
@@ -39,6 +40,7 @@ class Settings:
     :param timeout: seconds for one whole turn.
     :param wait: seconds to wait until a freshly started agent answers.
     :param results: directory of result files, as given.
+    :param html: file of the report page, as given.
     :param concurrency: conversations in flight in one process.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
@@ -53,6 +55,15 @@ class Settings:
     :param otel: whether trials are traced with OpenTelemetry.
     :param durations: where durations of earlier trials are, to balance shards by.
     :param trial_timeout: seconds for one whole trial; None for no limit.
+    :param min_pass: lowest success rate by group; "" is all trials.
+    :param min_pass_k: lowest pass^k by k (as text).
+    :param baseline: file or directory of an earlier run, as given; ``quarantine`` likewise the file of flaky tasks.
+    :param max_drop: how much lower than the baseline the success rate may be; None for the default.
+    :param inconclusive: what a gate that cannot tell does to the run: ``pass`` or ``fail``.
+    :param max_cost: dollars of all trials together.
+    :param max_latency: seconds of a turn by percentile (as text).
+    :param max_infra_errors: a number of trials, or as a float a share of them.
+    :param missed: run only the trials that were misses in the last run.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
     :param crm_data: where CRMArena's tasks and rows are beside the mini org: a directory, ``hub`` or ``hub@REVISION``.
     :param crm_org: what answers queries: ``local`` (rows of a file) or ``salesforce`` (the user's own org).
@@ -88,10 +99,21 @@ class Settings:
     user_llm_args: dict[str, Any] = field(default_factory=dict)
     judge_llm: str | None = None
     results: str = "a2a-results"
+    html: str | None = None
     tag_trials: bool = False
     concurrency: int = 1
     trial_timeout: float | None = None
     wait: float = 0.0
+    min_pass: dict[str, float] = field(default_factory=dict)
+    min_pass_k: dict[str, float] = field(default_factory=dict)
+    baseline: str | None = None
+    max_drop: float | None = None
+    inconclusive: str = "fail"
+    max_cost: float | None = None
+    max_latency: dict[str, float] = field(default_factory=dict)
+    max_infra_errors: float | None = None
+    missed: bool = False
+    quarantine: str | None = None
     strict: bool = False
     waivers: str | None = None
     scenarios: str | None = None

@@ -60,14 +60,14 @@ def divide(session: pytest.Session, run: BenchRun) -> None:
 
     Checks of the protocol are divided by their node ids; the user's own tests stay, in every shard.
     """
-    from pytest_a2a_bench import conformance_items
-    from pytest_a2a_bench.results import sharding
-
     names = {item: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash}
     run.whole = tuple(names.values())
     shard = run.settings.shard
     if shard is None:
         return
+    from pytest_a2a_bench import conformance_items
+    from pytest_a2a_bench.results import sharding
+
     names |= {i: i.nodeid for i in session.items if i not in names and conformance_items.is_among((i.nodeid,))}
     mine = sharding.members(list(names.values()), run.durations, _parsed(shard))
     others = [item for item, name in names.items() if name not in mine]
@@ -79,12 +79,12 @@ def divide(session: pytest.Session, run: BenchRun) -> None:
 
 def write_manifest(session: pytest.Session, run: BenchRun) -> None:
     """Write what this run is asked to do, if trials are among it and the results directory is there."""
-    from pytest_a2a_bench.results.manifest import Manifest
-    from pytest_a2a_bench.results.store import StoreError
-
     keys = tuple(str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash)
     if not keys or run.endpoint is None or session.config.option.collectonly:
         return
+    from pytest_a2a_bench.results.manifest import Manifest
+    from pytest_a2a_bench.results.store import StoreError
+
     settings = dataclasses.asdict(run.settings)
     for name in ("endpoint", "results"):
         del settings[name]

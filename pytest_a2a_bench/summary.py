@@ -151,7 +151,7 @@ def category_lines(results: Sequence[TrialResult], width: int) -> list[str]:
     table = _categories_side_by_side(groups)
     if not table or max(map(len, table)) <= width:
         return table
-    return [line for group in groups for line in [_label(next(iter(group.values()))), *_category_table(group)]]
+    return [line for group in groups for line in [next(iter(group.values())).label, *_category_table(group)]]
 
 
 def _category_table(group: Mapping[str, DomainSummary]) -> list[str]:
@@ -178,7 +178,7 @@ def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> l
         return []
     titles = ["category"]
     for group in groups:
-        titles += [f"{_label(next(iter(group.values())))} passed", "reward"]
+        titles += [f"{next(iter(group.values())).label} passed", "reward"]
     rows = [titles]
     for category in _in_order(dict.fromkeys(name for group in groups for name in group)):
         cells = [category]
@@ -198,6 +198,8 @@ def _in_order(categories: Iterable[str]) -> list[str]:
 
 def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what produced the numbers: without it they cannot be compared with others."""
+    from pytest_a2a_bench.results import caveats
+
     users = Counter(_user(r) for r in results)
     scripted = any(r.provenance.get("user") == "scripted" for r in results)
     note = " (not comparable with leaderboard numbers, which need an LLM user)" if scripted else ""
@@ -210,48 +212,26 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
         yield from _scoring_lines(scored)
     dialects = Counter(r.dialect for r in results if r.dialect)
     yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
-    replayed = sum(bool(r.provenance.get("replayed")) for r in results)
-    if replayed:
-        yield f"replayed from cassettes, the agent was not asked (--a2a-replay): {replayed} of {len(results)} trials"
-    reused = Counter(r.reused_from for r in results if r.reused_from)
-    if reused:
-        runs = ", ".join(f"{count} of run {run_id}" for run_id, count in reused.most_common())
-        yield f"reused, not held again (--a2a-resume): {reused.total()} of {len(results)} trials ({runs})"
-    if any(r.provenance.get("tagged") for r in results):
-        yield "the agent was told the name of each task (--a2a-tag-trials)"
+    yield from caveats.of_run(results)
 
 
 def _scoring_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """Say how answers were scored, and what was changed: such numbers are never those of the plain benchmark."""
-    from pytest_a2a_bench.results.stats import variant_of
+    from pytest_a2a_bench.results import caveats
 
     scorings = _values(results, "scoring")
     meaning = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
     explained = {f"{name} ({meaning[name]})" if name in meaning else name: n for name, n in scorings.items()}
     yield f"scoring: {_counted(Counter(explained))}; answers extracted by: {_counted(_values(results, 'extractor'))}"
-    sources = [r.provenance["source"] for r in results if r.provenance.get("source")]
-    if any(source["source"] == "mini" for source in sources):
-        yield "the mini org is our own: its numbers are not comparable with CRMArena's"
-    if any(source["source"] != "mini" and not source["official"] for source in sources):
-        yield "not every data file is, byte for byte, one that CRMArena published"
-    if any(r.provenance.get("aided") for r in results):
-        yield "the agent was shown the general domain details too (--a2a-crm-aided)"
-    variants = Counter(variant for r in results if (variant := variant_of(r)))
-    if variants:
-        yield f"the org was changed: {_counted(variants)}; these are not results of the plain benchmark"
+    yield from caveats.of_data(results)
 
 
 _ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
 
 
-def _label(s: DomainSummary) -> str:
-    name = s.domain if s.suite == "tau2" else f"{s.suite}/{s.domain}"
-    return f"{name} ({s.variant})" if s.variant else name
-
-
 def _cells(s: DomainSummary, most: int) -> dict[str, str]:
     cells = {
-        "domain": _label(s),
+        "domain": s.label,
         "tasks": str(s.tasks),
         "trials": str(s.trials),
         # The reward and pass^k are over these; all others are counted below.

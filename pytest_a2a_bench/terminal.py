@@ -57,6 +57,15 @@ def _asks_by_itself(run: BenchRun) -> bool:
     return bool(named) and all(n.startswith("a2a/crmarena_") and INTERACTIVE not in n for n in named)
 
 
+def agent_of(run: BenchRun) -> dict[str, str]:
+    """Return what is known of the agent, for files: ``endpoint``, ``name`` and ``interface``."""
+    endpoint = run.settings.endpoint or ""
+    found = {"endpoint": options.without_query(endpoint, endpoint)}
+    if run.endpoint is not None:
+        found |= {"name": run.endpoint.agent, "interface": run.endpoint.interface}
+    return found
+
+
 def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     """Return what is to be said when collection is over."""
     run = run_state.of(config)
@@ -95,6 +104,7 @@ class Reporting:
         self.began = time.monotonic()
         self.began_wall = time.time()
         self._last = self.began
+        self._loaded: tuple[int, list[TrialResult], Mapping[str | None, int]] | None = None
 
     def pytest_report_header(self) -> str | None:
         """Show the header line, unless nobody asked for us."""
@@ -111,6 +121,17 @@ class Reporting:
             self.reported[str(values["key"])] = values
             self.run.used = True
             self.tick()
+
+    def results(self) -> list[TrialResult]:
+        """Return what was reported, with what only the files know."""
+        return self._load()[0]
+
+    def _load(self) -> tuple[list[TrialResult], Mapping[str | None, int]]:
+        from pytest_a2a_bench import summary
+
+        if self._loaded is None or self._loaded[0] != len(self.reported):
+            self._loaded = (len(self.reported), *summary.load_reported(self.run, self.reported))
+        return self._loaded[1:]
 
     def tick(self, in_flight: int | None = None) -> None:
         """Write a progress line, if it is time for one."""
@@ -155,7 +176,7 @@ class Reporting:
     def _write_summary(self, terminal: Any) -> None:
         from pytest_a2a_bench import summary
 
-        results, lost = summary.load_reported(self.run, self.reported)
+        results, lost = self._load()
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
             terminal.write_line(line)

@@ -10,7 +10,18 @@ from argparse import ArgumentParser, Namespace
 from importlib import import_module
 from typing import Protocol, cast
 
-COMMANDS = ("agent", "card", "conformance", "doctor", "export", "merge", "rescore")
+COMMANDS = (
+    "agent",
+    "card",
+    "compare",
+    "conformance",
+    "doctor",
+    "export",
+    "merge",
+    "promote",
+    "report",
+    "rescore",
+)
 
 
 class Command(Protocol):

@@ -27,7 +27,7 @@ def run(namespace: Namespace) -> int:
         unjudged = part.trials - part.evaluated
         reward = "no reward" if part.mean_reward is None else f"reward {part.mean_reward:.3f}"
         print(
-            f"{part.suite}/{part.domain}: {part.successes} of {part.trials} trials passed, {reward}"
+            f"{part.label}: {part.successes} of {part.trials} trials passed, {reward}"
             + (f", {unjudged} not evaluated" if unjudged else "")
         )
     print(f"{len(whole.keys)} trials of {len(namespace.directories)} directories in {namespace.output}")

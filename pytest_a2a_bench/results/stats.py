@@ -70,6 +70,17 @@ class DomainSummary:
     output_tokens: int | None = None
     cost_usd: float | None = None
 
+    @property
+    def label(self) -> str:
+        """What the line is called."""
+        return label_of(self.suite, self.domain, self.variant)
+
+
+def label_of(suite: str, domain: str, variant: str = "") -> str:
+    """Return what a domain is called in tables: tau2's by their own names, others with their suite's."""
+    name = domain if suite == "tau2" else f"{suite}/{domain}"
+    return f"{name} ({variant})" if variant else name
+
 
 def summarise(results: Iterable[TrialResult]) -> list[DomainSummary]:
     """Return one summary per suite, domain and variant, sorted by name: changed benchmarks are never averaged in."""

@@ -121,7 +121,10 @@ def load_trial(path: Path) -> TrialResult:
 
 
 def write_atomically(target: Path, text: str) -> None:
-    """Write a file whole or not at all, readable by its owner only."""
+    """Write a file whole or not at all, readable by its owner only.
+
+    :raises OSError: if it cannot be written.
+    """
     # mkstemp makes the file 0600: a transcript may hold what a user said.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{_HOST}-{os.getpid()}-", suffix=".tmp")
     try:

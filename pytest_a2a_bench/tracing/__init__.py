@@ -1,6 +1,6 @@
 """Spans of trials, turns and requests, for whoever collects them; nothing happens where nobody does.
 
-This module knows no OpenTelemetry: :mod:`pytest_a2a_bench.tracing.otel` does, and is imported only where spans are wanted.
+This module knows no OpenTelemetry: :mod:`pytest_a2a_bench.tracing.otel` does, imported only where spans are wanted.
 Parents are passed explicitly, because a trial begins in one thread and its requests are sent from another.
 """
 

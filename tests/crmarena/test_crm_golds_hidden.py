@@ -55,7 +55,7 @@ def test_most_golds_would_be_noticed() -> None:
     ("domain", "scoring"),
     [
         ("mini", "compat"),
-        ("mini_interactive", "fixed"),
+        pytest.param("mini_interactive", "fixed", marks=pytest.mark.slow),
         pytest.param("mini", "fixed", marks=pytest.mark.slow),
         pytest.param("mini_interactive", "compat", marks=pytest.mark.slow),
     ],

@@ -74,7 +74,7 @@ def test_a_model_queries_by_tools_and_answers(run_trials: RunTrials) -> None:
     assert second["messages"][-1]["content"].startswith("Salesforce instance output: [{'n': ")
 
 
-@pytest.mark.parametrize("dialect", ["tool_call", "agentbeats", "crm_action", "execute_tags"])
+@pytest.mark.parametrize("dialect", ["agentbeats", "execute_tags"])
 def test_a_model_works_in_dialects_that_have_no_tools(run_trials: RunTrials, dialect: str) -> None:
     steps = [call("execute", {"query": COUNT}), call("respond", {"answer": MINI[TASK].answers[0]})]
     result, _ = with_agent(run_trials, steps, dialect=dialect)

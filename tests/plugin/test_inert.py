@@ -7,7 +7,24 @@ import pytest
 from harness import ROOT, Bench
 
 HEAVY = ("a2a", "httpx", "pydantic", "tau2", "litellm", "grpc", "starlette", "uvicorn")
-OURS = ("pytest_a2a_bench.benchmarks.crmarena", "pytest_a2a_bench.benchmarks.tau2", "pytest_a2a_bench.suites")
+OURS = tuple(
+    f"pytest_a2a_bench.{name}"
+    for name in (
+        "benchmarks.crmarena",
+        "benchmarks.tau2",
+        "conformance_run",
+        "gating",
+        "misses",
+        "model.results",
+        "outcome",
+        "preflight",
+        "results",
+        "shards",
+        "suites",
+        "summary",
+        "terminal",
+    )
+)
 """Of this package, what only a run that uses it imports."""
 
 

@@ -72,7 +72,8 @@ def test_progress_has_lines_of_its_own(
     result = desk(*arguments)
     result.assert_outcomes(passed=3, failed=1)
     progress = [line for line in result.outlines if line.startswith("a2a: ") and " of 4 trials" in line]
-    assert progress[0].startswith("a2a: 2 of 4 trials, 1 of 2 passed (50%), 1 in flight, $0.50, ")
+    # On a slow machine an earlier report is already late enough for a line.
+    assert any(line.startswith("a2a: 2 of 4 trials, 1 of 2 passed (50%), 1 in flight, $0.50, ") for line in progress)
     if not arguments:
         assert "test_desk.py .F" in [line.rstrip() for line in result.outlines]
 

@@ -48,7 +48,7 @@ class Connection:
     def __init__(self) -> None:
         self.opened: list[Session] = []
 
-    def session(self, metadata: Any) -> Session:
+    def session(self, metadata: Any, tape: Any = None) -> Session:
         self.opened.append(Session(metadata))
         return self.opened[-1]
 

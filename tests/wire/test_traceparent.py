@@ -93,7 +93,7 @@ def test_grpc_metadata_names_it_too(tracing: OtelTracing, spans: InMemorySpanExp
     grpc = pytest.importorskip("grpc")
     received: list[dict[str, str]] = []
 
-    class Listening(grpc.GenericRpcHandler):  # type: ignore[misc]
+    class Listening(grpc.GenericRpcHandler):  # type: ignore[misc,name-defined]
         def service(self, details: Any) -> Any:
             received.append({name: value for name, value in details.invocation_metadata if isinstance(value, str)})
 

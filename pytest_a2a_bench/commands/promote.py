@@ -1,0 +1,70 @@
+"""``a2a-bench promote DIR -o baseline.json``: keep what a run measured, for gates to compare with."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.results.baseline import Baseline
+
+NAME = "promote"
+HELP = "make a baseline of a results directory"
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("directory", metavar="DIR", help="Results directory of a run")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="Where to write the baseline")
+    parser.add_argument("--force", action="store_true", help="Replace a baseline that has tasks which DIR has not")
+
+
+def run(namespace: Namespace) -> int:
+    """Write the baseline, and say what is in it."""
+    from pytest_a2a_bench.results.baseline import load
+
+    source, target = Path(namespace.directory), Path(namespace.output)
+    if not source.is_dir():
+        raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
+    found = load(source)
+    if target.exists() and not namespace.force:
+        _check_replaced(target, found)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(json.dumps(found.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"-o {target}: cannot be written: {error}") from error
+    ok = sum(sum(t.outcomes) for t in found.tasks.values())
+    print(f"{target}: {len(found.tasks)} tasks, {ok} of {found.trials} trials succeeded ({ok / found.trials:.3f})")
+    errors = sum(t.errors for t in found.tasks.values())
+    if errors:
+        print(f"{errors} trials could not be evaluated and are not part of it", file=sys.stderr)
+    if len(found.run_ids) > 1:
+        print(f"the trials are of {len(found.run_ids)} runs: {', '.join(found.run_ids)}", file=sys.stderr)
+    _warn_of_mixtures(found)
+    return 0
+
+
+def _check_replaced(target: Path, found: Baseline) -> None:
+    from pytest_a2a_bench.results.baseline import load
+
+    gone = sorted(set(load(target).tasks) - set(found.tasks))
+    if gone:
+        raise ConfigurationError(
+            f"{target} has {len(gone)} tasks that the new results have not ({', '.join(gone[:3])}"
+            f"{', ...' if len(gone) > 3 else ''}); run them too, write another file, or replace it with --force"
+        )
+
+
+def _warn_of_mixtures(found: Baseline) -> None:
+    from pytest_a2a_bench.results.baseline import CONDITIONS
+
+    for domain, names in found.measured.items():
+        for name, values in names.items():
+            if len(values) > 1 and name in CONDITIONS:
+                print(f"{domain} was measured with several: {name} {' + '.join(values)}", file=sys.stderr)

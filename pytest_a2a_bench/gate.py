@@ -1,0 +1,368 @@
+"""Gates: thresholds and a baseline make trials into a verdict. Pure.
+
+Each gate gives one :class:`GateResult`: ``pass``, ``regressed`` or ``inconclusive``, with its numbers and a sentence.
+Rates are over every trial that was not quarantined or skipped: one that could not be evaluated counts in no numerator
+and stays in the denominator.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_a2a_bench.model import TrialResult, percentile
+from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, task_name
+from pytest_a2a_bench.results.compare import Comparison, compare, judge_drop
+from pytest_a2a_bench.results.stats import pass_hat_k
+
+Outcome = Literal["pass", "regressed", "inconclusive"]
+
+EVERY_TRIAL = "every_trial"
+"""The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
+
+DEFAULT_DROP = 0.05
+"""How much lower than the baseline a success rate may be where nobody says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What a run must reach.
+
+    :param min_pass: lowest success rate by group: a suite, domain, ``suite/domain`` or category; "" is all trials.
+    :param min_pass_k: lowest pass^k by k.
+    :param max_drop: how much lower than the baseline the success rate may be.
+    :param inconclusive: whether a gate that cannot tell lets the run ``pass`` or makes it ``fail``.
+    :param max_cost: dollars of all trials together.
+    :param max_latency: seconds of the agent's turns by percentile.
+    :param max_infra_errors: how many trials the infrastructure may fail; below 1 a share of all trials.
+    """
+
+    min_pass: Mapping[str, float] = field(default_factory=dict)
+    min_pass_k: Mapping[int, float] = field(default_factory=dict)
+    max_drop: float = DEFAULT_DROP
+    inconclusive: Literal["pass", "fail"] = "fail"
+    max_cost: float | None = None
+    max_latency: Mapping[float, float] = field(default_factory=dict)
+    max_infra_errors: int | float | None = None
+
+    def tolerates(self, groups: Iterable[str], *, baseline: bool) -> bool:
+        """Tell whether a gate counts a trial's miss, so that it need not fail the run by itself.
+
+        :param groups: what the trial belongs to, as :func:`groups_of` says.
+        :param baseline: whether there is a baseline.
+        """
+        return baseline or bool(self.min_pass_k) or "" in self.min_pass or not set(groups).isdisjoint(self.min_pass)
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What one gate says.
+
+    :param name: ``min_pass``, ``min_pass[airline]``, ``baseline``, ``max_latency[p95]``, ...
+    :param numbers: what the verdict was made from, as JSON.
+    :param sentence: the verdict in words.
+    :param refused: whether the question itself has no answer, which nothing lets pass.
+    """
+
+    name: str
+    verdict: Outcome
+    numbers: Mapping[str, Any]
+    sentence: str
+    refused: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "numbers": dict(self.numbers),
+            "refused": self.refused,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What all gates say together.
+
+    :param errors: trials that could not be evaluated; with any of them no run passes.
+    :param notes: gates that were not judged, and why.
+    :param comparison: the baseline's, task by task.
+    """
+
+    gates: tuple[GateResult, ...] = ()
+    inconclusive: Literal["pass", "fail"] = "fail"
+    errors: int = 0
+    notes: tuple[str, ...] = ()
+    comparison: Comparison | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst that any gate says."""
+        found = {gate.verdict for gate in self.gates}
+        if "regressed" in found:
+            return "regressed"
+        return "inconclusive" if "inconclusive" in found or self.errors else "pass"
+
+    def fails(self, gate: GateResult) -> bool:
+        """Tell whether a gate makes the run fail."""
+        if gate.verdict == "inconclusive":
+            return gate.refused or self.inconclusive == "fail"
+        return gate.verdict == "regressed"
+
+    @property
+    def failed(self) -> bool:
+        """Whether any gate makes the run fail."""
+        return any(map(self.fails, self.gates))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "verdict": self.outcome,
+            "failed": self.failed or bool(self.errors),
+            "inconclusive": self.inconclusive,
+            "errors": self.errors,
+            "gates": [{**gate.to_json(), "failed": self.fails(gate)} for gate in self.gates],
+            "notes": list(self.notes),
+            "comparison": self.comparison.to_json() if self.comparison else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What a run's gates look at.
+
+    :param results: every trial that was reported.
+    :param lost: trials that were reported without a result (a crashed worker).
+    :param cut_short: whether the run stopped before its end.
+    :param named: whether only trials that somebody named were run, whose rate says nothing about the agent's.
+    :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
+    :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.baseline.task_name` has them.
+    """
+
+    results: Sequence[TrialResult]
+    lost: int = 0
+    cut_short: bool = False
+    named: bool = False
+    failed: frozenset[str] | None = None
+    quarantined: frozenset[str] = frozenset()
+
+    @property
+    def counted(self) -> list[TrialResult]:
+        """The trials that rates are made of."""
+        return [r for r in self.results if r.status != "skipped" and task_name(r.key) not in self.quarantined]
+
+    @property
+    def errors(self) -> int:
+        """How many trials could not be evaluated, quarantined or not."""
+        return self.lost + sum(r.status not in ("evaluated", "skipped") for r in self.results)
+
+
+def groups_of(suite: str, domain: str, category: str | None = None) -> tuple[str, ...]:
+    """Return the names by which a floor may mean a trial."""
+    every = (suite, domain, f"{suite}/{domain}", *((category, f"{suite}/{domain}/{category}") if category else ()))
+    return tuple(dict.fromkeys(every))
+
+
+def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:
+    """Judge a run."""
+    gates: list[GateResult] = []
+    notes: list[str] = []
+    comparison: Comparison | None = None
+    asked = [_floor_name(g) for g in thresholds.min_pass] + [f"min_pass_k[{k}]" for k in thresholds.min_pass_k]
+    asked += ["baseline"] if baseline is not None else []
+    gates += _every_trial(trials, thresholds, baseline)
+    if trials.named and asked:
+        notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
+    elif trials.results or trials.lost:
+        gates += _floors(trials, thresholds.min_pass, notes)
+        gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
+        if baseline is not None:
+            comparison = compare(baseline, Baseline.of(trials.counted))
+            gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
+    if trials.results:
+        gates += _ceilings(trials, thresholds)
+    if trials.cut_short:
+        gates = [_unfinished(gate) for gate in gates]
+    return Verdict(tuple(gates), thresholds.inconclusive, trials.errors, tuple(notes), comparison)
+
+
+def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | None) -> Iterator[GateResult]:
+    """Judge the trials that no other gate counts: each of them must pass."""
+    chosen = [
+        r
+        for r in trials.counted
+        if trials.named or not thresholds.tolerates(groups_of_result(r), baseline=baseline is not None)
+    ]
+    if not chosen:
+        return
+    errors = sum(r.status != "evaluated" for r in chosen)
+    # A test may want less than success, or more: what it says counts.
+    failed = {str(r.key) for r in chosen if not r.success} if trials.failed is None else trials.failed
+    misses = sum(r.status == "evaluated" and str(r.key) in failed for r in chosen)
+    ok, total = len(chosen) - errors - misses, len(chosen)
+    numbers = {"ok": ok, "trials": total, "errors": errors}
+    verdict: Outcome = "regressed" if misses else "inconclusive" if errors else "pass"
+    yield GateResult(EVERY_TRIAL, verdict, numbers, f"{ok} of {total} trials passed; each of them must")
+
+
+# --- floors -----------------------------------------------------------------------------------------------------------
+
+
+def _floor_name(group: str) -> str:
+    return f"min_pass[{group}]" if group else "min_pass"
+
+
+def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> Iterator[GateResult]:
+    for group, rate in floors.items():
+        chosen = [r for r in trials.counted if not group or group in groups_of_result(r)]
+        lost = trials.lost if not group else 0
+        if not chosen and not lost:
+            notes.append(f"not judged, because there is no trial of it: {_floor_name(group)}")
+            continue
+        ok, total = sum(r.success for r in chosen), len(chosen) + lost
+        low, high = inference.wilson(ok, total)
+        errors = sum(r.status != "evaluated" for r in chosen) + lost
+        numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
+        numbers["wilson"] = [low, high]
+        proven = inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low >= rate
+        what = f"{ok} of {total} trials succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
+        what += f"; {errors} could not be evaluated and count as not succeeded" if errors else ""
+        if ok / total >= rate - 1e-12:
+            tail = "" if proven else "; so few trials do not prove it"
+            yield GateResult(_floor_name(group), "pass", numbers, f"{what}; the minimum is {rate:g}{tail}")
+        else:
+            yield GateResult(_floor_name(group), "regressed", numbers, f"{what}; that is below the minimum of {rate:g}")
+
+
+def groups_of_result(result: TrialResult) -> tuple[str, ...]:
+    """Return the names by which a floor may mean a finished trial."""
+    category = result.category or result.provenance.get("category")
+    return groups_of(result.key.suite, result.key.domain, str(category) if category else None)
+
+
+def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
+    tasks: dict[str, list[bool]] = defaultdict(list)
+    for result in trials.counted:
+        tasks[task_name(result.key)].append(result.success)
+    enough = [outcomes for outcomes in tasks.values() if len(outcomes) >= k]
+    name = f"min_pass_k[{k}]"
+    if not enough or trials.lost or len(enough) < len(tasks):
+        short = f"{len(tasks) - len(enough)} of {len(tasks)} tasks have fewer than {k} trials"
+        text = f"{trials.lost} trials were lost with their worker" if trials.lost else short
+        return GateResult(
+            name, "inconclusive", {"tasks": len(tasks), "minimum": rate}, f"pass^{k} is not known: {text}"
+        )
+    values = [pass_hat_k(len(outcomes), sum(outcomes), k) for outcomes in enough]
+    value = sum(values) / len(values)
+    numbers = {"k": k, "tasks": len(values), "value": value, "minimum": rate}
+    what = f"pass^{k} is {value:.3f} over {len(values)} tasks"
+    if value >= rate - 1e-12:
+        return GateResult(name, "pass", numbers, f"{what}; the minimum is {rate:g}")
+    return GateResult(name, "regressed", numbers, f"{what}; that is below the minimum of {rate:g}")
+
+
+# --- the baseline -----------------------------------------------------------------------------------------------------
+
+
+def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, allowed: float) -> GateResult:
+    group = comparison.overall
+    if comparison.differences:
+        text = f"not comparable with {baseline.source or 'the baseline'}: {'; '.join(comparison.differences)}"
+        found = {"differences": list(comparison.differences)}
+        return GateResult("baseline", "inconclusive", found, f"{text}; promote a new baseline", refused=True)
+    if group is None:
+        text = "no task was evaluated both in this run and in the baseline"
+        return GateResult("baseline", "inconclusive", {"tasks": 0}, text, refused=True)
+    verdict = judge_drop(group, allowed)
+    numbers: dict[str, Any] = {**comparison.to_json()["overall"], "allowed": allowed}
+    what = (
+        f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {group.tasks} tasks "
+        f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, 95 % sure of at least {group.low:+.3f} "
+        f"and of at most {group.high:+.3f}, p = {group.p:.3g}; allowed is {allowed:g}"
+    )
+    if comparison.only_before or comparison.only_after:
+        what += f"; only in the baseline: {len(comparison.only_before)} tasks, only now: {len(comparison.only_after)}"
+    if verdict == "pass" and trials.errors and not _passes_at_worst(trials, baseline, allowed):
+        verdict = "inconclusive"
+        what += f"; {trials.errors} trials could not be evaluated, and with them as misses the drop may be larger"
+    elif verdict == "inconclusive":
+        enough, what = _enough(comparison, allowed, what)
+        numbers["trials_enough"] = enough
+    return GateResult("baseline", verdict, numbers, what)
+
+
+def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str]:
+    enough = inference.trials_to_tell(comparison.pairs, allowed)
+    has = min(min(p.before, p.after) for p in comparison.pairs)
+    # Where the trials would be enough for an agent that has not changed, only more of them tell about this one.
+    enough = max(enough, has + 1)
+    few = f"{enough} trials of each task in both runs would be enough (there are {has})"
+    return enough, f"{what}; too few trials to tell: about {few}"
+
+
+def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
+    """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
+    now = Baseline.of(trials.counted)
+    worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in now.tasks.items()}
+    group = compare(baseline, Baseline(worst)).overall
+    return group is not None and not trials.lost and judge_drop(group, allowed) == "pass"
+
+
+# --- ceilings ---------------------------------------------------------------------------------------------------------
+
+
+def _ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
+    if thresholds.max_cost is not None:
+        yield _cost(trials.results, thresholds.max_cost)
+    latencies = sorted(s for r in trials.results for s in r.turn_latencies)
+    for percent, limit in thresholds.max_latency.items():
+        yield _latency(latencies, percent, limit)
+    if thresholds.max_infra_errors is not None:
+        yield _infra_errors(trials, thresholds.max_infra_errors)
+
+
+def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
+    known = [r.cost for r in results if r.cost is not None]
+    unknown = sum(r.cost is None and r.status == "evaluated" for r in results)
+    total = sum(known)
+    numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
+    what = f"the trials cost ${total:.4f}; the maximum is ${limit:g}"
+    if total > limit:
+        return GateResult("max_cost", "regressed", numbers, what)
+    if unknown:
+        text = f"{what}; what {unknown} of {len(results)} trials cost is not known"
+        return GateResult("max_cost", "inconclusive", numbers, text)
+    return GateResult("max_cost", "pass", numbers, what)
+
+
+def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateResult:
+    name, value = f"max_latency[p{percent:g}]", percentile(latencies, percent)
+    if value is None:
+        text = "the agent answered no turn whose latency is known"
+        return GateResult(name, "inconclusive", {"turns": 0, "maximum": limit}, text)
+    numbers = {"turns": len(latencies), "seconds": value, "maximum": limit}
+    what = f"p{percent:g} of {len(latencies)} turns is {value:.3f} s; the maximum is {limit:g} s"
+    return GateResult(name, "pass" if value <= limit else "regressed", numbers, what)
+
+
+def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
+    total = len(trials.results) + trials.lost
+    found = trials.lost + sum(r.status == "infrastructure_error" for r in trials.results)
+    # Below 1 it is a share; "1" and above count trials.
+    is_share = isinstance(limit, float)
+    value = found / total if is_share else found
+    numbers = {"infra_errors": found, "trials": total, "maximum": limit}
+    shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
+    what = f"the infrastructure failed {found} of {total} trials; the maximum is {shown}"
+    return GateResult("max_infra_errors", "pass" if value <= limit else "regressed", numbers, what)
+
+
+def _unfinished(gate: GateResult) -> GateResult:
+    if gate.verdict != "pass":
+        return gate
+    text = f"the run was cut short; so far: {gate.sentence}"
+    return GateResult(gate.name, "inconclusive", gate.numbers, text)

@@ -1,0 +1,113 @@
+"""How the values of the gates' options are read: text in, value out, ValueError with what would be valid. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+
+OFF = ("off", "none")
+"""What switches a floor off that the ini file sets."""
+
+
+def read_rates(text: str) -> dict[str, float]:
+    """Read ``0.6`` or ``0.6, airline=0.7, tau2/retail=0.5``; "" names all trials."""
+    if text.strip().lower() in OFF:
+        return {}
+    example = "a rate such as 0.6, or NAME=RATE pairs such as 0.6,airline=0.7"
+    rates: dict[str, float] = {}
+    for name, value in _pairs(text, example):
+        rate = _number(value, example)
+        if not 0 <= rate <= 1:
+            raise ValueError(f"{value!r} is not a rate between 0 and 1")
+        if rate == 1:
+            raise ValueError(
+                "no number of trials proves a rate of 1; leave it out: without it every trial must succeed"
+            )
+        _once(rates, name, rate)
+    return rates
+
+
+def read_pass_k(text: str) -> dict[str, float]:
+    """Read ``4=0.3`` or ``2=0.5,4=0.3``."""
+    if text.strip().lower() in OFF:
+        return {}
+    example = "K=RATE pairs such as 4=0.3"
+    rates: dict[str, float] = {}
+    for name, value in _pairs(text, example):
+        rate = _number(value, example)
+        if not re.fullmatch(r"[1-9]\d{0,5}", name, re.ASCII) or not 0 <= rate <= 1:
+            raise ValueError(f"{name}={value} is not a number of trials and a rate between 0 and 1; write {example}")
+        _once(rates, name, rate)
+    return rates
+
+
+def read_latencies(text: str) -> dict[str, float]:
+    """Read ``p95=10`` or ``p50=2,p95=10``: percentile (without the p) to seconds."""
+    if text.strip().lower() in OFF:
+        return {}
+    example = "percentiles such as p95=10"
+    limits: dict[str, float] = {}
+    for name, value in _pairs(text, example):
+        seconds = _number(value, example)
+        percent = re.fullmatch(r"p(\d{1,3}(?:\.\d+)?)", name, re.ASCII)
+        if not percent or float(percent[1]) > 100 or seconds <= 0:
+            raise ValueError(f"{name}={value} is not a percentile and a positive number of seconds; write {example}")
+        _once(limits, percent[1], seconds)
+    return limits
+
+
+def read_drop(text: str) -> float:
+    """Read a rate above 0 and up to 1."""
+    drop = _number(text, "a rate such as 0.05")
+    if not 0 < drop <= 1:
+        raise ValueError(f"{text!r} is not a rate above 0 and up to 1; no number of trials shows a drop of exactly 0")
+    return drop
+
+
+def read_dollars(text: str) -> float:
+    """Read an amount of money, 0 or more."""
+    dollars = _number(text.strip().removeprefix("$"), "a number of dollars such as 2.50")
+    if dollars < 0:
+        raise ValueError(f"{text!r} is not a number of dollars of at least 0")
+    return dollars
+
+
+def read_errors(text: str) -> int | float:
+    """Read a number of trials (``3``), or a share of them (``0.05``, ``5%``)."""
+    word = text.strip()
+    if re.fullmatch(r"\d{1,18}", word, re.ASCII):
+        return int(word)
+    share = _number(word.removesuffix("%"), "a number of trials such as 3, or a share such as 0.05 or 5%")
+    share = share / 100 if word.endswith("%") else share
+    if not 0 <= share <= 1:
+        raise ValueError(f"{text!r} is not a whole number of trials, or a share between 0 and 1")
+    return float(share)
+
+
+def _pairs(text: str, example: str) -> list[tuple[str, str]]:
+    found = []
+    for part in re.split(r"[,\n]", text):
+        if part.strip():
+            name, separator, value = part.rpartition("=")
+            if separator and not name.strip():
+                raise ValueError(f"{part.strip()!r} names nothing before its '='; write {example}")
+            found.append((name.strip(), value.strip()))
+    if not found:
+        raise ValueError(f"the value is empty; write {example}")
+    return found
+
+
+def _number(text: str, example: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is not a number; write {example}")
+    return value
+
+
+def _once(values: dict[str, float], name: str, value: float) -> None:
+    if name in values:
+        raise ValueError(f"{name or 'the rate of all trials'} is given twice")
+    values[name] = value

@@ -1,0 +1,147 @@
+"""What a page is made of (pure)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.results import caveats
+from pytest_a2a_bench.settings import BUILTIN_PREFIX
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.report import Row
+    from pytest_a2a_bench.results.compare import Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One rule and what came of it.
+
+    :param verdict: ``pass``, ``regressed`` (or another word for a failure) or ``inconclusive``.
+    """
+
+    name: str
+    verdict: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the gates came to together.
+
+    :param failed: whether the run does not pass because of them; an inconclusive one may.
+    :param notes: gates that were not judged, and why.
+    """
+
+    verdict: str
+    gates: tuple[Gate, ...] = ()
+    failed: bool = False
+    notes: tuple[str, ...] = ()
+    run_id: str = ""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Verdict:
+        """Read the file of a verdict.
+
+        :raises ValueError: if it is not one.
+        """
+        try:
+            gates = tuple(Gate(str(g["name"]), str(g["verdict"]), str(g.get("sentence", ""))) for g in data["gates"])
+            return cls(
+                str(data["verdict"]),
+                gates,
+                bool(data["failed"]),
+                tuple(map(str, data.get("notes", ()))),
+                str(data.get("run_id", "")),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a verdict: {type(error).__name__}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Everything that a page shows.
+
+    :param endpoint: the agent's URL without secrets, or ``builtin:NAME``; empty where it is not known.
+    :param agent: name and version from its card.
+    :param interface: protocol version and transport.
+    :param checks: what came of judging the protocol.
+    :param explanations: what is to be said about checks, by :func:`~pytest_a2a_bench.reports.html.protocol.name_of`.
+    :param comparison: this run beside an earlier one; ``baseline_name`` says which.
+    :param notes: more that must be known before numbers are compared.
+    :param made_at: when, as people read it.
+    """
+
+    trials: Sequence[TrialResult] = ()
+    endpoint: str = ""
+    agent: str = ""
+    interface: str = ""
+    checks: Sequence[Row] = ()
+    explanations: Mapping[str, str] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    comparison: Comparison | None = None
+    baseline_name: str = ""
+    notes: Sequence[str] = ()
+    made_at: str = ""
+    version: str = ""
+
+    def with_known_endpoint(self) -> Contents:
+        """Return the same with the endpoint that the trials' requests went to, where none was given."""
+        if self.endpoint:
+            return self
+        found = Counter(m.endpoint for r in self.trials for m in r.metrics[:1])
+        return dataclasses.replace(self, endpoint=found.most_common(1)[0][0]) if found else self
+
+
+def cautions(contents: Contents) -> list[str]:
+    """Return what must be known before the numbers are compared with any others."""
+    notes = list(contents.notes)
+    trials = contents.trials
+    if any(r.provenance.get("user") == "scripted" for r in trials):
+        notes.append("The user is scripted. These are not leaderboard numbers: those need a model that plays the user.")
+    notes += [f"{told[0].upper()}{told[1:]}." for told in (*caveats.of_data(trials), *caveats.of_run(trials))]
+    if contents.endpoint.startswith(BUILTIN_PREFIX):
+        notes.append(f"The agent is one of the harness's own ({contents.endpoint}): it shows that the harness works.")
+    unjudged = sum(r.status == "skipped" for r in trials)
+    if unjudged:
+        notes.append(f"{unjudged:,} of {len(trials):,} trials were skipped: they need a judge, and none is configured.")
+    troubled = sum(r.status not in ("evaluated", "skipped") for r in trials)
+    if troubled:
+        notes.append(
+            f"{troubled:,} of {len(trials):,} trials ended in an error: they have no reward and count as not passed."
+        )
+    runs = {r.run_id for r in trials if r.run_id}
+    if len(runs) > 1:
+        notes.append(f"The trials come from {len(runs)} runs.")
+    return notes
+
+
+def provenance(contents: Contents) -> list[tuple[str, str]]:
+    """Return what produced the numbers: names and values."""
+    trials = contents.trials
+    every = (
+        ("Agent", contents.agent),
+        ("Endpoint", contents.endpoint),
+        ("Interface", contents.interface),
+        ("User", _counted(r.provenance.get("user_llm") or r.provenance.get("user") for r in trials)),
+        ("Judge", _counted(r.provenance.get("judge") or "none" for r in trials)),
+        ("Benchmark", _counted(r.provenance.get("benchmark") for r in trials)),
+        ("Scoring", _counted(r.provenance.get("scoring") for r in trials)),
+        ("Split", _counted(r.provenance.get("split") for r in trials)),
+        ("Dialect", _counted(r.dialect for r in trials)),
+        ("Run", _counted(r.run_id for r in trials)),
+        ("Page made", contents.made_at),
+    )
+    return [(name, value) for name, value in every if value]
+
+
+def _counted(values: Iterable[Any]) -> str:
+    found = Counter(str(v) for v in values if v)
+    if len(found) <= 1:
+        return next(iter(found), "")
+    shown = [f"{value} ({count:,})" for value, count in found.most_common(4)]
+    return ", ".join(shown) + (f" and {len(found) - 4} more" if len(found) > 4 else "")

@@ -1,0 +1,137 @@
+"""The table of trials and the viewer: what the page's script fills (pure)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.reports.html import records
+from pytest_a2a_bench.reports.html.element import Html, el
+
+_COLUMNS = (
+    ("s", "Result", False),
+    ("k", "Trial", False),
+    ("r", "Reward", False),
+    ("w", "Why", True),
+    ("n", "Turns", True),
+    ("t", "Time", True),
+    ("p", "Turn p50", True),
+    ("u", "Cost", True),
+)
+_NUMBERS = "rntpu"
+_KEYS = (
+    ("/", "search"),
+    ("j, k", "next and previous trial"),
+    ("Enter", "open the trial"),
+    ("Esc", "close"),
+    ("[ and ]", "previous and next page"),
+    ("t", "light or dark"),
+    ("?", "these keys"),
+)
+
+
+def section(trials: Sequence[TrialResult]) -> Html:
+    """Return the controls and the empty table."""
+    columns = [c for c in _COLUMNS if c[0] != "u" or any(r.cost is not None for r in trials)]
+    table = el(
+        "table",
+        el("caption", "Trials", class_="hidden"),
+        el("thead", el("tr", [_title(*c) for c in columns])),
+        el("tbody"),
+        id="trials-table",
+    )
+    return el(
+        "section",
+        el("h2", "Trials"),
+        _controls(trials),
+        el("p", id="count", role="status", class_="note"),
+        el("noscript", el("p", "The table of trials and the transcripts need JavaScript; everything above does not.")),
+        table,
+        el("nav", id="pages", aria_label="Pages of the table"),
+        id="trials",
+    )
+
+
+def viewer() -> Html:
+    """Return the empty dialogs: one trial, and the keys."""
+    keys = [el("div", el("dt", el("kbd", key)), el("dd", what)) for key, what in _KEYS]
+    return el(
+        "div",
+        el(
+            "dialog",
+            el(
+                "div",
+                el("h2", id="viewer-title", tabindex="-1"),
+                el(
+                    "div",
+                    el("button", "Previous", type="button", id="viewer-previous"),
+                    el("button", "Next", type="button", id="viewer-next"),
+                    el("button", "Close", type="button", id="viewer-close"),
+                    class_="buttons",
+                ),
+                class_="viewer-head",
+            ),
+            el("div", id="viewer-body", tabindex="0", role="region", aria_labelledby="viewer-title"),
+            id="viewer",
+            aria_labelledby="viewer-title",
+        ),
+        el(
+            "dialog",
+            el("h2", "Keys", id="keys-title"),
+            el("dl", keys),
+            el("label", el("input", type="checkbox", id="keys-on", checked=True), " Single keys work"),
+            el("div", el("button", "Close", type="button", id="keys-close"), class_="buttons"),
+            id="keys",
+            aria_labelledby="keys-title",
+        ),
+    )
+
+
+def _controls(trials: Sequence[TrialResult]) -> Html:
+    found = Counter(records.state(r) for r in trials)
+    chips = [
+        el(
+            "button",
+            name,
+            el("span", f"{found[s]:,}"),
+            type="button",
+            class_=f"chip {s}",
+            data_state=s,
+            aria_pressed="false",
+        )
+        for s, name in records.STATES.items()
+        if found[s]
+    ]
+    return el(
+        "div",
+        el("div", chips, class_="chips", role="group", aria_label="Results to show"),
+        el(
+            "div",
+            _choice("domain", "Domain", sorted({records.domain(r) for r in trials})),
+            _choice("category", "Category", sorted({records.category(r) for r in trials} - {""})),
+            el(
+                "label",
+                el("span", "Search"),
+                el("input", type="search", id="search", placeholder="task, tool, error …", autocomplete="off"),
+            ),
+            el("label", el("input", type="checkbox", id="deep"), "in transcripts too", class_="check"),
+            class_="fields",
+        ),
+        class_="controls",
+        role="search",
+        aria_label="Find trials",
+    )
+
+
+def _choice(id: str, name: str, values: Sequence[str]) -> Html | None:
+    if len(values) < 2:
+        return None
+    options = [el("option", "all", value=""), *(el("option", v, value=v) for v in values)]
+    return el("label", el("span", name), el("select", options, id=id))
+
+
+def _title(name: str, text: str, is_wide: bool) -> Html:
+    classes = " ".join(c for c, wanted in (("num", name in _NUMBERS), ("wide", is_wide)) if wanted)
+    button = el("button", text, type="button", data_sort=name)
+    return el("th", button, scope="col", class_=classes or None, data_column=name, aria_sort="none")

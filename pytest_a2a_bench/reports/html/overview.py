@@ -1,0 +1,93 @@
+"""The top of a page: what was measured, the verdict, and the numbers that matter most (pure)."""
+
+from __future__ import annotations
+
+from pytest_a2a_bench.model import percentile
+from pytest_a2a_bench.reports.html import records
+from pytest_a2a_bench.reports.html.contents import Contents, Gate, Verdict, cautions, provenance
+from pytest_a2a_bench.reports.html.element import Html, el, join
+from pytest_a2a_bench.reports.html.wording import count, dollars, rate, seconds
+from pytest_a2a_bench.results.inference import wilson
+
+_TONES = {"pass": "good", "inconclusive": "unsure"}
+_WORDS = {"pass": "Pass", "regressed": "Regressed", "inconclusive": "Inconclusive", "fail": "Fail"}
+
+
+def header(contents: Contents) -> Html:
+    """Return the page's title, what was measured, and what to know before comparing it."""
+    notes = [el("li", note) for note in cautions(contents)]
+    facts = [el("div", el("dt", name), el("dd", value)) for name, value in provenance(contents)]
+    return el(
+        "header",
+        el("p", "pytest-a2a-bench", class_="eyebrow"),
+        el("h1", contents.agent or contents.endpoint or "Benchmark results"),
+        el("ul", notes, class_="cautions", aria_label="Before you compare these numbers") if notes else None,
+        el("dl", facts, class_="facts"),
+        class_="page-head",
+    )
+
+
+def verdict(contents: Contents) -> Html:
+    """Return the verdict, its gates and the headline numbers."""
+    found = contents.verdict
+    parts: list[Html] = []
+    if found is not None:
+        parts.append(_banner(found))
+        if found.gates:
+            parts.append(el("ul", [_gate(g) for g in found.gates], class_="gates"))
+        parts += [el("p", note, class_="note") for note in found.notes]
+    if contents.trials:
+        parts.append(_headline(contents))
+    return el("section", el("h2", "Verdict" if found else "Result"), parts, id="verdict")
+
+
+def pill(tone: str, text: str) -> Html:
+    """Return a word with a mark before it, so that its colour is not all that it has."""
+    return el("span", text, class_=f"pill {tone}")
+
+
+def _banner(found: Verdict) -> Html:
+    word = _WORDS.get(found.verdict, found.verdict)
+    if found.verdict == "inconclusive":
+        word += ": the run does not pass" if found.failed else ": the run passes all the same"
+    return el("p", word, class_=f"banner {_TONES.get(found.verdict, 'bad')}")
+
+
+def _gate(gate: Gate) -> Html:
+    tone = _TONES.get(gate.verdict, "bad")
+    return el("li", pill(tone, _WORDS.get(gate.verdict, gate.verdict)), el("strong", gate.name), el("span", gate.text))
+
+
+def _headline(contents: Contents) -> Html:
+    trials = contents.trials
+    counted = [r for r in trials if r.status != "skipped"]
+    passed = sum(r.success for r in counted)
+    limits = wilson(passed, len(counted)) if counted else None
+    turns = sorted(s for r in trials for s in r.turn_latencies)
+    costs = [r.cost for r in trials if r.cost is not None]
+    tasks = len({r.key.task_key for r in trials})
+    errors = sum(records.state(r).endswith("_error") for r in trials)
+    return el(
+        "dl",
+        _figure(
+            "Trials passed",
+            rate(passed / len(counted)) if counted else "\u2013",
+            f"{passed:,} of {len(counted):,}; 95 % interval {rate(limits.low)} to {rate(limits.high)}"
+            if limits
+            else "all were skipped",
+        ),
+        _figure("Trials", f"{len(trials):,}", f"of {count(tasks, 'task')}; {count(errors, 'error')}"),
+        _figure("Median turn", seconds(percentile(turns, 50)), f"p95 {seconds(percentile(turns, 95))}"),
+        _figure("Cost", dollars(sum(costs)) if costs else "\u2013", _cost_note(len(costs), len(trials))),
+        class_="headline",
+    )
+
+
+def _cost_note(known: int, trials: int) -> str:
+    if not known:
+        return "none was reported"
+    return "agent, user and judge" if known == trials else f"known for {known:,} of {trials:,} trials"
+
+
+def _figure(name: str, value: str, note: str) -> Html:
+    return el("div", el("dt", name), el("dd", join([el("b", value), el("small", note)])))

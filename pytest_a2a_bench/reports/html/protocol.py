@@ -1,0 +1,79 @@
+"""What judging the protocol came to, as a matrix and a list of findings (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.reports.html.element import Html, el
+from pytest_a2a_bench.reports.html.overview import pill
+from pytest_a2a_bench.reports.html.wording import count
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.report import Row
+
+_TONES = {"failed": "bad", "error": "bad", "warned": "unsure", "waived": "muted", "passed": "good", "skipped": "muted"}
+_FINDINGS = 200
+
+
+def section(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html:
+    """Return the matrix of groups and bindings, and what was found."""
+    from pytest_a2a_bench.conformance.report import compliance
+    from pytest_a2a_bench.reports import matrix
+
+    head, *body = matrix.cells(rows)
+    table = el(
+        "table",
+        el("thead", el("tr", [el("th", title, scope="col") for title in head])),
+        el("tbody", [el("tr", el("th", row[0], scope="row"), [_cell(c) for c in row[1:]]) for row in body]),
+        class_="matrix",
+    )
+    levels = [el("li", el("strong", f"A2A {level.version} "), level.text) for level in compliance(rows)]
+    return el(
+        "section",
+        el("h2", "Conformance"),
+        el("ul", levels, class_="plain"),
+        el("div", table, class_="scroller", tabindex="0", role="region", aria_label="Conformance matrix"),
+        el("p", matrix.count_line(rows), class_="note"),
+        _findings(rows, explanations),
+        id="conformance",
+    )
+
+
+def name_of(row: Row) -> str:
+    """Return what tells a check from every other: a requirement of a version on a binding."""
+    return f"{row.id} {row.version} [{row.binding}]"
+
+
+def _cell(text: str) -> Html:
+    tone = "muted"
+    if "failed" in text or "error" in text:
+        tone = "bad"
+    elif "warned" in text or "waived" in text:
+        tone = "unsure"
+    elif "/" in text:
+        tone = "good"
+    return el("td", text, class_=f"cell {tone}" if text else None)
+
+
+def _findings(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html | None:
+    told = [row for row in rows if row.status in ("failed", "error", "warned", "waived")]
+    if not told:
+        return None
+    order = list(_TONES)
+    told.sort(key=lambda row: order.index(row.status))
+    items = [_finding(row, explanations.get(name_of(row), "")) for row in told[:_FINDINGS]]
+    more = len(told) - _FINDINGS
+    return el(
+        "div",
+        el("h3", count(len(told), "finding")),
+        items,
+        el("p", f"… and {more:,} more", class_="note") if more > 0 else None,
+        class_="findings",
+    )
+
+
+def _finding(row: Row, text: str) -> Html:
+    name = el("span", f"{row.id} [{row.binding}] {row.level}", class_="mono")
+    said = text or row.reason or "nothing more is known here; the conformance report has it"
+    return el("details", el("summary", pill(_TONES[row.status], row.status), name), el("pre", said))

@@ -1,0 +1,188 @@
+"""What a page knows of a trial: a short row for the table, and everything else for the viewer (pure).
+
+Both are JSON. Texts are sanitised, and bounded with a note of what was left out: the trial's file has all of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pytest_a2a_bench.model import ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
+from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.results.stats import label_of, variant_of
+
+KEY = 1_000
+TEXT = 20_000
+TURNS = 600
+REQUESTS = 600
+_LINES = 300
+
+STATES = {
+    "missed": "missed",
+    "infrastructure_error": "infrastructure error",
+    "evaluator_error": "evaluator error",
+    "harness_error": "harness error",
+    "skipped": "skipped",
+    "passed": "passed",
+}
+"""What a trial can come to, worst first, and how it is written."""
+
+
+def state(result: TrialResult) -> str:
+    """Return one of :data:`STATES`."""
+    if result.status != "evaluated":
+        return result.status
+    return "passed" if result.success else "missed"
+
+
+def domain(result: TrialResult) -> str:
+    """Return the name that a domain has in tables."""
+    return label_of(result.key.suite, result.key.domain, variant_of(result))
+
+
+def category(result: TrialResult) -> str:
+    """Return what a task is about, where its benchmark has categories."""
+    return str(result.category or result.provenance.get("category") or "")
+
+
+def row(result: TrialResult) -> dict[str, Any]:
+    """Return the table's row. ``x`` is more text to be found by a search; numbers may be None."""
+    return {
+        "k": one_line(str(result.key), KEY),
+        "s": state(result),
+        "d": one_line(domain(result), 80),
+        "c": one_line(category(result), 80),
+        "r": result.reward if result.status == "evaluated" else None,
+        "w": one_line(why(result), 180),
+        "n": result.turns,
+        "t": round(result.duration, 4),
+        "p": round(result.latency, 4) if result.turn_latencies else None,
+        "u": result.cost,
+        "x": " ".join(dict.fromkeys(one_line(c.name, 60) for c in result.tool_calls)),
+    }
+
+
+def order(result: TrialResult) -> tuple[Any, ...]:
+    """Return what trials are sorted by: task 2 comes before task 10."""
+    key = result.key
+    parts = re.split(r"(\d+)", key.task_id)
+    natural = tuple((int(p), "") if i % 2 else (0, p) for i, p in enumerate(parts))
+    return (key.suite, key.domain, natural, key.label or "", key.trial)
+
+
+def why(result: TrialResult) -> str:
+    """Return the shortest reason for what came of a trial; empty where it passed."""
+    if result.error:
+        return f"{result.error_type}: {result.error}" if result.error_type else result.error
+    reward = result.reward_info
+    if reward is None or reward.success:
+        return ""
+    missed = [check for check in reward.checks if check.counted and not check.met]
+    if missed:
+        if missed[0].kind == "db" and reward.db_diff:
+            return reward.db_diff[0] + (f" (and {len(reward.db_diff) - 1} more)" if reward.db_diff[1:] else "")
+        more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
+        return f"{missed[0].kind}: {missed[0].description}{more}"
+    return reward.note or (result.termination_reason or "").replace("_", " ")
+
+
+def detail(result: TrialResult) -> dict[str, Any]:
+    """Return what the viewer shows."""
+    return {
+        "k": one_line(str(result.key), KEY),
+        "s": state(result),
+        "error": _bounded(result.error),
+        "error_type": one_line(result.error_type or "", 120),
+        "facts": _facts(result),
+        "reward": None if result.reward_info is None else _reward(result.reward_info),
+        "turns": [_turn(t) for t in result.transcript[:TURNS]],
+        "left_out": max(0, len(result.transcript) - TURNS),
+        "findings": [
+            {"rule": one_line(f.rule, 80), "message": _bounded(f.message), "raw": _bounded(f.raw), "turn": f.turn}
+            for f in result.findings[:_LINES]
+        ],
+        "wire": [_request(m) for m in result.metrics[:REQUESTS]],
+        "wire_left_out": max(0, len(result.metrics) - REQUESTS),
+    }
+
+
+def _facts(result: TrialResult) -> list[list[str]]:
+    wire = result.wire
+    pairs: Iterable[tuple[str, Any]] = (
+        ("ended by", (result.termination_reason or "").replace("_", " ")),
+        ("turns", result.turns),
+        ("seconds", round(result.duration, 2)),
+        ("requests", wire.requests or ""),
+        ("retries", wire.retries or ""),
+        ("tokens in", result.agent_usage.input_tokens),
+        ("tokens out", result.agent_usage.output_tokens),
+        ("cost", None if result.cost is None else f"${result.cost:.4f}"),
+        ("user", result.provenance.get("user_llm") or result.provenance.get("user")),
+        ("judge", result.provenance.get("judge")),
+        ("org changed", variant_of(result)),
+        ("reused from", result.reused_from),
+        ("replayed", "yes" if result.provenance.get("replayed") else None),
+        ("dialect", result.dialect),
+        ("seed", result.seed),
+        ("started", result.started_at[:19].replace("T", " ")),
+        ("context", result.context_id),
+    )
+    return [[name, one_line(str(value), 120)] for name, value in pairs if value not in (None, "")]
+
+
+def _reward(reward: Reward) -> dict[str, Any]:
+    return {
+        "value": reward.value,
+        "parts": [[one_line(str(name), 60), value] for name, value in reward.breakdown.items()],
+        "checks": [
+            {
+                "kind": one_line(c.kind, 60),
+                "text": _bounded(c.description),
+                "detail": _bounded(c.detail),
+                "met": c.met,
+                "counted": c.counted,
+            }
+            for c in reward.checks[:_LINES]
+        ],
+        "note": _bounded(reward.note),
+        "diff": [_bounded(line, 1_000) for line in reward.db_diff[:_LINES]],
+    }
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    found: dict[str, Any] = {"role": turn.role}
+    if turn.text:
+        found["text"] = _bounded(turn.text)
+    if turn.calls:
+        found["calls"] = [_call(c) for c in turn.calls[:_LINES]]
+    if turn.role == "tool":
+        found |= {"tool": one_line(turn.tool or "", 120), "whose": turn.requestor or "", "failed": turn.error}
+    return found
+
+
+def _call(call: ToolCall) -> dict[str, str]:
+    arguments = json.dumps(call.arguments, ensure_ascii=False, indent=2, default=str)
+    return {"name": one_line(call.name, 120), "arguments": _bounded(arguments)}
+
+
+def _request(m: ProtocolMetrics) -> dict[str, Any]:
+    return {
+        "method": one_line(m.method, 60),
+        "status": m.status_code,
+        "ms": round(m.latency_ms, 2),
+        "at": one_line(m.timestamp[11:23], 12),
+        "attempt": m.attempt,
+        "in": m.input_tokens,
+        "out": m.output_tokens,
+        "error": one_line(m.error or "", 300),
+    }
+
+
+def _bounded(text: str | None, limit: int = TEXT) -> str:
+    plain = sanitise(text or "")
+    if len(plain) <= limit:
+        return plain
+    return f"{plain[:limit]}\n… {len(plain) - limit:,} more characters are in the trial's file"

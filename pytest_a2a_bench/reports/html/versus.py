@@ -1,0 +1,118 @@
+"""One run beside its baseline, paired by task (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.reports.html.element import Html, el
+from pytest_a2a_bench.reports.html.wording import count, points, rate
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
+
+_SHOWN = 200
+_OPEN = 12
+"""So many changed tasks are shown at once; more are folded."""
+
+
+def section(comparison: Comparison, baseline: str) -> Html:
+    """Return the comparison.
+
+    :param baseline: what it is compared with, as people call it.
+    """
+    moved = [task for task in comparison.tasks if task.drop]
+    warnings = [el("li", f"Measured differently: {text}") for text in comparison.differences]
+    return el(
+        "section",
+        el("h2", "Against the baseline"),
+        el("p", "Compared with ", el("strong", baseline or "the baseline"), f", task by task. {_summary(comparison)}"),
+        el("ul", warnings, class_="cautions") if warnings else None,
+        _groups(comparison) if comparison.overall else None,
+        _moved(moved) if moved else None,
+        el("p", _notes(comparison), class_="note"),
+        id="baseline",
+    )
+
+
+def _summary(comparison: Comparison) -> str:
+    found = comparison.overall
+    if found is None:
+        return "No task was evaluated in both, so nothing can be said."
+    same = found.tasks - found.better - found.worse
+    return (
+        f"Of {count(found.tasks, 'task')} in both, {found.better:,} got better, {found.worse:,} got worse "
+        f"and {same:,} stayed."
+    )
+
+
+def _notes(comparison: Comparison) -> str:
+    notes = [
+        "The change is in percentage points, averaged over tasks. "
+        "p is the chance that an unchanged agent does as badly as now or worse (exact, one-sided)."
+    ]
+    sides = (("this run", comparison.only_after), ("the baseline", comparison.only_before))
+    for name, tasks in sides:
+        if tasks:
+            notes.append(f"{count(len(tasks), 'task')} {'is' if len(tasks) == 1 else 'are'} only in {name}.")
+    return " ".join(notes)
+
+
+def _groups(comparison: Comparison) -> Html:
+    groups = [*comparison.domains]
+    if comparison.overall and len(groups) > 1:
+        groups.append(comparison.overall)
+    head = ("Domain", "Tasks", "Before", "Now", "Change", "90 % interval", "p")
+    return el(
+        "div",
+        _table(head, [_group(g) for g in groups]),
+        class_="scroller",
+        tabindex="0",
+        role="region",
+        aria_label="Change by domain",
+    )
+
+
+def _group(group: GroupComparison) -> Html:
+    cells = (
+        f"{group.tasks:,}",
+        rate(group.before.rate),
+        rate(group.after.rate),
+        points(-group.drop),
+        f"{points(-group.high)} to {points(-group.low)}",
+        f"{group.p:.3f}",
+    )
+    marked = [el("td", text, class_=_number(-group.drop if i == 3 else 0)) for i, text in enumerate(cells)]
+    return el("tr", el("th", group.name.removeprefix("tau2/"), scope="row"), marked)
+
+
+def _moved(moved: Sequence[TaskComparison]) -> Html:
+    more = len(moved) - _SHOWN
+    return el(
+        "details",
+        el("summary", f"{count(len(moved), 'task')} that changed"),
+        _table(("Task", "Before", "Now", "Change"), [_task(task) for task in moved[:_SHOWN]]),
+        el("p", f"… and {more:,} more", class_="note") if more > 0 else None,
+        open=len(moved) <= _OPEN,
+    )
+
+
+def _task(task: TaskComparison) -> Html:
+    opener = el("button", task.name, class_="link open-task", data_task=one_line(task.name, 1_000), type="button")
+    return el(
+        "tr",
+        el("th", opener, scope="row"),
+        el("td", f"{task.before_ok} / {task.before}", class_="num"),
+        el("td", f"{task.after_ok} / {task.after}", class_="num"),
+        el("td", points(-task.drop), class_=_number(-task.drop)),
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Html]) -> Html:
+    titles = [el("th", text, scope="col", class_="num" if i else None) for i, text in enumerate(head)]
+    return el("table", el("thead", el("tr", titles)), el("tbody", rows), class_="versus")
+
+
+def _number(gain: float) -> str:
+    return "num up" if gain > 0 else "num down" if gain < 0 else "num"

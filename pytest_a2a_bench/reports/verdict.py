@@ -1,0 +1,97 @@
+"""A verdict, and a comparison of two runs, as lines of text (pure)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.redact import one_line
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.gate import Verdict
+    from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
+
+MOST = 20
+"""Most tasks or trials that a list on the terminal shows."""
+
+
+def gate_lines(verdict: Verdict, width: int) -> Iterator[str]:
+    """Yield the table of gates: name, verdict, and the sentence with the numbers."""
+    if verdict.gates:
+        names = max(len("gate"), *(len(g.name) for g in verdict.gates))
+        words = max(map(len, ("verdict", *(g.verdict for g in verdict.gates))))
+        indent = names + words + 4
+        yield f"{'gate':<{names}}  {'verdict':<{words}}  why"
+        for gate in verdict.gates:
+            first = f"{gate.name:<{names}}  {gate.verdict:<{words}}  "
+            yield from _wrapped(first, one_line(gate.sentence, 2000), indent, width)
+    yield from verdict.notes
+
+
+def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:
+    """Yield the comparison by domain, then the tasks that changed, the worst first."""
+    groups = [*comparison.domains]
+    if comparison.overall is not None and len(groups) > 1:
+        groups.append(comparison.overall)
+    if groups:
+        yield from _aligned([_TITLES, *(_cells(group) for group in groups)])
+    changed = [task for task in comparison.tasks if task.drop]
+    if changed:
+        yield "tasks that changed:"
+        yield from (f"  {line}" for line in some([_task_line(task) for task in changed]))
+    for title, names in (
+        ("only in the baseline", comparison.only_before),
+        ("only in this run", comparison.only_after),
+    ):
+        if names:
+            yield from _wrapped(f"{title} ({len(names)}): ", one_line(", ".join(names[:MOST]), 1000), 2, width)
+    for difference in comparison.differences:
+        yield f"not comparable: {one_line(difference)}"
+
+
+def some(lines: Sequence[str], most: int = MOST) -> Iterator[str]:
+    """Yield lines, and how many more there are."""
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"... and {len(lines) - most} more"
+
+
+_TITLES = ["domain", "tasks", "before", "95 %", "now", "95 %", "drop", "at least", "at most", "p", "better", "worse"]
+
+
+def _cells(group: GroupComparison) -> list[str]:
+    before, after = group.before, group.after
+    return [
+        one_line(group.name, 60),
+        str(group.tasks),
+        f"{before.rate:.3f} ({before.ok}/{before.trials})",
+        f"{before.wilson.low:.2f}-{before.wilson.high:.2f}",
+        f"{after.rate:.3f} ({after.ok}/{after.trials})",
+        f"{after.wilson.low:.2f}-{after.wilson.high:.2f}",
+        f"{group.drop:+.3f}",
+        f"{group.low:+.3f}",
+        f"{group.high:+.3f}",
+        f"{group.p:.3g}",
+        str(group.better),
+        str(group.worse),
+    ]
+
+
+def _task_line(task: TaskComparison) -> str:
+    word = "worse" if task.drop > 0 else "better"
+    was, now = f"{task.before_ok}/{task.before}", f"{task.after_ok}/{task.after}"
+    return f"{word:<6}  {was} -> {now}  {one_line(task.name, 100)}"
+
+
+def _aligned(table: list[list[str]]) -> Iterator[str]:
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    for row in table:
+        cells = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        yield "  ".join(cells).rstrip()
+
+
+def _wrapped(first: str, text: str, indent: int, width: int) -> Iterator[str]:
+    yield from textwrap.wrap(
+        text, max(width, indent + 30), initial_indent=first, subsequent_indent=" " * indent, break_on_hyphens=False
+    )

@@ -1,0 +1,219 @@
+"""Baselines: what an earlier run measured, small enough to be kept under version control.
+
+A file (``a2a-bench promote DIR -o baseline.json``) has no transcripts::
+
+    {"schema": "a2a-bench/baseline", "schema_version": 1, "created_at": "...", "run_ids": ["..."],
+     "measured": {"tau2/airline": {"benchmark": ["tau2 1.0"], "dialect": ["tool_call"], "user": ["scripted"], ...}},
+     "tasks": {"tau2/airline/12": {"outcomes": [1, 0, 1], "errors": 0}}}
+
+``outcomes`` are the evaluated trials of a task, in their order; ``errors`` counts those that could not be evaluated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.results.store import Store, StoreError
+
+SCHEMA = "a2a-bench/baseline"
+SCHEMA_VERSION = 1
+
+CONDITIONS = (
+    *("benchmark", "source", "org", "scoring", "threshold", "aided", "drift", "rot"),
+    *("user", "user_llm", "tagged"),
+)
+"""What makes two numbers incomparable where it differs. Tasks are paired by name, so the split is not among them."""
+
+BY_TASK = ("dialect", "evaluation_type", "judge", "extractor")
+"""Likewise, but a task or the agent decides which of several values a trial has, so that runs may share only some."""
+
+_NO_VALUE = {"dialect": ("auto",), "extractor": ("literal",)}
+"""Values of trials that did not come to the point where there is a choice."""
+
+Measured = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Suite and domain -> name of a condition -> the values that occurred, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """What came of one task.
+
+    :param outcomes: whether each evaluated trial succeeded, in the order of the trials.
+    :param errors: trials that could not be evaluated (infrastructure, evaluator, harness); skipped ones do not count.
+    """
+
+    outcomes: tuple[bool, ...] = ()
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What a run measured.
+
+    :param tasks: task key (``tau2/airline/12``, with ``@label`` where there is one) to what came of it.
+    :param source: where it was read from, for messages.
+    """
+
+    tasks: Mapping[str, TaskRecord]
+    measured: Measured = field(default_factory=dict)
+    run_ids: tuple[str, ...] = ()
+    created_at: str = ""
+    source: str = ""
+
+    @property
+    def trials(self) -> int:
+        """How many trials were evaluated."""
+        return sum(len(t.outcomes) for t in self.tasks.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the file's content."""
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "created_at": self.created_at,
+            "run_ids": list(self.run_ids),
+            "measured": {s: {n: list(v) for n, v in names.items()} for s, names in self.measured.items()},
+            "tasks": {
+                name: {"outcomes": [int(o) for o in record.outcomes], "errors": record.errors}
+                for name, record in sorted(self.tasks.items())
+            },
+        }
+
+    @classmethod
+    def of(cls, results: Iterable[TrialResult], source: str = "") -> Baseline:
+        """Make one of trial results."""
+        every = sorted(
+            results, key=lambda r: (r.key.suite, r.key.domain, r.key.task_id, r.key.label or "", r.key.trial)
+        )
+        outcomes: dict[str, list[bool]] = defaultdict(list)
+        errors: dict[str, int] = defaultdict(int)
+        for result in every:
+            name = task_name(result.key)
+            if result.status == "evaluated":
+                outcomes[name].append(result.success)
+            elif result.status != "skipped":
+                errors[name] += 1
+        return cls(
+            tasks={n: TaskRecord(tuple(outcomes[n]), errors[n]) for n in sorted({*outcomes, *errors})},
+            measured=measured_by(every),
+            run_ids=tuple(sorted({r.run_id for r in every if r.run_id})),
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            source=source,
+        )
+
+    @classmethod
+    def from_json(cls, data: Any, source: str = "") -> Baseline:
+        """Read what :meth:`to_json` wrote.
+
+        :raises ValueError: if it is not a baseline, or one of another version.
+        """
+        if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+            raise ValueError(f"it is not a baseline (its schema is not {SCHEMA!r})")
+        if data.get("schema_version") != SCHEMA_VERSION:
+            raise ValueError(
+                f"its schema_version is {data.get('schema_version')!r}; this version reads {SCHEMA_VERSION}"
+            )
+        tasks = {name: _record(name, value) for name, value in _mapping(data, "tasks").items()}
+        measured = {
+            str(suite): {str(n): tuple(map(str, v)) for n, v in _mapping(names, "").items()}
+            for suite, names in _mapping(data, "measured").items()
+        }
+        run_ids = tuple(map(str, data.get("run_ids", ())))
+        return cls(tasks, measured, run_ids, str(data.get("created_at", "")), source)
+
+
+def load(path: Path) -> Baseline:
+    """Read a baseline from a file, or from a results directory.
+
+    :raises ConfigurationError: one line that says what is wrong with it.
+    """
+    if path.is_dir():
+        try:
+            results = list(Store(path).read_all())
+        except StoreError as error:
+            raise ConfigurationError(f"baseline {path}: {error}") from error
+        if not results:
+            raise ConfigurationError(f"baseline {path}: the directory holds no trial files (trials/*.json)")
+        return _with_outcomes(Baseline.of(results, str(path)), path)
+    try:
+        found = Baseline.from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+    except OSError as error:
+        raise ConfigurationError(f"baseline {path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"baseline {path}: {error}; make one with: a2a-bench promote RESULTS-DIR -o FILE"
+        ) from error
+    return _with_outcomes(found, path)
+
+
+def task_name(key: TrialKey) -> str:
+    """Return what pairs trials: the task, and the label where one task is tested twice."""
+    return key.task_key + (f"@{key.label}" if key.label else "")
+
+
+def measured_by(results: Iterable[TrialResult]) -> Measured:
+    """Return what produced the numbers of evaluated trials, by suite and domain."""
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for result in results:
+        if result.status != "evaluated":
+            continue
+        values = {**result.provenance, "dialect": result.dialect}
+        for name in (*CONDITIONS, *BY_TASK):
+            value = values.get(name)
+            if value not in (None, "", False, *_NO_VALUE.get(name, ())):
+                found[f"{result.key.suite}/{result.key.domain}"][name].add(_text(value))
+    return {suite: {n: tuple(sorted(v)) for n, v in names.items()} for suite, names in found.items()}
+
+
+def differences(before: Measured, after: Measured) -> Iterator[str]:
+    """Yield what was measured differently, in each domain that both have."""
+    for domain in sorted(set(before) & set(after)):
+        for name in (*CONDITIONS, *BY_TASK):
+            old, new = before[domain].get(name, ()), after[domain].get(name, ())
+            differs = old != new if name in CONDITIONS else old and new and set(old).isdisjoint(new)
+            if differs:
+                yield f"{domain}: {name} was {_words(old)} and is {_words(new)}"
+
+
+def _text(value: Any) -> str:
+    """Return a value as text that is the same for the same data, and short."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    digest = hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return f"{value.get('name', '')} {digest}".strip()
+
+
+def _words(values: tuple[str, ...]) -> str:
+    return " + ".join(values) or "none"
+
+
+def _with_outcomes(baseline: Baseline, path: Path) -> Baseline:
+    if not baseline.trials:
+        raise ConfigurationError(f"baseline {path}: no trial in it was evaluated, so there is nothing to compare with")
+    return baseline
+
+
+def _record(name: str, value: Any) -> TaskRecord:
+    outcomes = value.get("outcomes") if isinstance(value, Mapping) else None
+    if not isinstance(outcomes, list) or any(o not in (0, 1) for o in outcomes):
+        raise ValueError(f"the outcomes of task {name!r} are not a list of 0 and 1")
+    errors = value.get("errors", 0)
+    if not isinstance(errors, int) or errors < 0:
+        raise ValueError(f"the errors of task {name!r} are not a whole number")
+    return TaskRecord(tuple(bool(o) for o in outcomes), errors)
+
+
+def _mapping(data: Any, name: str) -> Mapping[Any, Any]:
+    found = data.get(name, {}) if name else data
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{name or 'measured'} is not an object")
+    return found

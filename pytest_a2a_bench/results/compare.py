@@ -1,0 +1,176 @@
+"""Two runs compared, paired by task: per task, per domain and over all. Pure.
+
+Every number is over the trials that were evaluated; tasks that only one run has, or that have errors only, are named.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences
+from pytest_a2a_bench.results.inference import Interval, PairedTask
+
+Outcome = Literal["pass", "regressed", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One run's part in a comparison: ``ok`` of ``trials`` evaluated trials succeeded; ``wilson`` is at 95 %."""
+
+    ok: int
+    trials: int
+    wilson: Interval
+
+    @property
+    def rate(self) -> float:
+        """The share of trials that succeeded."""
+        return self.ok / self.trials
+
+
+@dataclass(frozen=True, slots=True)
+class GroupComparison:
+    """The tasks of one domain, or all of them.
+
+    :param drop: how much lower the success rate is now, averaged over tasks.
+    :param low: 95 % confident that the drop is at least this.
+    :param high: 95 % confident that the drop is at most this.
+    :param p: how likely an unchanged agent does as badly or worse (exact, one-sided).
+    :param better: tasks whose rate rose; ``worse`` whose rate fell.
+    """
+
+    name: str
+    tasks: int
+    before: Side
+    after: Side
+    drop: float
+    low: float
+    high: float
+    p: float
+    better: int
+    worse: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskComparison:
+    """One task in both runs."""
+
+    name: str
+    before_ok: int
+    before: int
+    after_ok: int
+    after: int
+
+    @property
+    def drop(self) -> float:
+        """How much lower the success rate is now."""
+        return self.before_ok / self.before - self.after_ok / self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs compared.
+
+    :param overall: None where no task was evaluated in both.
+    :param tasks: every paired task, the largest drop first.
+    :param only_before: tasks that were evaluated in the baseline alone; ``only_after`` in this run alone.
+    :param differences: what was measured differently, so that the numbers do not compare.
+    """
+
+    overall: GroupComparison | None
+    domains: tuple[GroupComparison, ...] = ()
+    tasks: tuple[TaskComparison, ...] = ()
+    only_before: tuple[str, ...] = ()
+    only_after: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
+    pairs: tuple[PairedTask, ...] = field(default=(), repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "overall": _group_json(self.overall) if self.overall else None,
+            "domains": [_group_json(group) for group in self.domains],
+            "tasks": [
+                {"task": t.name, "before": [t.before_ok, t.before], "after": [t.after_ok, t.after], "drop": t.drop}
+                for t in self.tasks
+            ],
+            "only_before": list(self.only_before),
+            "only_after": list(self.only_after),
+            "differences": list(self.differences),
+        }
+
+
+def compare(before: Baseline, after: Baseline) -> Comparison:
+    """Compare two runs."""
+    old = {name: record for name, record in before.tasks.items() if record.outcomes}
+    new = {name: record for name, record in after.tasks.items() if record.outcomes}
+    names = sorted(set(old) & set(new))
+    pairs = {name: _pair(old[name], new[name]) for name in names}
+    groups: dict[str, list[PairedTask]] = defaultdict(list)
+    for name in names:
+        groups["/".join(name.split("/")[:2])].append(pairs[name])
+    tasks = [TaskComparison(n, p.before_ok, p.before, p.after_ok, p.after) for n, p in pairs.items()]
+    return Comparison(
+        overall=_group("all", list(pairs.values())) if pairs else None,
+        domains=tuple(_group(name, group) for name, group in sorted(groups.items())),
+        tasks=tuple(sorted(tasks, key=lambda t: (-t.drop, t.name))),
+        only_before=tuple(sorted(set(old) - set(new))),
+        only_after=tuple(sorted(set(new) - set(old))),
+        differences=tuple(differences(before.measured, after.measured)) if pairs else (),
+        pairs=tuple(pairs.values()),
+    )
+
+
+def judge_drop(group: GroupComparison, allowed: float) -> Outcome:
+    """Say whether a drop is a regression.
+
+    ``regressed``: larger than allowed, and no accident (p below 5 %). ``pass``: at most what is allowed, with 95 %
+    confidence. ``inconclusive``: there are too few trials to tell.
+    """
+    if group.drop > allowed and group.p < inference.LEVEL:
+        return "regressed"
+    return "pass" if group.high <= allowed else "inconclusive"
+
+
+def _group(name: str, pairs: list[PairedTask]) -> GroupComparison:
+    low, high = inference.drop_interval(pairs)
+    return GroupComparison(
+        name=name,
+        tasks=len(pairs),
+        before=_side(sum(p.before_ok for p in pairs), sum(p.before for p in pairs)),
+        after=_side(sum(p.after_ok for p in pairs), sum(p.after for p in pairs)),
+        drop=inference.drop_of(pairs),
+        low=low,
+        high=high,
+        p=inference.paired_p(pairs),
+        better=sum(p.drop < 0 for p in pairs),
+        worse=sum(p.drop > 0 for p in pairs),
+    )
+
+
+def _pair(old: TaskRecord, new: TaskRecord) -> PairedTask:
+    return PairedTask(len(old.outcomes), sum(old.outcomes), len(new.outcomes), sum(new.outcomes))
+
+
+def _side(ok: int, trials: int) -> Side:
+    return Side(ok, trials, inference.wilson(ok, trials))
+
+
+def _group_json(group: GroupComparison) -> Mapping[str, Any]:
+    def side(s: Side) -> Mapping[str, Any]:
+        return {"ok": s.ok, "trials": s.trials, "rate": s.rate, "wilson": list(s.wilson)}
+
+    return {
+        "name": group.name,
+        "tasks": group.tasks,
+        "before": side(group.before),
+        "after": side(group.after),
+        "drop": group.drop,
+        "drop_interval": [group.low, group.high],
+        "p": group.p,
+        "better": group.better,
+        "worse": group.worse,
+    }

@@ -1,0 +1,186 @@
+"""What can be concluded from trials: intervals, paired tests, and how many trials would be enough. Pure.
+
+Two runs are paired by task. Trials of one task in one run are draws with the same chance; so when an agent has not
+changed, its successes of both runs are dealt to the two runs at random, task by task. That is the null hypothesis of
+:func:`paired_p`: McNemar's exact test where every task has one trial in each run, and its extension to several.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import ceil, comb, floor, sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+LEVEL = 0.05
+"""How often a gate may raise a false alarm: the one-sided level of every test here."""
+
+POWER = 0.8
+"""How often a run of the recommended size notices what it should."""
+
+RESAMPLES = 2000
+SEED = 20240612
+
+
+class Interval(NamedTuple):
+    """Two limits, lower first."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTask:
+    """One task's trials in two runs.
+
+    :param before: trials of the baseline that were evaluated; ``before_ok`` of them succeeded.
+    :param after: trials of this run that were evaluated; ``after_ok`` of them succeeded.
+    """
+
+    before: int
+    before_ok: int
+    after: int
+    after_ok: int
+
+    @property
+    def drop(self) -> float:
+        """How much lower the success rate is now: -1 to 1."""
+        return self.before_ok / self.before - self.after_ok / self.after
+
+
+def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+    """Return Wilson's two-sided interval of a rate.
+
+    :raises ValueError: if there are no trials, or more successes than trials.
+    """
+    if trials < 1 or not 0 <= successes <= trials:
+        raise ValueError(f"{successes} of {trials} is no rate")
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    rate = successes / trials
+    centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z / (1 + z * z / trials) * sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == trials else min(1.0, centre + half)
+    return Interval(low, high)
+
+
+def can_prove(rate: float, trials: int) -> bool:
+    """Tell whether a perfect run of so many trials would be evidence for a rate (Wilson's one-sided 95 % limit)."""
+    return trials >= 1 and wilson(trials, trials, 1 - 2 * LEVEL).low >= rate - 1e-12
+
+
+def trials_to_prove(rate: float) -> int:
+    """Return the smallest number of trials that :func:`can_prove` a rate.
+
+    :raises ValueError: for a rate of 1, which no number of trials proves, and for one outside of 0 to 1.
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(f"no number of trials proves a rate of {rate:g}")
+    z = NormalDist().inv_cdf(1 - LEVEL)
+    guess = max(1, floor(z * z * rate / (1 - rate)))
+    return next(n for n in range(guess, guess + 3) if can_prove(rate, n))
+
+
+def mcnemar(only_before: int, only_after: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test.
+
+    :param only_before: pairs that succeeded before and fail now; ``only_after`` the other way round.
+    """
+    n, fewer = only_before + only_after, min(only_before, only_after)
+    if n == 0:
+        return 1.0
+    tail = sum(comb(n, i) for i in range(fewer + 1))
+    return min(1.0, 2 * tail / int(2**n))
+
+
+def paired_p(tasks: Iterable[PairedTask]) -> float:
+    """Return how likely it is that an unchanged agent does as badly now, or worse: exact, one-sided.
+
+    It is the exact conditional test of the tasks' two-by-two tables (Cochran, Mantel, Haenszel): within each task the
+    successes of both runs fall on the trials of either run with equal chances.
+    """
+    chances, observed = [1.0], 0
+    for task in tasks:
+        total, ok = task.before + task.after, task.before_ok + task.after_ok
+        least = max(0, ok - task.before)
+        observed += task.after_ok - least
+        if 0 < ok < total:
+            chances = _convolve(chances, _hypergeometric(total, ok, task.after))
+    return min(1.0, sum(chances[: observed + 1]))
+
+
+def drop_of(tasks: Sequence[PairedTask]) -> float:
+    """Return how much lower the success rate is now, averaged over tasks.
+
+    :raises ValueError: if there are no tasks.
+    """
+    if not tasks:
+        raise ValueError("no task is in both runs")
+    return sum(t.drop for t in tasks) / len(tasks)
+
+
+def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
+    """Return the range that the drop is in, each limit with 95 % confidence: a bootstrap over tasks, seed fixed.
+
+    Two made-up tasks join, one a little better and one a little worse (by one trial). Without them a handful of tasks
+    that happened to agree would look like certainty; Bonett and Price do the same for paired proportions.
+
+    :raises ValueError: if there are no tasks.
+    """
+    drop_of(tasks)
+    step = 1 / min(min(t.before, t.after) for t in tasks)
+    drops = sorted([*(t.drop for t in tasks), step, -step])
+    values = sorted(set(drops))
+    cumulative = list(accumulate(drops.count(v) for v in values)) if len(values) < 50 else None
+    source, size = random.Random(seed), len(drops)
+    means = sorted(
+        sum(source.choices(values, cum_weights=cumulative, k=size) if cumulative else source.choices(drops, k=size))
+        / size
+        for _ in range(resamples)
+    )
+    return Interval(means[floor(LEVEL * resamples)], means[ceil((1 - LEVEL) * resamples) - 1])
+
+
+def trials_to_tell(tasks: Sequence[PairedTask], allowed: float) -> int:
+    """Return how many trials of each of these tasks, in both runs, would tell an unchanged agent from a drop.
+
+    With so many, an unchanged agent is shown to be within the allowed drop four times out of five.
+
+    :param allowed: the drop that does not matter, above 0.
+    :raises ValueError: if nothing but no drop at all is allowed, which no number of trials can show.
+    """
+    if allowed <= 0:
+        raise ValueError("no number of trials shows that there is no drop at all")
+    z = NormalDist().inv_cdf(1 - LEVEL) + NormalDist().inv_cdf(POWER)
+    # One trial's variance p(1-p), estimated without bias from both runs; a task of its own that always varies joins.
+    spread = sum(map(_variance, tasks)) + 0.25
+    return max(1, ceil(z * z * 2 * spread / (len(tasks) * allowed) ** 2))
+
+
+def tasks_to_tell(tasks: Sequence[PairedTask], allowed: float, trials: int = 1) -> int:
+    """Return how many tasks like these, each with so many trials in both runs, would be enough."""
+    whole = trials_to_tell(tasks, allowed)
+    return max(1, ceil(len(tasks) * whole / trials))
+
+
+def _variance(task: PairedTask) -> float:
+    total, ok = task.before + task.after, task.before_ok + task.after_ok
+    return ok * (total - ok) / (total * (total - 1))
+
+
+def _hypergeometric(total: int, ok: int, drawn: int) -> list[float]:
+    """Return the chances of each possible number of successes among those drawn, from the least on."""
+    least, most = max(0, ok - (total - drawn)), min(ok, drawn)
+    whole = comb(total, drawn)
+    return [comb(ok, i) * comb(total - ok, drawn - i) / whole for i in range(least, most + 1)]
+
+
+def _convolve(a: Sequence[float], b: Sequence[float]) -> list[float]:
+    result = [0.0] * (len(a) + len(b) - 1)
+    for j, y in enumerate(b):
+        for i, x in enumerate(a):
+            result[i + j] += x * y
+    return result

@@ -1,0 +1,532 @@
+"""Gates in whole pytest runs: misses, exit status, synthetic test cases, the table and the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Bench, junit_cases, log_of
+
+TEN = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
+
+
+WORKERS = pytest.param(("-n2",), id="workers", marks=pytest.mark.slow)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param((), id="alone"),
+        pytest.param(("-n2",), id="workers"),
+        pytest.param(("-n2", "--a2a-concurrency", "4"), id="workers-ahead", marks=pytest.mark.slow),
+        pytest.param(("-n0",), id="n0", marks=pytest.mark.slow),
+    ]
+)
+def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    arguments: tuple[str, ...] = request.param
+    return arguments
+
+
+@pytest.fixture(autouse=True)
+def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", TEN)
+
+
+def assert_says(result: pytest.RunResult, *texts: str) -> None:
+    """Look for texts in the output, wherever its lines are broken."""
+    said = " ".join((result.stdout.str() + result.stderr.str()).split())
+    for text in texts:
+        assert text in said
+
+
+def verdict_of(pytester: pytest.Pytester) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    return found
+
+
+def kinds(path: Path) -> dict[str, list[str]]:
+    return {
+        name: [child.tag for child in case if child.tag not in ("properties", "system-out")]
+        for name, case in junit_cases(path).items()
+    }
+
+
+def test_a_floor_that_is_kept_passes_with_misses(
+    pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]
+) -> None:
+    result = desk.apart(*process, "--a2a-min-pass=0.6", "--junitxml=j.xml")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "*a2a verdict: pass*",
+            "gate * verdict * why",
+            "min_pass * pass * 7 of 10 trials succeeded, 0.700 (95 % interval 0.397 to 0.892)*",
+            "missed (3; --a2a-missed runs these again):",
+            "*test_desk.py::test_desk[[]bad-h-t0[]]: missed: reward 0 = DB 0, *; transcript: a2a-results/trials/*.json",
+            "*8 passed,*3 missed in *",
+        ]
+    )
+    found = kinds(pytester.path / "j.xml")
+    assert found["min_pass"] == []
+    assert found["test_desk[bad-h-t0]"] == ["skipped"]
+    skipped = junit_cases(pytester.path / "j.xml")["test_desk[bad-h-t0]"].find("skipped")
+    assert skipped is not None
+    assert skipped.attrib["type"] == "pytest.xfail"
+    assert skipped.attrib["message"].startswith("missed: reward 0 = DB 0")
+    assert junit_cases(pytester.path / "j.xml")["min_pass"].attrib["classname"] == "a2a.gate"
+    data = verdict_of(pytester)
+    assert (data["verdict"], data["failed"], data["trials"]["missed"]) == ("pass", False, 3)
+    assert [m["key"] for m in data["missed"]] == [f"desk/front/bad-{c}#0" for c in "hij"]
+
+
+def test_a_floor_that_is_not_kept_is_exactly_one_failure(
+    pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...]
+) -> None:
+    pytest.importorskip("pytest_jsonreport")
+    json_report = ("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "--json-report")
+    result = desk.apart(*process, "--a2a-min-pass=0.75", "--junitxml=j.xml", *json_report)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "*regressed: 7 of 10 trials succeeded, 0.700 *; that is below the minimum of 0.75",
+            "*a2a verdict: regressed*",
+            "FAILED a2a/gate::min_pass*",
+            "*1 failed, 7 passed,*3 missed in *",
+        ]
+    )
+    found = kinds(pytester.path / "j.xml")
+    assert [name for name, tags in found.items() if tags not in ([], ["skipped"])] == ["min_pass"]
+    report = json.loads((pytester.path / ".report.json").read_text())
+    assert report["exitcode"] == 1
+    assert [t["nodeid"] for t in report["tests"] if t["outcome"] == "failed"] == ["a2a/gate::min_pass"]
+    assert report["summary"]["failed"] == 1
+    cache = pytester.path / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    assert not cache.exists() or "a2a/gate" not in cache.read_text()
+
+
+def test_without_a_gate_a_miss_is_a_failure(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk("--a2a-max-cost=100")
+    assert result.ret == 1
+    result.assert_outcomes(passed=8, failed=3)
+    data = verdict_of(pytester)
+    assert [(g["name"], g["verdict"]) for g in data["gates"]] == [("every_trial", "regressed"), ("max_cost", "pass")]
+    assert len(data["missed"]) == 3
+
+
+def test_no_gate_shows_no_verdict_and_still_writes_it(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk()
+    result.assert_outcomes(passed=7, failed=3)
+    assert "a2a verdict" not in result.stdout.str()
+    assert verdict_of(pytester)["verdict"] == "regressed"
+
+
+def test_a_floor_for_one_domain_excuses_no_other(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = desk("--a2a-min-pass", "front=0.6,elsewhere=0.5")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["min_pass[[]front[]] * pass *", "not judged, because there is no trial of it: min_pass[[]elsewhere[]]"]
+    )
+    assert desk("--a2a-min-pass", "elsewhere=0.6").ret == 1
+    assert desk("--a2a-min-pass", "0.5,desk/front=0.75").ret == 1
+
+
+def test_only_the_plain_assertion_is_a_miss(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.makepyfile(
+        test_desk="""
+        import pytest
+        def check(result):
+            assert result.success, "with a message"
+        @pytest.mark.desk("front", tasks="bad-h", label="a")
+        def test_plain(trial):
+            assert trial.success
+        @pytest.mark.desk("front", tasks="bad-h", label="b")
+        def test_is_true(trial):
+            assert (
+                trial.success is True
+            )
+        @pytest.mark.desk("front", tasks="bad-h", label="c")
+        def test_helper(trial):
+            check(trial)
+        @pytest.mark.desk("front", tasks="bad-h", label="d")
+        def test_turns(trial):
+            assert trial.turns < 1
+        @pytest.mark.desk("front", tasks="bad-h", label="e")
+        def test_reward(trial):
+            assert trial.reward == 1
+        @pytest.mark.desk("front", tasks="bad-h", label="f")
+        def test_both(trial):
+            assert trial.success and trial.turns < 1
+        @pytest.mark.desk("front", tasks="bad-h", label="g")
+        def test_raises(trial):
+            raise ValueError("mine")
+        @pytest.mark.desk("front", tasks="bad-h", label="h")
+        def test_other_object(trial):
+            class Other: success = False
+            other = Other()
+            assert other.success
+        @pytest.mark.desk("front", tasks="ok-*", label="i")
+        def test_good(trial):
+            assert trial.success
+        """
+    )
+    result = desk("--a2a-min-pass=0.1", "-v")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "*::test_plain* MISSED (missed: reward 0*",
+            "*::test_is_true* MISSED*",
+            "*::test_helper* MISSED*",
+            "*::test_turns* FAILED*",
+            "*::test_reward* FAILED*",
+            "*::test_both* FAILED*",
+            "*::test_raises* FAILED*",
+            "*::test_other_object* FAILED*",
+            "a2a/gate::min_pass PASSED*",
+        ]
+    )
+
+
+def test_a_test_that_asks_for_less_than_success_decides(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.makepyfile(
+        test_desk="""
+        import pytest
+        @pytest.mark.desk("front")
+        def test_desk(trial):
+            assert trial.turns < 9
+        """
+    )
+    assert desk().ret == 0
+    assert verdict_of(pytester)["verdict"] == "pass"
+    assert desk("--a2a-min-pass=0.75").ret == 1, "a floor is about success"
+
+
+def test_a_miss_whose_group_is_known_to_its_worker_alone_is_not_lost(pytester: pytest.Pytester, desk: Bench) -> None:
+    module = pytester.path / "desk.py"
+    module.write_text(module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"'))
+    result = desk.apart("--a2a-min-pass=keys=0.6")
+    assert result.ret == 0
+    assert_says(result, "min_pass[keys] pass 7 of 10 trials succeeded")
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write(
+            """
+def pytest_runtest_teardown(item):
+    for file in item.config.rootpath.glob("a2a-results/trials/*.json"):
+        file.unlink()
+"""
+        )
+    result = desk.apart("--a2a-min-pass=keys=0.6")
+    assert result.ret == 1
+    assert_says(result, "FAILED a2a/gate::every_trial", "regressed: 7 of 10 trials passed; each of them must")
+
+
+def test_runxfail_shows_misses_as_failures(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk("--a2a-min-pass=0.6", "--runxfail")
+    assert result.ret == 1
+    result.assert_outcomes(passed=8, failed=3)
+    result.stdout.fnmatch_lines(["min_pass * pass *"])
+
+
+def test_stopping_at_the_first_failure_does_not_stop_at_a_miss(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "bad-a bad-b ok-a ok-b ok-c ok-d ok-e ok-f")
+    result = desk("-x", "--a2a-min-pass=0.6")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*7 passed,*2 missed*"])
+    monkeypatch.setenv("DESK_TASKS", "bad-a down ok-a ok-b ok-c ok-d ok-e ok-f")
+    result = desk("-x", "--a2a-min-pass=0.1")
+    assert result.ret == 1
+    assert_says(result, "0 of 2 trials succeeded", "1 could not be evaluated and count as not succeeded")
+
+
+def test_a_run_that_was_cut_short_passes_no_gate(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write(
+            "\ndef pytest_runtest_teardown(item):\n    if 'ok-c' in item.name: item.session.shouldstop = 'lunch'\n"
+        )
+    result = desk("--a2a-min-pass=0.5")
+    assert result.ret == 2
+    assert_says(result, "min_pass inconclusive the run was cut short; so far: 3 of 3 trials succeeded")
+
+
+def test_errors_stay_errors_and_in_the_denominator(
+    pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f bad-a down-a down-b skip")
+    result = desk.apart(*process, "--a2a-min-pass=0.6", "--a2a-max-infra-errors=1")
+    assert result.ret == 1
+    assert_says(
+        result,
+        "min_pass pass 6 of 9 trials succeeded, 0.667 (95 % interval 0.354 to 0.879); "
+        "2 could not be evaluated and count as not succeeded; the minimum is 0.6",
+        "max_infra_errors regressed the infrastructure failed 2 of 10 trials; the maximum is 1",
+        "2 trials could not be evaluated, so this run does not pass",
+        "1 failed, 7 passed, 1 skipped, 2 errors, 1 missed in",
+    )
+
+
+def test_an_expected_error_passes_nothing(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f down")
+    pytester.makepyfile(
+        test_desk="""
+        import pytest
+        @pytest.mark.xfail
+        @pytest.mark.desk("front")
+        def test_desk(trial):
+            assert trial.success
+        """
+    )
+    assert desk("--a2a-min-pass=0.6").ret == 1
+
+
+def test_reruns_repeat_only_what_the_infrastructure_failed(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    monkeypatch.setenv("DESK_TASKS", "flaky bad ok-a ok-b ok-c ok-d ok-e ok-f")
+    result = desk.apart("-ppytest_rerunfailures", "--reruns=2", "--a2a-min-pass=0.6")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*8 passed, 1 rerun, 1 missed in*"])
+    assert sorted(log_of(pytester)) == sorted("flaky flaky bad ok-a ok-b ok-c ok-d ok-e ok-f".split())
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_missed_runs_exactly_the_misses(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    assert desk("--a2a-min-pass=0.6").ret == 0
+    (pytester.path / "log.txt").unlink()
+    pytester.makepyfile(test_other="def test_other(): pass")
+    result = desk.apart(*workers, "--a2a-min-pass=0.6", "--a2a-missed")
+    assert result.ret == 1
+    assert sorted(log_of(pytester)) == ["bad-h", "bad-i", "bad-j"]
+    result.stdout.fnmatch_lines(
+        ["not judged, because only trials that were named ran: min_pass", "FAILED*bad-h*reward 0*", "*3 failed*"]
+    )
+    assert len(verdict_of(pytester)["missed"]) == 3
+
+
+def test_missed_needs_a_run_that_missed_something(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = desk("--a2a-missed")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"])
+    monkeypatch.setenv("DESK_TASKS", "ok")
+    assert desk().ret == 0
+    result = desk("--a2a-missed")
+    assert result.ret == 5
+    result.stdout.fnmatch_lines(["a2a: the last run missed nothing, so --a2a-missed runs nothing"])
+
+
+def test_last_failed_knows_errors_and_no_misses(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", TEN + " down")
+    desk("--a2a-min-pass=0.6")
+    (pytester.path / "log.txt").unlink()
+    result = desk("--a2a-min-pass=0.6", "--lf")
+    assert result.ret == 1
+    assert log_of(pytester) == ["down"]
+    result.stdout.fnmatch_lines(["not judged, because only trials that were named ran: min_pass"])
+
+
+def test_a_named_item_is_judged_by_itself(desk: Bench) -> None:
+    assert desk("--a2a-min-pass=0.6", "test_desk.py::test_desk[ok-a-t0]").ret == 0
+    result = desk("--a2a-min-pass=0.6", "test_desk.py::test_desk[bad-h-t0]")
+    result.assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_floor_that_cannot_be_proven_is_refused(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    result = desk.apart(*workers, "--a2a-min-pass=0.9,front=0.95", "--a2a-min-pass-k=2=0.1")
+    assert result.ret == 4
+    text = result.stderr.str() + result.stdout.str()
+    assert "--a2a-min-pass 0.9 cannot be proven by 10 trials, even if all succeed; 25 could" in text
+    assert "--a2a-min-pass front=0.95 cannot be proven by 10 trials, even if all succeed; 52 could" in text
+    assert "--a2a-min-pass-k 2=0.1 needs --a2a-trials 2; there are tasks with 1 here" in text
+    assert log_of(pytester) == []
+
+
+def test_pass_hat_k_is_gated(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk("--a2a-min-pass-k=2=0.6,1=0.8", "--a2a-trials=2")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "min_pass_k[[]2[]] * pass * pass^2 is 0.700 over 10 tasks; the minimum is 0.6",
+            "min_pass_k[[]1[]] * regressed * pass^1 is 0.700 over 10 tasks; that is below the minimum of 0.8",
+        ]
+    )
+
+
+def test_ceilings(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk("--a2a-min-pass=0.5", "--a2a-max-cost=2", "--a2a-max-latency=p95=10")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "max_cost * regressed * the trials cost $2.5000; the maximum is $2",
+            "max_latency[[]p95[]] * inconclusive * the agent answered no turn whose latency is known",
+        ]
+    )
+    assert desk("--a2a-min-pass=0.5", "--a2a-max-cost=3", "--a2a-max-infra-errors=5%").ret == 0
+
+
+def test_what_cannot_be_told_passes_only_if_that_is_asked_for(pytester: pytest.Pytester, desk: Bench) -> None:
+    latency = ("--a2a-min-pass=0.5", "--a2a-max-latency=p95=10")
+    assert desk(*latency).ret == 1
+    result = desk(*latency, "--a2a-inconclusive=pass", "-rs", "--junitxml=j.xml")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*a2a verdict: inconclusive*", "SKIPPED*a2a/gate*inconclusive: the agent answered*"])
+    assert kinds(pytester.path / "j.xml")["max_latency[p95]"] == ["skipped"]
+
+
+QUARANTINE = """
+[[quarantine]]
+task = "desk/front/bad-*"
+reason = "the desk is being painted"
+expires = {date}
+"""
+
+
+def test_quarantined_misses_fail_nothing_and_count_in_no_rate(pytester: pytest.Pytester, desk: Bench) -> None:
+    (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2999-01-31"))
+    result = desk("--a2a-quarantine=q.toml")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["*::test_desk[[]bad-h-t0[]]: missed (quarantined until 2999-01-31: the desk is being*"]
+    )
+    result = desk("--a2a-quarantine=q.toml", "--a2a-min-pass=0.7")
+    result.stdout.fnmatch_lines(["min_pass * pass * 7 of 7 trials *"])
+    assert verdict_of(pytester)["quarantined"] == [f"desk/front/bad-{c}" for c in "hij"]
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_a_quarantine_ends(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
+    (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2020-01-31"))
+    result = desk.apart(*workers, "--a2a-quarantine=q.toml", "--a2a-max-cost=9")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["the quarantine of desk/front/bad-[*] ended on 2020-01-31: it counts again"])
+
+
+def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, desk: Bench) -> None:
+    (pytester.path / "q.toml").write_text("[[quarantine]]\ntask = 'x'\n")
+    (pytester.path / "b.json").write_text("{}")
+    result = desk(
+        "--a2a-min-pass=1.5",
+        "--a2a-min-pass-k=4",
+        "--a2a-max-drop=0",
+        "--a2a-inconclusive=maybe",
+        "--a2a-max-cost=-1",
+        "--a2a-max-latency=95=3",
+        "--a2a-max-infra-errors=2.5",
+        "--a2a-baseline=b.json",
+        "--a2a-quarantine=q.toml",
+    )
+    assert result.ret == 4
+    text = result.stderr.str()
+    for word in (
+        "--a2a-min-pass: '1.5' is not a rate between 0 and 1",
+        "--a2a-min-pass-k: ",
+        "--a2a-max-drop: ",
+        "--a2a-inconclusive: 'maybe' is not one of pass, fail",
+        "--a2a-max-cost: ",
+        "--a2a-max-latency: 95=3 is not a percentile",
+        "--a2a-max-infra-errors: '2.5' is not",
+        "--a2a-baseline: baseline *b.json: it is not a baseline",
+        "--a2a-quarantine: quarantine *q.toml: entry 1: reason is missing",
+    ):
+        assert all(part in text for part in word.split("*")), word
+
+
+class TestBaseline:
+    def test_the_last_run_as_a_baseline(
+        self, pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-x{i}" for i in range(30)))
+        assert desk().ret == 0
+        result = desk("--a2a-baseline=a2a-results", "--a2a-max-drop=0.1")
+        assert result.ret == 0
+        result.stdout.fnmatch_lines(
+            [
+                "baseline * pass * 1.000 before, 1.000 now over 30 tasks (0 better, 0 worse): drop +0.000, *",
+                "domain * tasks * before * now * drop *",
+                "desk/front * 30 * 1.000 (30/30) * 1.000 (30/30) * +0.000 *",
+            ]
+        )
+
+    def test_a_regression_names_the_tasks(
+        self, pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        names = [f"x{i}" for i in range(20)]
+        write_baseline(pytester, {f"desk/front/ok-{n}": [1] for n in names} | {"desk/front/bad-x1": [1]} | BAD)
+        monkeypatch.setenv("DESK_TASKS", " ".join([f"ok-{n}" for n in names] + [f"bad-x{i}" for i in range(1, 8)]))
+        result = desk.apart(*process, "--a2a-baseline=b.json", "--junitxml=j.xml")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(
+            [
+                "*a2a verdict: regressed*",
+                "baseline * regressed * 1.000 before, 0.741 now over 27 tasks (0 better, 7 worse): drop +0.259, *",
+                "tasks that changed:",
+                "  worse   1/1 -> 0/1  desk/front/bad-x1",
+                "*1 failed, 20 passed, 7 missed*",
+            ]
+        )
+        assert_says(result, "p = 0.00781; allowed is 0.05")
+        assert kinds(pytester.path / "j.xml")["baseline"] == ["failure"]
+        assert verdict_of(pytester)["comparison"]["overall"]["worse"] == 7
+
+    def test_too_few_trials_say_how_many_would_be_enough(self, pytester: pytest.Pytester, desk: Bench) -> None:
+        write_baseline(pytester, {f"desk/front/ok-{c}": [1] for c in "abcdefg"})
+        result = desk("--a2a-baseline=b.json", "-k", "ok")
+        assert result.ret == 1
+        assert_says(
+            result, "baseline inconclusive 1.000 before, 1.000 now over 7 tasks", "too few trials to tell: about"
+        )
+        assert_says(result, "trials of each task in both runs would be enough (there are 1)")
+        assert desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-inconclusive=pass").ret == 0
+
+    def test_what_was_measured_otherwise_is_refused(self, pytester: pytest.Pytester, desk: Bench) -> None:
+        tasks = {f"desk/front/ok-{c}": [1] for c in "abcdefg"}
+        write_baseline(pytester, tasks, benchmark=["desk 0"])
+        result = desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-inconclusive=pass", "--a2a-max-drop=0.5")
+        assert result.ret == 1
+        assert_says(
+            result, "not comparable with", "desk/front: benchmark was desk 0 and is desk 1; promote a new baseline"
+        )
+
+    def test_what_the_options_contradict_is_refused_before_it_costs(
+        self, pytester: pytest.Pytester, desk: Bench
+    ) -> None:
+        write_baseline(pytester, {"desk/front/ok-a": [1]}, user=["llm"], user_llm=["some/model"])
+        result = desk("--a2a-baseline=b.json")
+        assert result.ret == 4
+        result.stderr.fnmatch_lines(["*desk/front: user was llm and is scripted; promote a new baseline*"])
+        assert log_of(pytester) == []
+
+    def test_a_drop_needs_a_baseline(self, desk: Bench) -> None:
+        result = desk("--a2a-max-drop=0.1")
+        assert result.ret == 4
+        result.stderr.fnmatch_lines(["*--a2a-max-drop is measured from a baseline*"])
+
+
+BAD = {f"desk/front/bad-x{i}": [1] for i in range(1, 8)}
+
+
+def write_baseline(pytester: pytest.Pytester, tasks: dict[str, list[int]], **measured: list[str]) -> None:
+    values = {"benchmark": ["desk 1"], "dialect": ["tool_call"], "user": ["scripted"], "evaluation_type": ["all"]}
+    data = {
+        "schema": "a2a-bench/baseline",
+        "schema_version": 1,
+        "measured": {"desk/front": {**values, **measured}},
+        "tasks": {name: {"outcomes": outcomes} for name, outcomes in tasks.items()},
+    }
+    (pytester.path / "b.json").write_text(json.dumps(data))

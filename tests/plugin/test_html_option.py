@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Bench
+
+from pytest_a2a_bench.cli import main
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestExperimentalApiWarning")
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(encoding="utf-8"))
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "xdist"])
+def test_a_run_writes_its_page(
+    desk: Bench, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: list[str]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok bad down")
+    result = desk.apart("--a2a-html", "out/page.html", "--a2a-min-pass", "0.1", *workers)
+    result.stdout.fnmatch_lines(["report page: out/page.html"])
+    page = pytester.path / "out" / "page.html"
+    assert {row["k"].split("/")[-1]: row["s"] for row in data_of(page)["rows"]} == {
+        "ok#0": "passed",
+        "bad#0": "missed",
+        "down#0": "infrastructure_error",
+    }
+    assert 'id="verdict"' in page.read_text(encoding="utf-8")
+    assert "min_pass" in page.read_text(encoding="utf-8")
+    assert page.stat().st_mode & 0o077 == 0
+
+
+def test_a_directory_is_no_page(desk: Bench, pytester: pytest.Pytester) -> None:
+    pytester.mkdir("out")
+    result = desk("--a2a-html", "out")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--a2a-html=*out: it is a directory*"])
+
+
+def test_a_page_that_cannot_be_written_fails_the_run(desk: Bench, pytester: pytest.Pytester) -> None:
+    pytester.path.joinpath("file").write_text("x")
+    result = desk("--a2a-html", "file/page.html")
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*the report page *page.html cannot be written*"])
+
+
+def test_only_looking_writes_no_page(desk: Bench, pytester: pytest.Pytester) -> None:
+    desk("--a2a-html", "page.html", "--co")
+    assert not pytester.path.joinpath("page.html").exists()
+
+
+def test_the_ini_file_names_a_page_relative_to_itself(desk: Bench, pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\na2a_html = pages/run.html\n")
+    desk().assert_outcomes(passed=1)
+    assert pytester.path.joinpath("pages/run.html").is_file()
+
+
+def test_what_judging_the_protocol_found_is_on_the_page(bench: Bench, pytester: pytest.Pytester) -> None:
+    bench.apart(
+        "--a2a-endpoint",
+        "builtin:faulty?fault=send-bare-task",
+        "--a2a-suite",
+        "protocol",
+        "-k",
+        "SEND",
+        "--a2a-html",
+        "p.html",
+    )
+    text = pytester.path.joinpath("p.html").read_text(encoding="utf-8")
+    assert 'id="conformance"' in text
+    assert re.search(r'class="pill bad">failed</span>', text)
+    assert "curl" in text  # the explanation, with the line that repeats it
+
+
+def test_the_command_makes_the_page_of_a_directory(
+    desk: Bench, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok bad")
+    desk("--a2a-results", "before", "--a2a-html", "before.html")
+    desk("--a2a-results", "after", "--a2a-min-pass", "0.1")
+    capsys.readouterr()
+    assert main(["report", "after", "-o", "after.html", "--baseline", "before"]) == 0
+    assert capsys.readouterr().out == "after.html: 2 trials\n"
+    text = pytester.path.joinpath("after.html").read_text(encoding="utf-8")
+    assert 'id="baseline"' in text
+    assert "min_pass" in text
+    assert (
+        data_of(pytester.path / "after.html")["rows"][0]["k"] == data_of(pytester.path / "before.html")["rows"][0]["k"]
+    )
+
+
+def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pytester) -> None:
+    desk("--a2a-results", "r", "--a2a-min-pass", "0.1")
+    path = pytester.path / "r" / "verdict.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"run_id": "another"}))
+    assert main(["report", "r", "-o", "r.html"]) == 0
+    text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
+    assert "is of another run than these trials" in text
+    assert "min_pass" not in text
+
+
+def test_a_conformance_report_joins_the_page(desk: Bench, pytester: pytest.Pytester) -> None:
+    desk("--a2a-results", "r")
+    entry = {"id": "X-1", "group": "send", "level": "MUST", "version": "1.0", "binding": "JSONRPC", "status": "failed"}
+    findings = [{"found": "no answer", "expected": "an answer", "pointer": "", "fix": "answer"}]
+    report = {
+        "results": [{**entry, "reason": "", "spec": "1.0 3.1", "requirement": "It answers", "findings": findings}]
+    }
+    pytester.path.joinpath("c.json").write_text(json.dumps(report))
+    assert main(["report", "r", "-o", "r.html", "--conformance", "c.json"]) == 0
+    text = pytester.path.joinpath("r.html").read_text(encoding="utf-8")
+    assert "X-1 [JSONRPC] MUST" in text
+    assert "expected: an answer" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "nowhere: no such directory"),
+        (["empty"], "there are no trial files"),
+        (["r", "--conformance", "bad.json"], "not a conformance report"),
+        (["r", "--conformance", "none.json"], "cannot be read"),
+        (["r", "--baseline", "bad.json"], "not a baseline"),
+        (["r", "-o", "empty"], "-o empty: cannot be written"),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    desk: Bench, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    desk("--a2a-results", "r")
+    pytester.mkdir("empty")
+    pytester.path.joinpath("bad.json").write_text("{}")
+    capsys.readouterr()
+    assert main(["report", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert said in error

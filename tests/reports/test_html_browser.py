@@ -1,0 +1,360 @@
+"""The page in a real browser."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import ENTER, ESCAPE, Browser
+from made_trials import made_error, made_trial, many_trials
+
+from pytest_a2a_bench.conformance.report import Row
+from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialKey, Turn
+from pytest_a2a_bench.reports.html import Contents, Gate, Verdict, render
+from pytest_a2a_bench.results.baseline import Baseline
+from pytest_a2a_bench.results.compare import compare
+
+PHONE = 360
+
+
+def contents() -> Contents:
+    trials = [
+        *(made_trial(f"tau2/airline/{i}#{k}", success=i % 3 > 0, said=f"pear{i}") for i in range(40) for k in range(2)),
+        *(made_trial(f"tau2/retail/{i}#0", success=i % 2 > 0) for i in range(5)),
+        made_error("tau2/retail/9#0"),
+        made_trial("made/crm/a long name of a task that says what it is about#0", provenance={"category": "leads"}),
+        made_trial("made/crm/other#0", provenance={"category": "cases"}),
+    ]
+    before = [made_trial(f"tau2/airline/{i}#0", success=i % 4 > 0) for i in range(40)]
+    rows = [
+        Row("SEND-001", "send", "MUST", "1.0", "JSONRPC", "failed"),
+        Row("SEND-002", "send", "MUST", "1.0", "HTTP+JSON", "passed"),
+    ]
+    gates = (Gate("min_pass", "pass", "enough"), Gate("baseline", "regressed", "less than before"))
+    return Contents(
+        trials=trials,
+        endpoint="http://agent.example/",
+        agent="Agent 1",
+        checks=rows,
+        explanations={"SEND-001 1.0 [JSONRPC]": "found: no answer"},
+        verdict=Verdict("regressed", gates, failed=True),
+        comparison=compare(Baseline.of(before), Baseline.of(trials)),
+        baseline_name="baseline.json",
+    )
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(contents()), encoding="utf-8")
+    return path
+
+
+def write(tmp_path: Path, what: Contents) -> Path:
+    path = tmp_path / "report.html"
+    path.write_text(render(what), encoding="utf-8")
+    return path
+
+
+def keys_shown(browser: Browser) -> list[str]:
+    return browser.texts("#trials-table .open")
+
+
+def open_first(browser: Browser) -> None:
+    browser.run("document.querySelector('#trials-table .open').click()")
+    browser.wait("document.querySelector('#viewer').open")
+
+
+def test_the_page_asks_the_network_for_nothing_and_its_policy_is_kept(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    open_first(browser)
+    assert browser.requests() == [page.as_uri()]
+    assert browser.messages() == []
+    # The policy is in force, so that the line above means something.
+    browser.run("const i = new Image(); i.src = 'http://127.0.0.1:1/x.png'; document.body.append(i)")
+    browser.run("const s = document.createElement('style'); s.append('body{}'); document.head.append(s)")
+    browser.wait("true")
+    refused = [m for m in browser.messages() if "Content Security Policy" in m]
+    assert len(refused) == 2
+
+
+def test_a_filter_shows_only_its_trials_and_their_number(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.one("#count").text == "88 trials"
+    browser.one(".chip.infrastructure_error").click()
+    assert keys_shown(browser) == ["tau2/retail/9#0"]
+    assert browser.one("#count").text == "1 of 88 trials"
+    assert browser.one(".chip.infrastructure_error").get_attribute("aria-pressed") == "true"
+    browser.one(".chip.infrastructure_error").click()
+    browser.run("const s = document.querySelector('#domain'); s.value = 'retail'; s.dispatchEvent(new Event('change'))")
+    assert len(keys_shown(browser)) == 6
+    browser.one(".chip.passed").click()
+    assert set(browser.texts("#trials-table tbody .state")) == {"passed"}
+    assert len(keys_shown(browser)) == 2
+
+
+def test_a_category_is_a_filter_and_has_a_bar_of_its_own(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.run("const s = document.querySelector('#category'); s.value='leads'; s.dispatchEvent(new Event('change'))")
+    assert len(keys_shown(browser)) == 1
+    assert browser.texts(".domains .inner th") == ["cases", "leads"]
+
+
+def test_a_search_looks_at_rows_and_where_asked_into_transcripts(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.one("#search").send_keys("refused")
+    assert keys_shown(browser) == ["tau2/retail/9#0"]
+    browser.one("#search").clear()
+    browser.one("#search").send_keys("pear17")
+    assert browser.one("#count").text == "No trial is like that."
+    browser.one("#deep").click()
+    browser.wait("document.querySelectorAll('#trials-table .open').length === 2")
+    assert keys_shown(browser) == ["tau2/airline/17#0", "tau2/airline/17#1"]
+
+
+def test_a_title_sorts_and_says_so(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    title = browser.one("[data-column=k]")
+    browser.one("[data-sort=k]").click()
+    assert title.get_attribute("aria-sort") == "ascending"
+    first = keys_shown(browser)
+    assert first.index("tau2/airline/2#0") < first.index("tau2/airline/10#0")
+    browser.one("[data-sort=k]").click()
+    assert title.get_attribute("aria-sort") == "descending"
+    assert keys_shown(browser)[0] == "tau2/retail/9#0"
+    browser.one("[data-sort=r]").click()
+    browser.one("[data-sort=r]").click()
+    assert browser.texts("#trials-table tbody .state")[0] == "missed"  # what has no reward is last, either way
+
+
+def test_a_trial_is_found_opened_and_left_by_keyboard_alone(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.press("/")
+    browser.press("airline/3#", ESCAPE)
+    browser.press("j", "j", "k")
+    assert browser.run("return document.activeElement.textContent") == "tau2/airline/3#0"
+    browser.press(ENTER)
+    browser.wait("document.querySelector('#viewer').open && document.querySelector('.turn')")
+    assert browser.one("#viewer-title").text == "tau2/airline/3#0"
+    assert browser.run("return document.querySelector('#viewer').contains(document.activeElement)")
+    browser.press("j")
+    browser.wait("document.querySelector('#viewer-title').textContent === 'tau2/airline/3#1'")
+    browser.press(ESCAPE)
+    browser.wait("!document.querySelector('#viewer').open")
+    assert browser.run("return document.activeElement.textContent") == "tau2/airline/3#1"
+    browser.press("?")
+    assert "next and previous trial" in browser.one("#keys").text
+    browser.one("#keys-on").click()
+    browser.press(ESCAPE)
+    browser.press("?")
+    assert not browser.run("return document.querySelector('#keys').open")
+    browser.run("localStorage.clear()")
+
+
+def test_a_transcript_shows_messages_calls_results_reward_and_wire(browser: Browser, page: Path) -> None:
+    browser.open(page, after="#trial=tau2%2Fairline%2F3%230")
+    browser.wait("document.querySelector('.turn')")
+    assert browser.texts(".turn .who") == ["Agent", "User", "Agent", "Tool", "Agent"]
+    assert browser.texts(".turn .bubble") == ["pear3", "Please look it up.", "It is 42."]
+    assert browser.texts(".turn .box pre") == ['{\n  "id": "u1"\n}', '{\n  "name": "Ann"\n}']
+    assert "the agent says 42" in browser.one(".checks").text
+    assert browser.texts(".wire tbody td") == ["03:04:05.678", "SendMessage", "200", "13 ms", "1", "\u2013"]
+    assert "reward 0" in browser.one(".outcome").text
+
+
+def test_an_error_says_what_happened(browser: Browser, page: Path) -> None:
+    browser.open(page, after="#trial=tau2%2Fretail%2F9%230")
+    browser.wait("document.querySelector('.trouble')")
+    assert browser.texts(".trouble *") == ["TransportError", "the connection was refused"]
+
+
+def test_a_task_that_changed_opens_its_worst_trial(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.run("document.querySelector('#baseline details').open = true")
+    browser.run("document.querySelector('[data-task=\"tau2/airline/3\"]').click()")
+    browser.wait("document.querySelector('.turn')")
+    assert browser.one("#viewer-title").text == "tau2/airline/3#0"
+
+
+def test_a_task_under_a_label_opens_its_own_trial(browser: Browser, tmp_path: Path) -> None:
+    trials = [made_trial("tau2/airline/1#0"), made_trial("tau2/airline/1#0@slow", success=False)]
+    before = [made_trial("tau2/airline/1#0"), made_trial("tau2/airline/1#0@slow")]
+    compared = compare(Baseline.of(before), Baseline.of(trials))
+    browser.open(write(tmp_path, Contents(trials=trials, comparison=compared)))
+    browser.one(".open-task").click()
+    browser.wait("document.querySelector('.turn')")
+    assert browser.one("#viewer-title").text == "tau2/airline/1#0@slow"
+
+
+def test_pages_of_the_table(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert len(keys_shown(browser)) == 50
+    browser.run("document.querySelector('#pages button:last-child').click()")
+    assert "Page 2 of 2" in browser.one("#pages").text
+    assert len(keys_shown(browser)) == 38
+    browser.press("[")
+    assert len(keys_shown(browser)) == 50
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_follows_the_system_and_its_own_switch(browser: Browser, page: Path, dark: bool) -> None:
+    def luminance() -> int:
+        colour = str(browser.run("return getComputedStyle(document.body).backgroundColor"))
+        return sum(int(n) for n in colour.removeprefix("rgb(").removesuffix(")").split(","))
+
+    browser.open(page, dark=dark)
+    assert (luminance() < 150) is dark
+    browser.one("#theme").click()
+    assert (luminance() < 150) is not dark
+    assert browser.one("#theme").text == ("Dark" if dark else "Light")
+    browser.run("localStorage.clear()")
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["page", "viewer"])
+def test_a_phone_never_scrolls_sideways(browser: Browser, page: Path, opened: bool) -> None:
+    browser.open(page, width=PHONE, height=740)
+    if opened:
+        open_first(browser)
+        browser.run("document.querySelectorAll('#viewer details').forEach(d => d.open = true)")
+        element = "document.querySelector('#viewer-body')"
+    else:
+        browser.run("document.querySelectorAll('main details').forEach(d => d.open = true)")
+        element = "document.documentElement"
+    assert browser.run(f"return {element}.scrollWidth <= {element}.clientWidth")
+    assert browser.run("return innerWidth") == PHONE
+    every = "[...document.querySelectorAll('main > section > *')]"
+    assert browser.run(f"return {every}.filter(e => e.getBoundingClientRect().right > innerWidth + 1).length") == 0
+
+
+HOSTILE = (
+    "</script><script>window.pwned = 1</script>",
+    "<img src=x onerror='window.pwned = 1'>",
+    "<!--<script>",
+    "[x](javascript:window.pwned=1)",
+    "\x1b[31mred\x1b]8;;http://evil.example\x07",
+    "\u202eevil\u2066",
+    "\u2028window.pwned = 1\u2029",
+    "' onmouseover='window.pwned=1",
+    '"><svg onload="window.pwned=1">',
+    "{{constructor.constructor('window.pwned=1')()}}",
+)
+
+
+def hostile(text: str) -> Contents:
+    check = RewardCheck("communicate", text, met=False, detail=text)
+    trial = made_trial(
+        f"{'tau2'}/airline/{text}#0",
+        transcript=(
+            Turn("agent", text, (ToolCall(text, {text: text}, text),)),
+            Turn("tool", text, tool=text, call_id=text, error=True, requestor=text),
+        ),
+        reward_info=Reward(0.0, (text,), {text: 0.0}, (check,), note=text, db_diff=(text,)),
+        termination_reason=text,
+        dialect=text,
+        provenance={"user": text, "judge": text, "benchmark": text, "category": text},
+    )
+    wire = dataclasses.replace(trial.metrics[0], method=text, error=text, endpoint=text)
+    trials = [
+        dataclasses.replace(trial, metrics=(wire,)),
+        dataclasses.replace(trial, key=TrialKey("tau2", text, "2"), provenance={"category": "x"}),
+    ]
+    return Contents(
+        trials=trials,
+        endpoint=text,
+        agent=text,
+        interface=text,
+        checks=[Row(text, text, "MUST", "1.0", text, "failed", text)],
+        explanations={f"{text} 1.0 [{text}]": text},
+        verdict=Verdict(text, (Gate(text, text, text),), notes=(text,)),
+        comparison=compare(Baseline.of(trials, text), Baseline.of(trials)),
+        baseline_name=text,
+        notes=(text,),
+    )
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=[str(i) for i in range(len(HOSTILE))])
+def test_what_an_agent_says_stays_text(browser: Browser, tmp_path: Path, text: str) -> None:
+    browser.open(write(tmp_path, hostile(text)))
+    own = browser.run("return document.scripts.length")
+    open_first(browser)
+    browser.wait("document.querySelector('.turn')")
+    browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.run("return window.pwned") is None
+    assert browser.run("return document.scripts.length") == own == 3  # the data, one chunk, our own
+    assert browser.run("return document.querySelectorAll('img, iframe, object, embed, svg svg').length") == 0
+    assert browser.run("return [...document.links].every(a => a.getAttribute('href').startsWith('#'))")
+    shown = str(browser.run("return document.body.innerText"))
+    assert not set(shown) & set("\x1b\x07\u202e\u2066")
+    if text.isprintable():
+        assert browser.one(".turn .bubble").text == text
+    assert browser.messages() == []
+    assert [url for url in browser.requests() if not url.startswith("file:")] == []
+
+
+def axe_source() -> str:
+    found = importlib.util.find_spec("axe_core_python")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("axe-core-python is not installed (the extra dev has it)")
+    return (Path(found.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("width", "dark", "opened"), [(1280, False, False), (1280, True, True), (PHONE, True, False), (PHONE, False, True)]
+)
+def test_axe_finds_nothing(browser: Browser, page: Path, width: int, dark: bool, opened: bool) -> None:
+    source = axe_source()
+    browser.open(page, width=width, dark=dark)
+    browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    if opened:
+        open_first(browser)
+    browser.run(source)
+    found: dict[str, Any] = browser.driver.execute_async_script(
+        "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done)"
+    )
+    told = [(v["impact"], v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found["violations"]]
+    assert told == []
+    assert len(found["passes"]) > 10
+
+
+def test_a_page_without_trials_still_works(browser: Browser, tmp_path: Path) -> None:
+    row = Row("SEND-001", "send", "MUST", "1.0", "JSONRPC", "passed")
+    browser.open(write(tmp_path, Contents(checks=[row], agent="Agent 1")))
+    browser.press("t", "j", "/", "?")
+    assert browser.run("return document.querySelector('#keys').open")
+    assert browser.messages() == []
+    browser.run("localStorage.clear()")
+
+
+def test_printing_shows_every_trial(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert len(keys_shown(browser)) == 88
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert len(keys_shown(browser)) == 50
+
+
+@pytest.mark.parametrize("chosen", ["", "dark"])
+def test_paper_is_light_also_where_the_screen_is_dark(browser: Browser, page: Path, chosen: str) -> None:
+    browser.open(page, dark=True)
+    browser.run("if (arguments[0]) theme.set(arguments[0])", chosen)
+    ink = "return getComputedStyle(document.body).color"
+    assert browser.run(ink) == "rgb(232, 230, 225)"
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    browser.command("Emulation.setEmulatedMedia", media="print", features=[dark])
+    assert browser.run(ink) == "rgb(32, 35, 42)"
+    browser.command("Emulation.setEmulatedMedia", media="")
+    browser.run("localStorage.clear()")
+
+
+def test_a_thousand_long_trials_can_be_filtered_and_each_be_opened(browser: Browser, tmp_path: Path) -> None:
+    trials = list(many_trials(1_000, turns=3))
+    browser.open(write(tmp_path, Contents(trials=trials)))
+    browser.one("#search").send_keys("odd/124#7")
+    assert browser.one("#count").text == "1 of 1,000 trials"
+    browser.press(ESCAPE, "j", ENTER)
+    browser.wait("document.querySelector('.turn')")
+    last = next(t for t in trials if str(t.key) == "made/odd/124#7")
+    assert browser.texts(".turn.agent .bubble") == [t.text for t in last.transcript if t.role == "agent"]

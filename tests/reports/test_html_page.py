@@ -1,0 +1,203 @@
+"""The page's text, without a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_trials import made_error, made_trial
+
+from pytest_a2a_bench.conformance.report import Row
+from pytest_a2a_bench.model import Turn
+from pytest_a2a_bench.reports.html import Contents, Verdict, embed, records, render
+from pytest_a2a_bench.reports.html.contents import cautions
+from pytest_a2a_bench.reports.html.element import Html, el
+
+
+class Reader(HTMLParser):
+    """Collects what a parser of HTML sees: tags with their attributes, and the text of each script and style."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in self.raw:
+            self.raw[tag].append("")
+
+    def handle_data(self, data: str) -> None:
+        last = self.tags[-1][0] if self.tags else ""
+        if last in self.raw and not self.raw[last][-1]:
+            self.raw[last][-1] = data
+        self.text += data
+
+
+def test_the_policy_knows_exactly_the_script_and_the_style() -> None:
+    reader = Reader(render(Contents(trials=[made_trial("tau2/airline/1#0")])))
+    policy = next(str(a["content"]) for t, a in reader.tags if a.get("http-equiv") == "Content-Security-Policy")
+    own = {"script-src": reader.raw["script"][-1], "style-src": reader.raw["style"][0]}
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    for name, text in own.items():
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules[name] == f"'sha256-{digest}'"
+
+
+def test_nothing_in_the_page_points_outside_or_carries_a_handler() -> None:
+    reader = Reader(render(Contents(trials=[made_trial("tau2/airline/1#0")], endpoint="https://agent.example/")))
+    for tag, attributes in reader.tags:
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base", "form")
+        assert not {"src", "style", "action", "srcdoc"} & set(attributes)
+        assert not [name for name in attributes if name.startswith("on")]
+        assert (attributes.get("href") or "#").startswith("#")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_back_as_text(text: str) -> None:
+    reader = Reader(el("p", text, title=text))
+    assert [tag for tag, _ in reader.tags] == ["p"]
+    assert reader.text == reader.tags[0][1]["title"]
+
+
+def test_markup_stays_and_text_is_escaped() -> None:
+    assert el("p", el("b", "x"), "<&>", None, [1, "y"], class_="a", hidden=False, data_x=True) == (
+        '<p class="a" data-x><b>x</b>&lt;&amp;&gt;1y</p>'
+    )
+    assert isinstance(el("p"), Html)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(json_values)
+def test_embedded_json_is_the_same_and_cannot_end_its_element(value: Any) -> None:
+    text = embed.safe_json(value)
+    assert json.loads(text) == value
+    assert not re.search("[<>&\u2028\u2029]", text)
+
+
+def test_numbers_that_json_does_not_have_become_null() -> None:
+    assert embed.safe_json([float("nan"), float("inf"), 1.5]) == "[null,null,1.5]"
+
+
+def test_chunks_hold_every_record_in_order() -> None:
+    given = [{"i": i, "text": "x" * 50_000} for i in range(20)]
+    chunks = list(embed.chunk_elements(given))
+    assert len(chunks) > 1
+    found = []
+    for i, (element, held) in enumerate(chunks):
+        reader = Reader(element)
+        assert reader.tags == [("script", {"type": "text/plain", "id": f"chunk-{i}"})]
+        inside = json.loads(zlib.decompress(base64.b64decode(reader.raw["script"][0])))
+        assert len(inside) == held
+        found += inside
+    assert found == given
+
+
+def test_a_lone_surrogate_does_not_stop_the_page() -> None:
+    page = render(Contents(trials=[made_trial("tau2/airline/1#0", said="a\ud800b")], agent="x\udfff"))
+    page.encode("utf-8")
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    trial = made_trial("tau2/airline/1#0", transcript=(Turn("agent", "x" * 30_000),) * (records.TURNS + 5))
+    found = records.detail(trial)
+    assert len(found["turns"]) == records.TURNS
+    assert found["left_out"] == 5
+    assert found["turns"][0]["text"].endswith("10,000 more characters are in the trial's file")
+
+
+def test_the_reason_of_a_row() -> None:
+    assert records.row(made_trial("tau2/airline/1#0", success=False))["w"] == "communicate: the agent says 42"
+    assert records.row(made_trial("tau2/airline/1#0"))["w"] == ""
+    row = records.row(made_error("tau2/airline/1#0"))
+    assert (row["w"], row["s"], row["r"]) == (
+        "TransportError: the connection was refused",
+        "infrastructure_error",
+        None,
+    )
+
+
+def test_tasks_come_in_the_order_that_people_count_in() -> None:
+    keys = ["tau2/airline/10#0", "tau2/airline/9#1", "tau2/airline/9#0", "tau2/airline/x\u00b2#0", "tau2/airline/#a#0"]
+    ordered = sorted(map(made_trial, keys), key=records.order)
+    assert [str(t.key).split("/")[-1] for t in ordered] == ["9#0", "9#1", "10#0", "#a#0", "x\u00b2#0"]
+
+
+def test_what_must_be_known_before_comparing_is_said() -> None:
+    trials = [
+        made_trial("tau2/airline/1#0", provenance={"user": "scripted", "tagged": True}),
+        made_error("tau2/airline/2#0"),
+        made_trial("tau2/airline/3#0", status="skipped", reward_info=None, run_id="run-2"),
+    ]
+    text = " ".join(cautions(Contents(trials=trials, endpoint="builtin:oracle")))
+    for words in (
+        "scripted",
+        "not leaderboard numbers",
+        "--a2a-tag-trials",
+        "builtin:oracle",
+        "1 of 3 trials ended in an error",
+        "1 of 3 trials were skipped",
+        "2 runs",
+    ):
+        assert words in text
+    llm = [made_trial("tau2/airline/1#0", provenance={"user": "llm", "user_llm": "m"})]
+    assert cautions(Contents(trials=llm, endpoint="http://a/")) == []
+
+
+def test_an_error_counts_as_not_passed_and_a_skipped_trial_does_not_count() -> None:
+    trials = [
+        made_trial("tau2/airline/1#0"),
+        made_error("tau2/airline/2#0"),
+        made_trial("tau2/airline/3#0", status="skipped", reward_info=None),
+    ]
+    text = Reader(render(Contents(trials=trials))).text
+    assert "1 of 2; 95 % interval 9 % to 91 %" in text
+    assert "1 / 2" in text
+
+
+@pytest.mark.parametrize("status", ["infrastructure_error", "skipped"])
+def test_a_run_in_which_nothing_was_evaluated_has_a_page(status: str) -> None:
+    page = render(Contents(trials=[made_trial("tau2/airline/1#0", status=status, reward_info=None, turn_latencies=())]))
+    assert "No turn was measured" in page
+
+
+def test_a_verdict_that_is_none_is_refused() -> None:
+    for wrong in ({}, {"gates": [1], "verdict": "pass", "failed": False}, {"gates": None}):
+        with pytest.raises(ValueError, match="not a verdict"):
+            Verdict.from_json(wrong)
+
+
+def test_an_inconclusive_verdict_says_what_it_does_to_the_run() -> None:
+    text = Reader(render(Contents(verdict=Verdict("inconclusive", failed=True)))).text
+    assert "Inconclusive: the run does not pass" in text
+    text = Reader(render(Contents(verdict=Verdict("inconclusive", failed=False)))).text
+    assert "Inconclusive: the run passes all the same" in text
+
+
+def test_findings_come_with_what_is_to_be_said_worst_first() -> None:
+    rows = [
+        Row("A-1", "send", "SHOULD", "1.0", "JSONRPC", "warned"),
+        Row("A-2", "send", "MUST", "1.0", "JSONRPC", "failed"),
+        Row("A-2", "send", "MUST", "0.3", "JSONRPC", "passed"),
+    ]
+    text = Reader(render(Contents(checks=rows, explanations={"A-2 1.0 [JSONRPC]": "found: nothing"}))).text
+    assert text.index("A-2 [JSONRPC] MUST") < text.index("found: nothing") < text.index("A-1 [JSONRPC] SHOULD")
+    assert "2 findings" in text

@@ -1,0 +1,123 @@
+"""A real Chromium without a window, for tests of pages. Needs selenium, chromium and chromedriver."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webelement import WebElement
+
+ENTER, ESCAPE = "\ue007", "\ue00c"
+"""Keys, as WebDriver writes them."""
+
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def missing() -> str:
+    """Say what a browser test lacks here, or return nothing."""
+    if importlib.util.find_spec("selenium") is None:
+        return "selenium is not installed (the extra dev has it)"
+    if _chromium() is None or shutil.which("chromedriver") is None:
+        return "no chromium and chromedriver on PATH (Debian: apt-get install chromium chromium-driver)"
+    return ""
+
+
+class Browser:
+    """One Chromium; every page is opened afresh."""
+
+    def __init__(self, driver: Chrome) -> None:
+        self.driver = driver
+
+    def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False, after: str = "") -> None:
+        """Open a page as somebody who has never seen it; ``after`` follows the address."""
+        self.command(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self.command("Emulation.setEmulatedMedia", features=[scheme, still])
+        self.driver.get("about:blank")
+        self.messages()
+        self.requests()
+        self.driver.get(path.as_uri() + after)
+
+    def command(self, name: str, **arguments: Any) -> None:
+        """Tell the browser something that pages cannot."""
+        self.driver.execute_cdp_cmd(name, arguments)
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """Run a script in the page and return what it returns."""
+        return self.driver.execute_script(script, *arguments)
+
+    def one(self, selector: str) -> WebElement:
+        """Return the one element of a selector."""
+        return self.driver.find_element("css selector", selector)
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of all elements of a selector, whether they can be seen or not."""
+        found = self.run("return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector)
+        return [str(text) for text in found]
+
+    def press(self, *keys: str) -> None:
+        """Press keys, wherever the focus is."""
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def wait(self, script: str, seconds: float = 10) -> Any:
+        """Wait until an expression is true."""
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        return WebDriverWait(self.driver, seconds, poll_frequency=0.02).until(lambda _: self.run(f"return {script}"))
+
+    def messages(self) -> list[str]:
+        """Return what the console has said since the last call: errors, and violations of the policy."""
+        return [str(entry["message"]) for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
+
+    def requests(self) -> list[str]:
+        """Return what was asked for since the last call."""
+        found = []
+        for entry in self.driver.get_log("performance"):  # type: ignore[no-untyped-call]
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                found.append(str(message["params"]["request"]["url"]))
+        return found
+
+
+@contextmanager
+def chromium(profile: Path) -> Iterator[Browser]:
+    """Start a browser with an empty profile and stop it."""
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+
+    options = ChromeOptions()
+    options.binary_location = _chromium() or ""
+    for flag in (*_FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = Chrome(options=options, service=Service(shutil.which("chromedriver") or ""))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()
+
+
+def _chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

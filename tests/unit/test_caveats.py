@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.reports.html import records
+from pytest_a2a_bench.reports.html.contents import Contents, cautions
+from pytest_a2a_bench.results import caveats
+
+MINI: dict[str, Any] = {"source": {"source": "mini", "official": False}}
+
+
+def result(number: int, reused_from: str | None = None, **provenance: Any) -> TrialResult:
+    key = TrialKey("crmarena", "mini", f"handle_time-0{number}")
+    return TrialResult(key, "evaluated", "run", Reward(1.0), provenance=provenance, reused_from=reused_from)
+
+
+def test_what_is_plain_needs_no_caveat() -> None:
+    plain = [TrialResult(TrialKey("tau2", "airline", "1"), "evaluated", "run", Reward(1.0), provenance={"user": "llm"})]
+    assert [*caveats.of_data(plain), *caveats.of_run(plain)] == []
+
+
+def test_everything_that_is_changed_is_told() -> None:
+    trials = [
+        result(1, **MINI, drift="low", aided=True),
+        result(2, "earlier", **MINI, rot=5, replayed=True, tagged=True),
+    ]
+    assert list(caveats.of_data(trials)) == [
+        "the mini org is our own: its numbers are not comparable with CRMArena's",
+        "the agent was shown the general domain details too (--a2a-crm-aided)",
+        "the org was changed: drift low (1), rot 5 (1); these are not results of the plain benchmark",
+    ]
+    assert list(caveats.of_run(trials)) == [
+        "replayed from cassettes, the agent was not asked (--a2a-replay): 1 of 2 trials",
+        "reused, not held again (--a2a-resume): 1 of 2 trials (1 of run earlier)",
+        "the agent was told the name of each task (--a2a-tag-trials)",
+    ]
+
+
+def test_the_page_tells_the_same_and_keeps_changed_orgs_apart() -> None:
+    trials = (result(1, **MINI, drift="low"), result(2, **MINI))
+    told = "\n".join(cautions(Contents(trials)))
+    assert "The org was changed: drift low" in told
+    assert [records.domain(t) for t in trials] == ["crmarena/mini (drift low)", "crmarena/mini"]

@@ -1,0 +1,225 @@
+"""Thresholds and a baseline make a verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.gate import GateResult, Thresholds, Trials, Verdict, groups_of, judge
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus, Usage
+from pytest_a2a_bench.results.baseline import Baseline
+
+
+def trial(
+    task: str,
+    number: int = 0,
+    *,
+    ok: bool = True,
+    status: TrialStatus = "evaluated",
+    domain: str = "airline",
+    seconds: tuple[float, ...] = (),
+    cost: float | None = None,
+    provenance: dict[str, str] | None = None,
+) -> TrialResult:
+    return TrialResult(
+        TrialKey("tau2", domain, task, number),
+        status,
+        run_id="r",
+        reward_info=Reward(float(ok)) if status == "evaluated" else None,
+        turn_latencies=seconds,
+        agent_usage=Usage(cost_usd=cost),
+        provenance=provenance or {},
+    )
+
+
+def run(ok: int, bad: int = 0, errors: int = 0) -> list[TrialResult]:
+    """Return one trial of each of several tasks."""
+    good = [trial(f"t{i}") for i in range(ok)]
+    missed = [trial(f"t{i}", ok=False) for i in range(ok, ok + bad)]
+    return good + missed + [trial(f"e{i}", status="infrastructure_error") for i in range(errors)]
+
+
+def only(verdict: Verdict) -> GateResult:
+    [gate] = verdict.gates
+    return gate
+
+
+def test_without_thresholds_every_trial_must_succeed() -> None:
+    assert only(judge(Trials(run(3)), Thresholds())).verdict == "pass"
+    assert only(judge(Trials(run(3, 1)), Thresholds())).verdict == "regressed"
+    trusting = judge(Trials(run(3, 1), failed=frozenset()), Thresholds())
+    assert only(trusting).verdict == "pass", "its test asked for less than success"
+    strict = judge(Trials(run(3), failed=frozenset({"tau2/airline/t0#0"})), Thresholds())
+    assert (only(strict).verdict, only(strict).numbers["ok"]) == ("regressed", 2)
+    verdict = judge(Trials(run(3, 0, 1)), Thresholds())
+    assert (only(verdict).verdict, verdict.outcome, verdict.errors) == ("inconclusive", "inconclusive", 1)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 10), st.floats(0, 0.99))
+def test_a_floor_is_over_every_trial_that_was_not_skipped(ok: int, bad: int, errors: int, rate: float) -> None:
+    results = [*run(ok, bad, errors), trial("s", status="skipped")]
+    verdict = judge(Trials(results), Thresholds(min_pass={"": rate}))
+    if not ok + bad + errors:
+        assert verdict.notes == ("not judged, because there is no trial of it: min_pass",)
+        return
+    gate = only(verdict)
+    assert (gate.numbers["ok"], gate.numbers["trials"], gate.numbers["errors"]) == (ok, ok + bad + errors, errors)
+    assert (gate.verdict == "pass") == (ok / (ok + bad + errors) >= rate - 1e-12)
+    assert verdict.errors == errors
+    assert verdict.outcome != "pass" or not errors
+
+
+def test_lost_trials_stay_in_the_denominator() -> None:
+    gate = only(judge(Trials(run(3), lost=1), Thresholds(min_pass={"": 0.8})))
+    assert (gate.verdict, gate.numbers["rate"]) == ("regressed", 0.75)
+
+
+def test_floors_by_group() -> None:
+    results = [trial("1"), trial("2", ok=False), trial("1", domain="retail", provenance={"category": "refund"})]
+    floors = {"airline": 0.5, "tau2/retail": 0.9, "refund": 0.9, "tau2": 0.7, "banking": 0.5}
+    verdict = judge(Trials(results), Thresholds(min_pass=floors))
+    assert {gate.name: gate.verdict for gate in verdict.gates} == {
+        "min_pass[airline]": "pass",
+        "min_pass[tau2/retail]": "pass",
+        "min_pass[refund]": "pass",
+        "min_pass[tau2]": "regressed",
+    }
+    assert verdict.notes == ("not judged, because there is no trial of it: min_pass[banking]",)
+    assert groups_of("crm", "mini", "handle_time") == ("crm", "mini", "crm/mini", "handle_time", "crm/mini/handle_time")
+
+
+def test_trials_that_no_floor_counts_must_all_succeed() -> None:
+    results = [trial("1", ok=False), trial("2"), trial("1", domain="retail", ok=False)]
+    verdict = judge(Trials(results), Thresholds(min_pass={"airline": 0.5}))
+    assert [(g.name, g.verdict) for g in verdict.gates] == [("every_trial", "regressed"), ("min_pass[airline]", "pass")]
+
+
+def test_named_trials_have_no_rate() -> None:
+    thresholds = Thresholds(min_pass={"": 0.1}, min_pass_k={2: 0.1})
+    verdict = judge(Trials(run(5, 1), named=True), thresholds, Baseline.of(run(6)))
+    assert only(verdict).name == "every_trial"
+    assert verdict.notes == ("not judged, because only trials that were named ran: min_pass, min_pass_k[2], baseline",)
+
+
+def test_quarantined_tasks_count_in_no_rate_but_their_errors_are_errors() -> None:
+    results = [*run(4), trial("q", ok=False), trial("p", status="infrastructure_error")]
+    quarantined = frozenset({"tau2/airline/q", "tau2/airline/p"})
+    verdict = judge(Trials(results, quarantined=quarantined), Thresholds(min_pass={"": 0.9}))
+    assert only(verdict).numbers["trials"] == 4
+    assert (only(verdict).verdict, verdict.errors, verdict.outcome) == ("pass", 1, "inconclusive")
+
+
+def test_pass_hat_k() -> None:
+    results = [trial("1", 0), trial("1", 1), trial("2", 0), trial("2", 1, ok=False)]
+    assert only(judge(Trials(results), Thresholds(min_pass_k={2: 0.5}))).verdict == "pass"
+    assert only(judge(Trials(results), Thresholds(min_pass_k={2: 0.6}))).verdict == "regressed"
+    error = trial("2", 1, status="infrastructure_error")
+    assert only(judge(Trials([*results[:3], error]), Thresholds(min_pass_k={2: 0.5}))).numbers["value"] == 0.5
+    gate = only(judge(Trials(results[:3]), Thresholds(min_pass_k={2: 0.5})))
+    assert (gate.verdict, gate.sentence) == (
+        "inconclusive",
+        "pass^2 is not known: 1 of 2 tasks have fewer than 2 trials",
+    )
+
+
+class TestBaseline:
+    def test_a_drop_beyond_what_is_allowed_and_no_accident_regresses(self) -> None:
+        gate = only(judge(Trials(run(12, 8)), Thresholds(), Baseline.of(run(20))))
+        assert (gate.verdict, gate.numbers["better"], gate.numbers["worse"]) == ("regressed", 0, 8)
+        assert gate.numbers["p"] == pytest.approx(0.5**8)
+        assert gate.numbers["before"]["wilson"][0] == pytest.approx(0.8389, abs=1e-3)
+
+    def test_a_significant_drop_within_what_is_allowed_does_not(self) -> None:
+        verdict = judge(Trials(run(192, 8)), Thresholds(max_drop=0.1), Baseline.of(run(200)))
+        assert only(verdict).verdict == "pass"
+
+    def test_a_large_drop_that_may_be_an_accident_is_inconclusive(self) -> None:
+        gate = only(judge(Trials(run(7, 3)), Thresholds(), Baseline.of(run(10))))
+        assert gate.verdict == "inconclusive"
+        assert gate.numbers["trials_enough"] > 1
+        assert "too few trials to tell" in gate.sentence
+
+    def test_errors_may_hide_a_drop(self) -> None:
+        before = Baseline.of(run(60))
+        names = [r.key.task_id for r in run(60)]
+        now = [trial(n) for n in names[:55]] + [trial(n, status="infrastructure_error") for n in names[55:]]
+        extra = [trial(n, 1) for n in names[55:]]
+        verdict = judge(Trials(now + extra), Thresholds(max_drop=0.06), before)
+        gate = only(verdict)
+        assert (gate.verdict, verdict.errors) == ("inconclusive", 5)
+        assert "with them as misses the drop may be larger" in gate.sentence
+
+    def test_what_was_measured_otherwise_is_refused_whatever_the_option(self) -> None:
+        def of(**provenance: str) -> list[TrialResult]:
+            return [trial(f"t{i}", provenance=provenance) for i in range(80)]
+
+        before = Baseline.of(of(user="scripted", benchmark="tau2 1"), "old.json")
+        verdict = judge(Trials(of(user="llm", benchmark="tau2 1", judge="m")), Thresholds(inconclusive="pass"), before)
+        assert verdict.failed
+        assert only(verdict).sentence == (
+            "not comparable with old.json: tau2/airline: user was scripted and is llm; promote a new baseline"
+        )
+        same = judge(Trials(of(user="scripted", benchmark="tau2 1", judge="m")), Thresholds(), before)
+        assert only(same).verdict == "pass", "whether somebody was judged at all depends on the tasks"
+
+    def test_no_common_task_is_refused(self) -> None:
+        verdict = judge(Trials([trial("a")]), Thresholds(inconclusive="pass"), Baseline.of([trial("b")]))
+        assert verdict.failed
+        assert "no task was evaluated both" in only(verdict).sentence
+
+    def test_tasks_of_one_run_alone_are_counted_out(self) -> None:
+        before = Baseline.of([*run(60), trial("old")])
+        gate = only(judge(Trials([*run(60), trial("new", ok=False)]), Thresholds(), before))
+        assert (gate.verdict, gate.numbers["tasks"]) == ("pass", 60)
+        assert gate.sentence.endswith("only in the baseline: 1 tasks, only now: 1")
+
+
+class TestCeilings:
+    def test_cost(self) -> None:
+        dear = [trial("1", cost=1.0), trial("2", cost=2.0)]
+        thresholds = Thresholds(min_pass={"": 0.1}, max_cost=3.0)
+        assert judge(Trials(dear), thresholds).gates[-1].verdict == "pass"
+        assert judge(Trials([*dear, trial("3", cost=0.1)]), thresholds).gates[-1].verdict == "regressed"
+        assert judge(Trials([*dear, trial("3")]), thresholds).gates[-1].verdict == "inconclusive"
+        error = trial("3", status="infrastructure_error")
+        assert judge(Trials([*dear, error]), thresholds).gates[-1].verdict == "pass"
+
+    def test_latency(self) -> None:
+        results = [trial("1", seconds=(1.0, 2.0)), trial("2", seconds=(3.0, 10.0))]
+        verdict = judge(Trials(results), Thresholds(min_pass={"": 0.1}, max_latency={50: 2.5, 95: 8}))
+        assert [(g.name, g.verdict) for g in verdict.gates[1:]] == [
+            ("max_latency[p50]", "pass"),
+            ("max_latency[p95]", "regressed"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("limit", "verdict"), [(2, "pass"), (1, "regressed"), (0.2, "pass"), (0.19, "regressed"), (1.0, "pass")]
+    )
+    def test_infrastructure_errors(self, limit: float, verdict: str) -> None:
+        results = [*run(7, 0, 1), trial("b", status="harness_error"), trial("s", status="skipped")]
+        gate = judge(Trials(results, lost=0), Thresholds(max_infra_errors=limit)).gates[-1]
+        assert gate.verdict == "pass", "one trial of ten; the harness error is none of the infrastructure"
+        assert judge(Trials(results[:9], lost=1), Thresholds(max_infra_errors=limit)).gates[-1].verdict == verdict
+
+
+def test_a_run_that_was_cut_short_passes_nothing() -> None:
+    verdict = judge(Trials(run(20), cut_short=True), Thresholds(min_pass={"": 0.5}))
+    assert only(verdict).verdict == "inconclusive"
+    assert verdict.failed
+    lenient = dataclasses.replace(verdict, inconclusive="pass")
+    assert not lenient.failed
+
+
+def test_a_verdict_is_json() -> None:
+    import json
+
+    verdict = judge(Trials(run(12, 8)), Thresholds(min_pass={"": 0.5}), Baseline.of(run(20)))
+    data = json.loads(json.dumps(verdict.to_json()))
+    assert (data["verdict"], data["failed"]) == ("regressed", True)
+    assert [(g["name"], g["failed"]) for g in data["gates"]] == [("min_pass", False), ("baseline", True)]
+    assert data["comparison"]["domains"][0]["name"] == "tau2/airline"
+    assert len(data["comparison"]["tasks"]) == 20

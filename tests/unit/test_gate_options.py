@@ -1,0 +1,118 @@
+"""How the gates' options and the quarantine file are read."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench import gate_options as o
+from pytest_a2a_bench import quarantine
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (o.read_rates, "0.6", {"": 0.6}),
+        (o.read_rates, "0", {"": 0.0}),
+        (o.read_rates, " 0.6, airline = 0.7 ,\n tau2/retail=.5", {"": 0.6, "airline": 0.7, "tau2/retail": 0.5}),
+        (o.read_rates, "off", {}),
+        (o.read_pass_k, "4=0.3", {"4": 0.3}),
+        (o.read_pass_k, "2=0.5,4=1", {"2": 0.5, "4": 1.0}),
+        (o.read_latencies, "p95=10", {"95": 10.0}),
+        (o.read_latencies, "p50=2,p99.9=20.5", {"50": 2.0, "99.9": 20.5}),
+        (o.read_drop, "0.05", 0.05),
+        (o.read_dollars, "$2.50", 2.5),
+        (o.read_dollars, "0", 0.0),
+        (o.read_errors, "3", 3),
+        (o.read_errors, "0.05", 0.05),
+        (o.read_errors, "5%", 0.05),
+    ],
+)
+def test_good_values(read: Callable[[str], Any], text: str, value: Any) -> None:
+    found = read(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        *(
+            (o.read_rates, text)
+            for text in ("", ",", "60", "-0.1", "nan", "x", "=0.5", "a=", "0.5,0.6", "a=.1,a=.2", "1")
+        ),
+        *((o.read_pass_k, text) for text in ("0.5", "0=0.5", "-1=0.5", "4=2", "4=0.1,4=0.2", "k=0.1")),
+        *((o.read_latencies, text) for text in ("95=1", "p101=1", "p95=0", "p95", "p95=inf")),
+        *((o.read_drop, text) for text in ("0", "-0.1", "1.1", "x")),
+        *((o.read_dollars, text) for text in ("-1", "x", "inf")),
+        *((o.read_errors, text) for text in ("-1", "2.5", "x", "120%")),
+    ],
+)
+def test_wrong_values_say_what_is_valid(read: Callable[[str], Any], text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not|is given twice|is empty|names nothing|no number of trials"):
+        read(text)
+
+
+def test_settings_reach_workers_as_they_are() -> None:
+    settings = Settings(min_pass={"": 0.6}, min_pass_k={"4": 0.3}, max_latency={"95": 1.0}, max_infra_errors=3)
+    again = Settings.from_json(settings.to_json())
+    assert again == settings
+    assert type(again.max_infra_errors) is int
+
+
+GOOD = """
+[[quarantine]]
+task = "tau2/airline/1[25]"
+reason = " flaky "
+expires = 2027-01-31
+[[quarantine]]
+task = "tau2/telecom/[mms]x[PERSONA:Hard]"
+reason = "hard"
+expires = "2027-02-01"
+"""
+
+
+def test_a_quarantine_file(tmp_path: Path) -> None:
+    path = tmp_path / "q.toml"
+    path.write_text(GOOD)
+    entries = quarantine.read(path)
+    day = datetime.date(2027, 1, 31)
+    assert entries[0] == quarantine.Quarantined("tau2/airline/1[25]", "flaky", day)
+    assert tuple(quarantine.Quarantined.from_json(e.to_json()) for e in entries) == entries
+    assert quarantine.entry_for("tau2/airline/12", entries, day) == entries[0]
+    assert quarantine.entry_for("tau2/airline/13", entries, day) is None
+    assert quarantine.entry_for("tau2/airline/12", entries, day + datetime.timedelta(1)) is None
+    assert quarantine.entry_for("tau2/telecom/[mms]x[PERSONA:Hard]", entries, day) == entries[1], "ids hold brackets"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x = [", "not TOML"),
+        ("other = 1", "unknown key 'other'"),
+        ("quarantine = 1", "not an array of tables"),
+        ("quarantine = [1]", "entry 1: 1 is not a table"),
+        ("[[quarantine]]\nreason='r'\nexpires=2027-01-01", "entry 1: task is missing or empty"),
+        ("[[quarantine]]\ntask='t'\nreason=' '\nexpires=2027-01-01", "entry 1: reason is missing or empty"),
+        ("[[quarantine]]\ntask='t'\nreason='r'", "entry 1: expires = 'None' is no date"),
+        ("[[quarantine]]\ntask='t'\nreason='r'\nexpires='soon'", "entry 1: expires = 'soon' is no date"),
+        ("[[quarantine]]\ntask='t'\nreason='r'\nexpires=2027-01-01\nuntil=1", "unknown key 'until'"),
+    ],
+)
+def test_what_is_wrong_with_a_quarantine_file(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "q.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        quarantine.read(path)
+    assert complaint in str(caught.value)
+
+
+def test_a_quarantine_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        quarantine.read(tmp_path / "none.toml")

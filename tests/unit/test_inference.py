@@ -1,0 +1,198 @@
+"""Statistics against scipy and statsmodels, by property, and (slow) by simulation."""
+
+from __future__ import annotations
+
+import random
+from statistics import mean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results.inference import (
+    Interval,
+    PairedTask,
+    can_prove,
+    drop_interval,
+    drop_of,
+    mcnemar,
+    paired_p,
+    tasks_to_tell,
+    trials_to_prove,
+    trials_to_tell,
+    wilson,
+)
+
+
+def pairs(*counts: tuple[int, int, int]) -> list[PairedTask]:
+    """Return tasks with one trial in each run: (how many, before, after)."""
+    return [PairedTask(1, before, 1, after) for many, before, after in counts for _ in range(many)]
+
+
+@st.composite
+def paired(draw: st.DrawFn) -> PairedTask:
+    before, after = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    return PairedTask(before, draw(st.integers(0, before)), after, draw(st.integers(0, after)))
+
+
+@settings(deadline=None)  # the first call imports
+@given(st.integers(1, 400), st.data(), st.sampled_from([0.8, 0.9, 0.95, 0.99]))
+def test_wilson_is_statsmodels(trials: int, data: st.DataObject, confidence: float) -> None:
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    successes = data.draw(st.integers(0, trials))
+    expected = proportion.proportion_confint(successes, trials, alpha=1 - confidence, method="wilson")
+    assert wilson(successes, trials, confidence) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 2)])
+def test_wilson_refuses_what_is_no_rate(successes: int, trials: int) -> None:
+    with pytest.raises(ValueError, match="is no rate"):
+        wilson(successes, trials)
+
+
+@given(st.floats(0, 0.995))
+def test_the_number_of_trials_that_proves_a_rate_is_the_smallest(rate: float) -> None:
+    n = trials_to_prove(rate)
+    assert can_prove(rate, n)
+    assert n == 1 or not can_prove(rate, n - 1)
+
+
+def test_known_numbers_of_trials() -> None:
+    assert [trials_to_prove(r) for r in (0.0, 0.5, 0.6, 0.9, 0.95)] == [1, 3, 5, 25, 52]
+    with pytest.raises(ValueError, match="no number of trials"):
+        trials_to_prove(1.0)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemar_is_statsmodels(only_before: int, only_after: int) -> None:
+    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
+    expected = tables.mcnemar([[5, only_before], [only_after, 7]], exact=True).pvalue
+    assert mcnemar(only_before, only_after) == pytest.approx(1.0 if only_before == only_after else expected)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 10))
+def test_one_trial_each_is_the_one_sided_mcnemar_test(lost: int, won: int, same: int) -> None:
+    scipy = pytest.importorskip("scipy.stats")
+    expected = scipy.binomtest(won, won + lost, 0.5, alternative="less").pvalue if won + lost else 1.0
+    assert paired_p(pairs((lost, 1, 0), (won, 0, 1), (same, 1, 1))) == pytest.approx(expected)
+
+
+@settings(deadline=None)
+@given(paired())
+def test_one_task_is_fishers_exact_test(task: PairedTask) -> None:
+    scipy = pytest.importorskip("scipy.stats")
+    table = [
+        [task.after_ok, task.after - task.after_ok],
+        [task.before_ok, task.before - task.before_ok],
+    ]
+    assert paired_p([task]) == pytest.approx(scipy.fisher_exact(table, alternative="less").pvalue)
+
+
+def test_several_tasks_are_the_convolution_of_scipys_hypergeometric_distributions() -> None:
+    scipy = pytest.importorskip("scipy.stats")
+    tasks = [PairedTask(4, 3, 2, 1), PairedTask(2, 2, 3, 1), PairedTask(1, 1, 4, 2), PairedTask(3, 0, 3, 1)]
+    chances = {0: 1.0}
+    for task in tasks:
+        total, ok = task.before + task.after, task.before_ok + task.after_ok
+        law = scipy.hypergeom(total, ok, task.after)
+        chances = {
+            t: sum(chances.get(t - i, 0.0) * float(law.pmf(i)) for i in range(task.after + 1)) for t in range(20)
+        }
+    observed = sum(task.after_ok for task in tasks)
+    assert paired_p(tasks) == pytest.approx(sum(p for t, p in chances.items() if t <= observed))
+
+
+def test_the_exact_test_agrees_with_the_stratified_chi_squared_test_on_many_tasks() -> None:
+    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
+    numpy = pytest.importorskip("numpy")
+    source = random.Random(1)
+    tasks = [PairedTask(4, sum(source.random() < 0.8 for _ in range(4)), 4, 3 - i % 2) for i in range(60)]
+    stacked = numpy.array(
+        [[[t.after_ok, t.after - t.after_ok], [t.before_ok, t.before - t.before_ok]] for t in tasks]
+    ).transpose(1, 2, 0)
+    two_sided = tables.StratifiedTable(stacked.astype(float)).test_null_odds(correction=True).pvalue
+    assert paired_p(tasks) == pytest.approx(two_sided / 2, rel=0.1)
+
+
+@settings(deadline=None)
+@given(st.lists(paired(), min_size=1, max_size=12))
+def test_an_interval_holds_the_drop_and_swapping_the_runs_turns_it_round(tasks: list[PairedTask]) -> None:
+    low, high = drop_interval(tasks, resamples=400)
+    swapped = [PairedTask(t.after, t.after_ok, t.before, t.before_ok) for t in tasks]
+    assert -1 <= low <= high <= 1
+    assert drop_of(swapped) == pytest.approx(-drop_of(tasks))
+    assert 0 <= paired_p(tasks) <= 1
+    assert drop_interval(tasks, resamples=400) == Interval(low, high), "the seed is fixed"
+
+
+def test_the_interval_is_close_to_scipys_bootstrap_where_there_are_many_tasks() -> None:
+    scipy = pytest.importorskip("scipy.stats")
+    numpy = pytest.importorskip("numpy")
+    source = random.Random(3)
+    tasks = [PairedTask(4, source.randint(1, 4), 4, source.randint(0, 4)) for _ in range(300)]
+    theirs = scipy.bootstrap(
+        ([t.drop for t in tasks],),
+        numpy.mean,
+        confidence_level=0.9,
+        method="percentile",
+        rng=numpy.random.default_rng(1),
+    ).confidence_interval
+    assert drop_interval(tasks) == pytest.approx((theirs.low, theirs.high), abs=0.006)
+
+
+def test_a_few_tasks_that_agree_prove_nothing() -> None:
+    assert drop_interval(pairs((3, 1, 1))).high > 0.2
+    assert drop_interval(pairs((60, 1, 1))).high < 0.05
+
+
+def test_how_many_trials_would_be_enough() -> None:
+    tasks = pairs((10, 1, 0), (10, 0, 1), (30, 1, 1))
+    few = trials_to_tell(tasks, 0.05)
+    assert few > trials_to_tell(tasks, 0.1) > 1
+    assert tasks_to_tell(tasks, 0.05) == 50 * few
+    assert trials_to_tell(pairs((500, 1, 1)), 0.05) == 1
+    with pytest.raises(ValueError, match="no number of trials"):
+        trials_to_tell(tasks, 0.0)
+    with pytest.raises(ValueError, match="no task is in both"):
+        drop_of([])
+
+
+def simulate(chances: list[float], drop: float, trials: int, source: random.Random) -> list[PairedTask]:
+    def held(chance: float) -> int:
+        return sum(source.random() < chance for _ in range(trials))
+
+    return [PairedTask(trials, held(c), trials, held(max(0.0, c - drop))) for c in chances]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tasks", "trials"), [(20, 1), (50, 1), (50, 4), (115, 4)])
+def test_an_unchanged_agent_raises_an_alarm_no_more_often_than_the_level(tasks: int, trials: int) -> None:
+    source, runs = random.Random(tasks * 10 + trials), 2000
+    alarms = sum(
+        paired_p(simulate([source.random() for _ in range(tasks)], 0.0, trials, source)) < inference.LEVEL
+        for _ in range(runs)
+    )
+    # Three standard errors above the level; an exact test lies below it, and a useful one not far.
+    assert alarms / runs <= inference.LEVEL + 3 * (inference.LEVEL * 0.95 / runs) ** 0.5
+    assert alarms > 0
+
+
+@pytest.mark.slow
+def test_a_drop_as_large_as_allowed_is_rarely_passed() -> None:
+    source, runs = random.Random(5), 600
+    chances = [0.3 + 0.5 * i / 60 for i in range(60)]
+    passed = [drop_interval(simulate(chances, 0.1, 4, source), resamples=400).high <= 0.1 for _ in range(runs)]
+    assert mean(passed) <= inference.LEVEL + 3 * (inference.LEVEL * 0.95 / runs) ** 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("allowed", [0.05, 0.1])
+def test_the_recommended_number_of_trials_tells(allowed: float) -> None:
+    source = random.Random(11)
+    chances = [i / 40 for i in range(41)]
+    enough = trials_to_tell(simulate(chances, 0.0, 8, source), allowed)
+    shown = [drop_interval(simulate(chances, 0.0, enough, source), resamples=400).high <= allowed for _ in range(300)]
+    assert mean(shown) >= inference.POWER - 0.1
