@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -10,6 +14,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanContext
 
 from pytest_a2a_bench.a2a import AgentConnection, ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
@@ -41,10 +46,25 @@ def hold_one_turn(tracing: OtelTracing, config: ClientConfig) -> None:
             span.end()
 
 
-def test_each_try_over_http_names_its_own_span(tracing: OtelTracing, spans: InMemorySpanExporter) -> None:
-    seen: list[str | None] = []
+def traceparent(context: SpanContext) -> str:
+    """As W3C's trace context writes it."""
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+
+
+@contextmanager
+def listening_agent(seen: list[str | None], interface: dict[str, str] | None = None) -> Iterator[str]:
+    """Yield the URL of an agent with a card that names ``interface``, or itself, and is too busy for every message."""
 
     class Busy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            own = {"url": server_url(), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+            body = json.dumps({"name": "busy", "supportedInterfaces": [interface or own]}).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
             seen.append(self.headers.get("traceparent"))
@@ -52,35 +72,31 @@ def test_each_try_over_http_names_its_own_span(tracing: OtelTracing, spans: InMe
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def do_GET(self) -> None:
-            self.send_response(404)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Busy)
+
+    def server_url() -> str:
+        return f"http://127.0.0.1:{server.server_address[1]}/"
+
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        config = ClientConfig(
-            endpoint=f"http://127.0.0.1:{server.server_address[1]}/",
-            timeout=10.0,
-            max_retries=2,
-            backoff_base=0.01,
-            protocol="1.0",
-            transport="jsonrpc",
-        )
-        with pytest.raises(InfrastructureError):
-            hold_one_turn(tracing, config)
+        yield server_url()
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def test_each_try_over_http_names_its_own_span(tracing: OtelTracing, spans: InMemorySpanExporter) -> None:
+    seen: list[str | None] = []
+    with listening_agent(seen) as url, pytest.raises(InfrastructureError):
+        hold_one_turn(tracing, ClientConfig(endpoint=url, timeout=10.0, max_retries=2, backoff_base=0.01))
     requests = [s for s in spans.get_finished_spans() if s.name == "a2a request"]
     assert len(requests) == 3
-    assert seen == [f"00-{s.context.trace_id:032x}-{s.context.span_id:016x}-01" for s in requests]
+    assert seen == [traceparent(s.context) for s in requests]
     sent = [dict(s.attributes or {}) for s in requests]
     assert [s.get("http.request.resend_count") for s in sent] == [None, 1, 2]
     assert {s["http.response.status_code"] for s in sent} == {503}
@@ -103,23 +119,17 @@ def test_grpc_metadata_names_it_too(tracing: OtelTracing, spans: InMemorySpanExp
 
             return grpc.unary_unary_rpc_method_handler(refuse)
 
-    from concurrent.futures import ThreadPoolExecutor
-
     server = grpc.server(ThreadPoolExecutor(2), handlers=(Listening(),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
+    interface = {"url": f"http://127.0.0.1:{port}", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
     try:
-        config = ClientConfig(
-            endpoint=f"http://127.0.0.1:{port}", timeout=10.0, max_retries=0, protocol="1.0", transport="grpc"
-        )
-        with pytest.raises(InfrastructureError):
-            hold_one_turn(tracing, config)
+        with listening_agent([], interface) as url, pytest.raises(InfrastructureError):
+            hold_one_turn(tracing, ClientConfig(endpoint=url, timeout=10.0, max_retries=0))
     finally:
         server.stop(None)
-    calls = [metadata for metadata in received if "traceparent" in metadata]
     (request,) = [s for s in spans.get_finished_spans() if s.name == "a2a request"]
-    context = request.context
-    assert [c["traceparent"] for c in calls] == [f"00-{context.trace_id:032x}-{context.span_id:016x}-01"]
+    assert [c["traceparent"] for c in received] == [traceparent(request.context)]
     assert dict(request.attributes or {}).get("rpc.response.status_code") == "3"
 
 
