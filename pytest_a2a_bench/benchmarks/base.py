@@ -132,3 +132,8 @@ def rescorer(benchmark: Benchmark) -> Rescore:
     if found is None:
         raise ConfigurationError(f"the benchmark {benchmark.name} cannot evaluate stored conversations")
     return cast("Rescore", found)
+
+
+def evaluator(benchmark: Benchmark, domain: str, settings: Settings) -> str:
+    """Return what a benchmark's results name as their benchmark: its optional ``evaluator``, or its data's version."""
+    return str(getattr(benchmark, "evaluator", benchmark.data_version)(domain, settings))

@@ -1,13 +1,15 @@
 """``a2a-bench rescore DIR``: evaluate stored conversations again, with the evaluators that are installed now.
 
-Prints what differs. Exits with 1 where a reward changed, with 2 where something could not be evaluated.
+Prints what differs. Exits with 2 where something could not be evaluated, else with 1 where a reward changed.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, TrialResult
@@ -17,6 +19,7 @@ NAME = "rescore"
 HELP = "evaluate stored conversations again and show which rewards change"
 
 CHANGED = 1
+NOT_EVALUATED = 2
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -25,7 +28,8 @@ def configure(parser: ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("-o", "--output", type=Path, metavar="DIR", help="new directory for the results")
     where.add_argument("--in-place", action="store_true", help="replace the results in DIR")
-    parser.add_argument("--judge-llm", metavar="MODEL", help="model that judges what tau2 leaves to a judge")
+    parser.add_argument("--judge-llm", metavar="MODEL", help="model that judges what a benchmark leaves to a judge")
+    parser.add_argument("--crm-data", metavar="DIR|hub", help="CRMArena's data, if they are elsewhere now")
 
 
 def run(namespace: Namespace) -> int:
@@ -36,8 +40,8 @@ def run(namespace: Namespace) -> int:
 
     from pytest_a2a_bench.results import rescore, selected
 
-    settings = _settings(namespace.judge_llm)
     found = selected.load(namespace.directory)
+    settings = _settings(found.manifest.settings, namespace.judge_llm, namespace.crm_data)
     trials = rescore.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
     for trial in trials:
         for line in trial.differences():
@@ -55,13 +59,20 @@ def run(namespace: Namespace) -> int:
         f"{len(trials) - sum(t.problem is not None for t in trials) - changed} are the same, {failed} not evaluated"
         + (f"; written to {output}" if output is not None else "; nothing was written (-o DIR)")
     )
+    if failed:
+        return NOT_EVALUATED
     return CHANGED if changed else 0
 
 
-def _settings(judge: str | None) -> Settings:
+def _settings(asked: Mapping[str, Any], judge: str | None, crm_data: str | None) -> Settings:
+    """Return the run's own settings where they name data; who judges is said anew, because it costs."""
     from pytest_a2a_bench.settings import Settings
 
-    return Settings(judge_llm=judge)
+    known = {field.name for field in dataclasses.fields(Settings)}
+    data = {name: value for name, value in asked.items() if name.startswith("crm_") and name in known}
+    if crm_data is not None:
+        data["crm_data"] = crm_data
+    return Settings(judge_llm=judge, **data)
 
 
 def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, str]:
@@ -69,8 +80,8 @@ def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, str]:
 
     :raises A2ABenchError: if the benchmark cannot.
     """
-    from pytest_a2a_bench.benchmarks.base import get_benchmark, rescorer
+    from pytest_a2a_bench.benchmarks.base import evaluator, get_benchmark, rescorer
 
     benchmark = get_benchmark(result.key.suite)
     reward = rescorer(benchmark)(result, settings)
-    return reward, benchmark.data_version(result.key.domain, settings)
+    return reward, evaluator(benchmark, result.key.domain, settings)

@@ -65,7 +65,7 @@ def test_conversations_without_an_evaluation_are_kept_and_named(
     assert broken.simulation is not None
     lost = dataclasses.replace(some[0], status="infrastructure_error", reward_info=None, simulation=None)
     directory = write_run(tmp_path / "run", [broken, lost, some[1]], absent=["tau2/mock/create_task_2#0"])
-    assert main(["rescore", str(directory), "-o", str(tmp_path / "again")]) == 0
+    assert main(["rescore", str(directory), "-o", str(tmp_path / "again")]) == 2
     shown = capsys.readouterr().out
     assert f"{task}#0".replace("#0#0", "#0") in shown
     assert "own evaluator raised" in shown
@@ -92,7 +92,7 @@ def test_a_damaged_conversation_is_no_reward_of_0(
     assert some[1].simulation is not None
     damaged = dataclasses.replace(some[1], simulation={**some[1].simulation, "messages": "gone"})
     directory = write_run(tmp_path / "run", [damaged])
-    assert main(["rescore", str(directory)]) == 0
+    assert main(["rescore", str(directory)]) == 2
     assert "cannot read the conversation" in capsys.readouterr().out
 
 
@@ -117,7 +117,7 @@ def test_a_benchmark_may_offer_it_or_not(
     able = dataclasses.replace(some[0], key=TrialKey("able", "x", "1"))
     unable = dataclasses.replace(some[0], key=TrialKey("unable", "x", "1"))
     directory = write_run(tmp_path / "run", [able, unable])
-    assert main(["rescore", str(directory), "--in-place"]) == 1
+    assert main(["rescore", str(directory), "--in-place"]) == 2
     shown = capsys.readouterr().out
     assert "able/x/1#0: reward 0 -> 0.5" in shown
     assert "unable/x/1#0: not evaluated again: the benchmark unable cannot evaluate stored conversations" in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from pytest_a2a_bench import translate
@@ -17,9 +17,9 @@ from pytest_a2a_bench.benchmarks.crmarena.observe import render_error, render_re
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
 from pytest_a2a_bench.benchmarks.crmarena.score import Judge, Scoring, score
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import ModelUser, ScriptedUser
-from pytest_a2a_bench.benchmarks.crmarena.worlds import World, open_world
+from pytest_a2a_bench.benchmarks.crmarena.worlds import World, open_source, open_world
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -27,13 +27,14 @@ from pytest_a2a_bench.errors import (
     EvaluatorError,
     InfrastructureError,
 )
-from pytest_a2a_bench.model import BenchTask, Reward, Usage
+from pytest_a2a_bench.model import BenchTask, Reward, TrialResult, Usage
 from pytest_a2a_bench.settings import CRM_DOMAINS, ORG_DIALECTS, Settings
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"
 
-_ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
+ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
+"""How conversations end whose last answer counts."""
 
 
 class CrmArenaBenchmark:
@@ -70,6 +71,19 @@ class CrmArenaBenchmark:
         world = open_world(context.key.domain, context.settings)
         return _Trial(world, world.task(context.key.task_id), context).run()
 
+    def rescore(self, result: TrialResult, settings: Settings) -> Reward:
+        """Score a stored conversation again.
+
+        :raises A2ABenchError: if its data are not there any more, or the judge fails.
+        """
+        from pytest_a2a_bench.benchmarks.crmarena.rescore import rescore
+
+        return rescore(result, settings)
+
+    def evaluator(self, domain: str, settings: Settings) -> str:
+        """Return what results name as their benchmark."""
+        return _describe(open_source(domain, settings).provenance)
+
 
 BENCHMARK = CrmArenaBenchmark()
 
@@ -83,7 +97,7 @@ class _Trial:
         self.context = context
         self.duration = 0.0
         settings = context.settings
-        self.judge = make_judge(settings, context) if settings.judge_llm else None
+        self.judge = make_judge(settings, context.checkpoint) if settings.judge_llm else None
         self.user = make_user(task, settings, context) if task.interactive else None
         self.conversation = Conversation(
             session=context.session,
@@ -133,7 +147,7 @@ class _Trial:
                 self.conversation.note(finding)
 
     def _evaluate(self, note: str) -> Reward:
-        if self.episode.ended not in _ANSWERED:
+        if self.episode.ended not in ANSWERED:
             return unanswered(self.task, str(self.episode.ended), note)
         settings = self.context.settings
         return score(
@@ -173,7 +187,7 @@ class _Trial:
         used = reward.info if reward is not None else {}
         user = self.user.kind if self.user is not None else "none"
         return {
-            "benchmark": f"crmarena ({source.name})",
+            "benchmark": _describe(source),
             "category": self.task.category,
             "interactive": self.task.interactive,
             "metric": self.task.metric,
@@ -225,11 +239,15 @@ def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> Scrip
     return ModelUser(task, settings.user_llm, arguments, context.checkpoint)
 
 
-def make_judge(settings: Settings, context: TrialContext) -> Judge:
+def make_judge(settings: Settings, before_call: Callable[[], Any] = lambda: None) -> Judge:
     """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
     wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
     reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
-    return Judge(str(settings.judge_llm), reach, context.checkpoint)
+    return Judge(str(settings.judge_llm), reach, before_call)
+
+
+def _describe(source: Provenance) -> str:
+    return f"crmarena ({source.name})"
 
 
 def _name_model(used: str | None, settings: Settings) -> str | None:

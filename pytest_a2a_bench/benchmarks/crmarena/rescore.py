@@ -1,0 +1,67 @@
+"""A stored conversation, scored again by the rules (or judge) of now, with the settings that it was held with."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
+from pytest_a2a_bench.benchmarks.crmarena.benchmark import ANSWERED, make_judge, unanswered
+from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.tasks import Provenance
+from pytest_a2a_bench.benchmarks.crmarena.worlds import open_source
+from pytest_a2a_bench.errors import EvaluatorError
+from pytest_a2a_bench.model import AgentSaid, Reward, TrialResult, Turn
+from pytest_a2a_bench.settings import Settings
+
+
+def rescore(result: TrialResult, settings: Settings) -> Reward:
+    """Score a stored conversation; see :class:`~pytest_a2a_bench.benchmarks.crmarena.benchmark.CrmArenaBenchmark`."""
+    source = open_source(result.key.domain, settings)
+    _require_same_data(result, source.provenance)
+    task = next((task for task in source.tasks() if task.task_id == result.key.task_id), None)
+    if task is None:
+        raise EvaluatorError(f"the data of {result.key.domain} have no task {result.key.task_id!r}")
+    if result.termination_reason not in ANSWERED:
+        before = result.reward_info
+        again = unanswered(task, str(result.termination_reason))
+        return dataclasses.replace(again, note=before.note) if before is not None and before.note else again
+    told = result.provenance
+    return score(
+        task,
+        last_answer(result.transcript),
+        result.transcript,
+        scoring=cast("Scoring", told.get("scoring") or settings.crm_scoring),
+        judge=make_judge(settings) if settings.judge_llm else None,
+        threshold=told.get("threshold") or settings.crm_threshold,
+    )
+
+
+def last_answer(transcript: Sequence[Turn]) -> str | None:
+    """Return what the agent last responded: in each of its turns the first ``respond`` counts."""
+    answer = None
+    for turn in transcript:
+        if turn.role != "agent":
+            continue
+        actions = (read_action(AgentSaid(calls=(call,))) for call in turn.calls)
+        answer = next((action.answer for action in actions if isinstance(action, Respond)), answer)
+    return answer
+
+
+def _require_same_data(result: TrialResult, found: Provenance) -> None:
+    stored, there = result.provenance.get("source"), _plain(found)
+    if stored != there:
+        raise EvaluatorError(
+            f"the conversation was held over other data ({_name(stored)}) than those found now ({found.name}); "
+            "name the same with --crm-data"
+        )
+
+
+def _plain(provenance: Provenance) -> Any:
+    return json.loads(json.dumps(dataclasses.asdict(provenance)))  # as it is read from a file: lists, no tuples
+
+
+def _name(stored: Any) -> str:
+    return str(stored.get("name")) if isinstance(stored, dict) else "not named"
