@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -108,3 +108,22 @@ def describe_fixture(definition: pytest.FixtureDef[Any] | None) -> str:
     if code is None:
         return "an unknown place"
     return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def ini_file(config: pytest.Config, arguments: Sequence[str]) -> Path | None:
+    """Return the ini file that pytest would read if the command line named these places, or None."""
+    import inspect
+
+    from _pytest.config.findpaths import determine_setup
+
+    known = config.known_args_namespace
+    values = {
+        "inifile": known.inifilename,
+        "override_ini": known.override_ini,
+        "args": list(arguments),
+        "rootdir_cmd_arg": known.rootdir or None,
+        "invocation_dir": config.invocation_params.dir,
+    }
+    taken = inspect.signature(determine_setup).parameters  # 8.4 does not take override_ini
+    found: Path | None = determine_setup(**{n: v for n, v in values.items() if n in taken})[1]
+    return found

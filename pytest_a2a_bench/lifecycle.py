@@ -47,8 +47,19 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
 
     Without an endpoint, options or ini no trial can run, and nothing of this is even imported.
     """
-    from pytest_a2a_bench import conformance_run, conformance_summary, gating, misses, publishing, shards, terminal
+    from pytest_a2a_bench import (
+        conformance_run,
+        conformance_summary,
+        gating,
+        misses,
+        publishing,
+        root_directory,
+        shards,
+        terminal,
+    )
 
+    if wrong := root_directory.problems(config):
+        raise pytest.UsageError("; ".join(wrong))
     run.named = misses.is_named(config, run)
     run.selection = collection.take_arguments(config, run.settings, run.missed)
     if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:

@@ -21,6 +21,7 @@ COMMANDS = (
     "promote",
     "report",
     "rescore",
+    "schema",
 )
 
 

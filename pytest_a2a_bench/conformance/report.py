@@ -16,6 +16,8 @@ Status = Literal["passed", "failed", "warned", "waived", "skipped", "error"]
 
 STATUSES: tuple[Status, ...] = ("failed", "error", "warned", "waived", "passed", "skipped")
 CARD = "card"
+SCHEMA = "a2a-bench/conformance"
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
         return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
             "endpoint": self.endpoint,
             "agent": self.agent,
             "interfaces": list(self.interfaces),

@@ -15,6 +15,8 @@ from pytest_a2a_bench.redact import one_line
 _ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 _RED, _YELLOW, _DIM, _BOLD, _RESET = "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
 _COLOURS = {"error": _RED, "warning": _YELLOW, "note": _DIM}
+SCHEMA = "a2a-bench/card"
+SCHEMA_VERSION = 1
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _LONGEST = 300
 
@@ -56,6 +58,8 @@ def to_json(source: str, versions: Sequence[str], findings: Sequence[Finding]) -
     """Render as one JSON object."""
     counts = Counter(f.severity for f in findings)
     document = {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
         "source": source,
         "versions": list(versions),
         "counts": {kind: counts[kind] for kind in ("error", "warning", "note")},

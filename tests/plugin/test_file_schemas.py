@@ -1,0 +1,110 @@
+"""Every file that real runs leave is as its published schema says."""
+
+from __future__ import annotations
+
+import copy
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Bench
+from jsonschema import Draft202012Validator
+
+from pytest_a2a_bench import schemas
+from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.schemas.generate import generate, to_text
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def check(name: str, *paths: Path) -> None:
+    """Fail unless the files are valid, and none of them is without any one of its required members."""
+    assert paths
+    validator = Draft202012Validator(schemas.load(name))
+    for path in paths:
+        data = read(path)
+        assert [e.message for e in validator.iter_errors(data)] == []
+        for member in schemas.load(name)["required"]:
+            less = copy.deepcopy(data)
+            del less[member]
+            assert not validator.is_valid(less), f"{path} without {member}"
+        assert not validator.is_valid({**data, "schema_version": 0})
+
+
+@pytest.mark.parametrize("name", sorted(schemas.VERSIONS))
+def test_the_shipped_schema_is_what_the_generator_writes(name: str) -> None:
+    shipped = files("pytest_a2a_bench.schemas") / "data" / schemas.file_name(name)
+    assert shipped.read_text(encoding="utf-8") == to_text(generate(name)), (
+        "run python -m pytest_a2a_bench.schemas.generate; raise the version if readers of the old form would misread it"
+    )
+    Draft202012Validator.check_schema(schemas.load(name))
+
+
+def test_tau2_with_gates_recorded_and_promoted(pytester: pytest.Pytester, bench: Bench) -> None:
+    bench.apart("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", "--a2a-record=tapes", "--a2a-min-pass=0.1")
+    results = pytester.path / "a2a-results"
+    baseline = pytester.path / "base.json"
+    assert main(["promote", str(results), "-o", str(baseline)]) == 0
+    check("trial", *(results / "trials").glob("*.json"))
+    check("run", results / "run.json")
+    check("verdict", results / "verdict.json")
+    check("baseline", baseline)
+    check("cassette", *(p for p in (pytester.path / "tapes").rglob("*.json") if p.name != "agent.json"))
+    bench.apart("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", f"--a2a-baseline={baseline}", "--a2a-trials=2")
+    check("verdict", results / "verdict.json")
+    assert read(results / "verdict.json")["comparison"]
+    check("trial", *(results / "trials").glob("*.json"))
+    assert {read(p)["status"] for p in (results / "trials").glob("*.json")} >= {"evaluated", "evaluator_error"}
+
+
+def test_crmarena_and_every_kind_of_trouble(
+    pytester: pytest.Pytester, bench: Bench, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a bad-b down-c skip-d broken-e")
+    desk.apart("--a2a-results=desk", "--a2a-min-pass=0.5", "test_desk.py")
+    desk.apart("--a2a-results=org", "--a2a-suite=mini", "-k", "00-t0", "--a2a-trials=1")
+    for name in ("desk", "org"):
+        trials = list((pytester.path / name / "trials").glob("*.json"))
+        assert len(trials) >= 4
+        check("trial", *trials)
+        check("run", pytester.path / name / "run.json")
+        check("verdict", pytester.path / name / "verdict.json")
+
+
+def test_what_the_conformance_command_writes(
+    bench: Bench, noop_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = tmp_path / "card.json"
+    card.write_text('{"name": "bad"}')
+    assert main(["card", str(card), "--format", "json"]) == 1
+    (tmp_path / "card-report.json").write_text(capsys.readouterr().out)
+    main(["conformance", noop_url, "--format", "json"])
+    (tmp_path / "report.json").write_text(capsys.readouterr().out)
+    check("conformance", tmp_path / "report.json")
+    check("card", tmp_path / "card-report.json")
+
+
+def test_files_are_checked_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "baseline"]) == 0
+    assert json.loads(capsys.readouterr().out) == schemas.load("baseline")
+    good, bad, none = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "none.json"
+    data = {
+        "schema": "a2a-bench/baseline",
+        "schema_version": 1,
+        "created_at": "",
+        "run_ids": [],
+        "measured": {},
+        "tasks": {"a/b/c": {"outcomes": [1, 0], "errors": 0}},
+    }
+    good.write_text(json.dumps(data))
+    bad.write_text(json.dumps({**data, "tasks": {"a/b/c": {"outcomes": [2], "errors": 0}}}))
+    assert main(["schema", "baseline", "--check", str(good)]) == 0
+    assert main(["schema", "baseline", "--check", str(good), str(bad), str(none)]) == 1
+    shown = capsys.readouterr().out
+    assert f"{bad}: /tasks/a/b/c/outcomes/0: 2 is not one of [0, 1]" in shown
+    assert f"{none}: cannot be read: No such file or directory" in shown
+    assert "3 files checked against baseline.v1.schema.json: 2 wrong" in shown
