@@ -71,7 +71,7 @@ def render(summary: RunSummary, limit: int = STEP_SUMMARY_BYTES) -> str:
         lines += [*_table(summary.table), ""]
     lines += [f"- {escape(note)}" for note in summary.notes]
     head = "\n".join(lines).rstrip() + "\n"
-    return head + _troubles(summary.troubles, limit - len(head.encode()))
+    return head + _troubles(_worst_first(summary.troubles), limit - len(head.encode()))
 
 
 def _troubles(troubles: Sequence[Trouble], room: int) -> str:
@@ -118,9 +118,14 @@ def _inert(text: str) -> str:
 # --- workflow commands ------------------------------------------------------------------------------------------------
 
 
+def _worst_first(troubles: Sequence[Trouble]) -> list[Trouble]:
+    """Return misses after what fails the run: where there is no room for all, they are what is left out."""
+    return sorted(troubles, key=lambda t: t.level != "error")
+
+
 def annotate(troubles: Sequence[Trouble]) -> Iterator[str]:
     """Yield at most :data:`ANNOTATIONS` workflow commands, errors first; the last one counts what is left out."""
-    ordered = sorted(troubles, key=lambda t: t.level != "error")
+    ordered = _worst_first(troubles)
     shown = ordered if len(ordered) <= ANNOTATIONS else ordered[: ANNOTATIONS - 1]
     for trouble in shown:
         yield annotation(trouble.level, f"{trouble.what}: {trouble.title}", trouble.headline)

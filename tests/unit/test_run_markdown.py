@@ -32,7 +32,7 @@ def test_everything_is_there() -> None:
             gates=(("every trial", "failed", "1 of 2 trials"),),
             table=(("domain", "trials"), ("airline", "2")),
             notes=("user simulator: scripted",),
-            troubles=(trouble(), trouble("b", what="missed", level="warning")),
+            troubles=(trouble("b", what="missed", level="warning"), trouble()),
         )
     )
     assert text.startswith(
@@ -42,6 +42,7 @@ def test_everything_is_there() -> None:
     assert "| domain | trials |\n| --- | --- |\n| airline | 2 |" in text
     assert "- user simulator: scripted\n\n## 1 failed, 1 missed\n" in text
     assert text.count("<details>") == text.count("</details>") == 2
+    assert text.index("<summary>failed") < text.index("<summary>missed")
 
 
 def test_nothing_that_is_said_becomes_markup() -> None:
