@@ -179,6 +179,7 @@ def _a2a_schedule(
         run.run_id,
         metadata=a2a_message_metadata,
         agent=run.agent_identity,
+        reached=preflight.differences(run, _a2a_connection.config),
         tapes=preflight.tapes(run, _a2a_connection.config.secrets),
         tracing=telemetry.start(run),
         prepare=lambda key, metadata: config.hook.pytest_a2a_bench_prepare_trial(key=key, metadata=metadata),

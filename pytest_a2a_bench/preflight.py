@@ -119,6 +119,18 @@ def open_connection(run: BenchRun, config: ClientConfig) -> AgentConnection:
     return AgentConnection(config, library.read_card(Path(run.settings.replay)))
 
 
+def differences(run: BenchRun, config: ClientConfig) -> dict[str, str]:
+    """Return how a fixture's configuration reaches the agent in another way than the settings say."""
+    from pytest_a2a_bench.a2a.config import ClientConfig
+    from pytest_a2a_bench.results.fingerprint import where
+
+    asked = ClientConfig.from_settings(run.target, os.environ)
+    found = {n: str(getattr(config, n)) for n in ("protocol", "transport", "streaming")}
+    found["endpoint"] = where(config.endpoint)
+    usual = {**{n: str(getattr(asked, n)) for n in found if n != "endpoint"}, "endpoint": where(asked.endpoint)}
+    return {name: value for name, value in found.items() if value != usual[name]}
+
+
 def tapes(run: BenchRun, secrets: Iterable[str]) -> Callable[[TrialKey], Tape] | None:
     """Return what makes the tapes that trials are recorded on or replayed from; None where neither is wanted."""
     from pytest_a2a_bench.cassettes import library

@@ -13,8 +13,10 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext, get_benchmark
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -51,6 +53,14 @@ def trial_metadata(key: TrialKey) -> dict[str, Any]:
     return {"a2a_bench": {"task": key.task_key, "trial": key.trial}}
 
 
+class _Told:
+    """What goes with every message of one trial, and what went wrong while it was made."""
+
+    def __init__(self, metadata: Mapping[str, Any]) -> None:
+        self.metadata = dict(metadata)
+        self.trouble: Exception | None = None
+
+
 class Runner:
     """Runs trials, in as many threads as the caller likes.
 
@@ -59,6 +69,7 @@ class Runner:
     :param tapes: makes what a trial is recorded on, or replayed from.
     :param tracing: makes the spans of trials.
     :param agent: what the agent's card says it is; a stored result of another one is not reused.
+    :param reached: how the connection differs from what the settings say, if a fixture made another one.
     :param prepare: called in the conversation's thread before it starts, with the key and the metadata, which it may
         change.
     """
@@ -73,6 +84,7 @@ class Runner:
         metadata: Mapping[str, Any] | None = None,
         prepare: Prepare | None = None,
         agent: str = "",
+        reached: Mapping[str, Any] | None = None,
         tapes: Callable[[TrialKey], Tape] | None = None,
         tracing: Tracing = NO_TRACING,
     ) -> None:
@@ -83,6 +95,7 @@ class Runner:
         self._metadata = dict(metadata or {})
         self._prepare = prepare
         self._agent = agent
+        self._reached = dict(reached or {})
         self._tapes = tapes
         self._tracing = tracing
         self._live: dict[int, AgentSession] = {}
@@ -96,10 +109,22 @@ class Runner:
         done = self._done_already(key)
         if done is not None:
             return done
+        told = _Told(self._metadata)
+        if self.settings.tag_trials:
+            told.metadata.update(trial_metadata(key))
+        try:
+            if self._prepare is not None:
+                self._prepare(key, told.metadata)
+        except Exception as exc:  # becomes the trial's status
+            told.trouble = exc
+        reused = self._reuse(key, told) if self.settings.resume else None
+        return reused if reused is not None else self._traced(key, cancel or threading.Event(), told)
+
+    def _traced(self, key: TrialKey, cancel: threading.Event, told: _Told) -> TrialResult:
         start = {"a2a.key": str(key), "a2a.suite": key.suite, "a2a.domain": key.domain, "a2a.run_id": self.run_id}
         span = self._tracing.trial(str(key), start)
         try:
-            result = self._hold(key, cancel or threading.Event(), span)
+            result = self._hold(key, cancel, span, told)
             span.set(names.trial_end(result))
             if result.status == "evaluated":
                 span.event("gen_ai.evaluation.result", names.evaluation(result))
@@ -109,13 +134,15 @@ class Runner:
         finally:
             span.end()
 
-    def _hold(self, key: TrialKey, cancel: threading.Event, span: Span) -> TrialResult:
+    def _hold(self, key: TrialKey, cancel: threading.Event, span: Span, told: _Told) -> TrialResult:
         started, clock = datetime.now(UTC).isoformat(), time.monotonic()
         session: AgentSession | None = None
         tape: Tape | None = None
         try:
+            if told.trouble is not None:
+                raise told.trouble
             tape = self._tapes(key) if self._tapes else None
-            session = self._open_session(key, tape)
+            session = self._open_session(told.metadata, tape)
             session.span = span
             outcome = self._converse(key, session, cancel)
         except Exception as exc:  # every kind of trouble becomes a status below
@@ -123,37 +150,49 @@ class Runner:
         finally:
             self._close_session(session)
         duration = outcome.duration if outcome.duration is not None else time.monotonic() - clock
-        result = self._result(key, outcome, session, started, duration)
+        result = self._result(key, outcome, session, started, duration, told)
         # What trouble broke off is no conversation to be held again.
         if tape is not None and result.status in ("evaluated", "evaluator_error"):
             tape.keep()
         return self.store.write(result)
 
     def _done_already(self, key: TrialKey) -> TrialResult | None:
+        stored = self._stored(key)
+        return stored if stored is not None and stored.run_id == self.run_id else None
+
+    def _stored(self, key: TrialKey) -> TrialResult | None:
         try:
-            stored = self.store.read(key)
+            return self.store.read(key)
         except StoreError:
             # Damaged, or of another version: whatever it was, it is not of this run, and it will be replaced.
             return None
-        if stored is None or stored.run_id == self.run_id:
-            return stored
-        return self._reuse(stored) if self.settings.resume else None
 
-    def _reuse(self, stored: TrialResult) -> TrialResult | None:
+    def _reuse(self, key: TrialKey, told: _Told) -> TrialResult | None:
         """Take over an earlier run's result, if it answers the same question and there is an answer."""
-        if stored.status != "evaluated" or stored.fingerprint != self._fingerprint(stored.key):
+        stored = self._stored(key)
+        if stored is None or stored.status != "evaluated" or told.trouble is not None or self._wants_again(key):
+            return None
+        if stored.fingerprint != self._fingerprint(key, told):
             return None
         origin = stored.reused_from or stored.run_id
         return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
 
-    def _fingerprint(self, key: TrialKey) -> str:
+    def _wants_again(self, key: TrialKey) -> bool:
+        """Tell whether more is asked for than the result: another try at a miss, or a recording that is not there."""
+        from pytest_a2a_bench.cassettes import library
+
+        record = self.settings.record
+        return self.settings.missed or (record is not None and not library.has(Path(record), key))
+
+    def _fingerprint(self, key: TrialKey, told: _Told) -> str:
         # A benchmark of somebody else's may not know its data's version; then only the settings tell.
         version = getattr(get_benchmark(key.suite), "data_version", None)
         try:
             data = version(key.domain, self.settings) if version else ""
         except A2ABenchError:  # not installed, or not found: its trial will say so
             data = ""
-        return fingerprint(self.settings, self._agent, data)
+        everything = {"metadata": told.metadata, "reached": self._reached}
+        return fingerprint(self.settings, self._agent, data, everything, __version__)
 
     def cancel_all(self) -> None:
         """Abort every request in flight; their trials end as infrastructure errors."""
@@ -162,12 +201,7 @@ class Runner:
         for session in live:
             session.cancel()
 
-    def _open_session(self, key: TrialKey, tape: Tape | None) -> AgentSession:
-        metadata = dict(self._metadata)
-        if self.settings.tag_trials:
-            metadata.update(trial_metadata(key))
-        if self._prepare is not None:
-            self._prepare(key, metadata)
+    def _open_session(self, metadata: dict[str, Any], tape: Tape | None) -> AgentSession:
         session = self._connect().session(metadata or None, tape)
         with self._lock:
             self._live[id(session)] = session
@@ -196,7 +230,13 @@ class Runner:
         return outcome
 
     def _result(
-        self, key: TrialKey, outcome: Outcome, session: AgentSession | None, started: str, duration: float
+        self,
+        key: TrialKey,
+        outcome: Outcome,
+        session: AgentSession | None,
+        started: str,
+        duration: float,
+        told: _Told,
     ) -> TrialResult:
         error = outcome.error
         status = classify(error)
@@ -223,7 +263,7 @@ class Runner:
             seed=trial_seed(self.settings.seed, key.trial),
             provenance={**outcome.provenance, **({"replayed": True} if self.settings.replay else {})},
             simulation=outcome.simulation,
-            fingerprint=self._fingerprint(key),
+            fingerprint=self._fingerprint(key, told),
         )
 
 

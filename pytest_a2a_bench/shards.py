@@ -97,6 +97,7 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         shard=run.settings.shard,
         durations=_hash(run.durations) if run.durations else None,
         settings=settings,
+        nodeids={item.nodeid: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash},
     )
     try:
         manifest.write(run.results)

@@ -200,7 +200,8 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what produced the numbers: without it they cannot be compared with others."""
     from pytest_a2a_bench.results import caveats
 
-    users = Counter(_user(r) for r in results)
+    # Where trouble came before the user did, nobody played one.
+    users = Counter(_user(r) for r in [r for r in results if r.provenance.get("user")] or results)
     scripted = any(r.provenance.get("user") == "scripted" for r in results)
     note = " (not comparable with leaderboard numbers, which need an LLM user)" if scripted else ""
     yield f"user simulator: {_counted(users)}{note}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -107,11 +108,41 @@ class Controller:
         """Report a trial whose worker crashed as an error: nobody knows what its agent would have done."""
         if looks_like_trial(crashitem):
             report.when = "setup"
+            report.user_properties = self._lost(crashitem, sched.config)
             if self.run.settings.concurrency > 1:
                 report.longrepr = (
                     f"{report.longrepr}\n(or while another conversation of that worker ran ahead: "
                     f"--a2a-concurrency={self.run.settings.concurrency}; its replacement holds them one at a time)"
                 )
+
+    def _lost(self, nodeid: str, config: pytest.Config) -> list[tuple[str, object]]:
+        """Return what is known of a trial whose worker crashed: without it the trial would leave every denominator."""
+        from pytest_a2a_bench import outcome
+        from pytest_a2a_bench.model import TrialKey, TrialResult
+        from pytest_a2a_bench.results import manifest
+        from pytest_a2a_bench.results.store import Store, StoreError
+
+        try:
+            found = manifest.load(self.run.results)
+        except StoreError:
+            return []
+        if found.run_id != self.run.run_id or nodeid not in found.nodeids:
+            return []
+        result = TrialResult(
+            key=TrialKey.parse(found.nodeids[nodeid]),
+            status="infrastructure_error",
+            run_id=self.run.run_id,
+            error="its worker crashed",
+            error_type="WorkerCrashed",
+        )
+        # The report says it even where no file can be written.
+        with contextlib.suppress(StoreError):
+            store = Store(self.run.results)
+            stored = store.read(result.key)
+            held = stored is not None and stored.run_id == self.run.run_id
+            result = stored if stored is not None and held else store.write(result)
+        path = outcome.shown_path(result.path, config)
+        return [(outcome.PREFIX + name, value) for name, value in outcome.properties(result, path).items()]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from a2a.types import (
     StringList,
 )
 
+from pytest_a2a_bench.agents.llm import MODEL_ENV
 from pytest_a2a_bench.agents.options import AgentOptions
 
 REST_PREFIX = "/rest"
@@ -62,8 +64,10 @@ def _bracketed(host: str) -> str:
 
 def build_card(options: AgentOptions, description: str, where: Addresses) -> AgentCard:
     """Write the card."""
+    model = (options.model or os.environ.get(MODEL_ENV)) if options.name == "llm" else None
     card = AgentCard(
-        name=f"pytest-a2a-bench {options.name}",
+        # With another model it is another agent, which results must be able to tell.
+        name=f"pytest-a2a-bench {options.name}" + (f" ({model})" if model else ""),
         description=description,
         version=_version(),
         supported_interfaces=_interfaces(options, where),

@@ -34,6 +34,11 @@ def recorder(directory: Path, secrets: Iterable[str] = ()) -> Callable[[TrialKey
     return tape
 
 
+def has(directory: Path, key: TrialKey) -> bool:
+    """Tell whether a trial is recorded there."""
+    return (directory / f"{key.file_stem}.json").is_file()
+
+
 def player(directory: Path) -> Callable[[TrialKey], Tape]:
     """Return what makes a trial's tape when it is replayed.
 

@@ -1,8 +1,9 @@
 """What a stored result depends on: trials of one key with one fingerprint ask the same of the same agent. Pure.
 
-The fingerprint covers the agent (its endpoint and what its card calls it), the benchmark's data and every setting that
-may change what is said or how it is judged. What only decides how long we wait, or where files go, is left out, so
-that a run can be resumed with more patience.
+The fingerprint covers the agent (its endpoint and what its card calls it), what it is told beside the conversation, the
+benchmark's data, this package's version (the scripted user and the dialects are ours) and every setting that may change
+what is said or how it is judged. What only decides how long we wait, or where files go, is left out, so that a run can
+be resumed with more patience.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
@@ -58,21 +61,27 @@ WITHOUT_EFFECT = frozenset(
 a conversation, never a wrong number."""
 
 
-def fingerprint(settings: Settings, agent: str, data: str) -> str:
+def fingerprint(
+    settings: Settings, agent: str, data: str, told: Mapping[str, Any] | None = None, package: str = ""
+) -> str:
     """Return 16 hex digits.
 
     :param agent: name, version and interface of the agent, from its card.
     :param data: name and version of the benchmark's data.
+    :param told: the messages' metadata, and how the connection was configured beside the settings.
+    :param package: version of this package.
     """
     values = {k: v for k, v in dataclasses.asdict(settings).items() if k not in WITHOUT_EFFECT}
     values |= {"user_kind": settings.user_kind, "where": where(settings.endpoint or ""), "agent": agent, "data": data}
+    values |= {"told": dict(told or {}), "package": package}
     text = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def where(endpoint: str) -> str:
-    """Return an endpoint without what may differ between two runs against the same agent, or may be secret."""
+    """Return an endpoint in one form, without credentials. Its query may choose an agent and stays (nobody sees it)."""
     if endpoint.startswith(BUILTIN_PREFIX):
         return endpoint
     parts = urlsplit(endpoint)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}{query}"

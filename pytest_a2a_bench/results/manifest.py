@@ -31,6 +31,7 @@ class Manifest:
     :param shard: ``I/N``, or None for the whole.
     :param durations: hash of the durations that the parts were balanced by.
     :param merged: run ids of the runs that were joined.
+    :param nodeids: the item of each trial -> its key, so that a controller knows what a crashed worker was doing.
     """
 
     run_id: str
@@ -42,6 +43,7 @@ class Manifest:
     durations: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     merged: tuple[str, ...] = ()
+    nodeids: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the file's content."""
@@ -85,6 +87,7 @@ def load(directory: Path) -> Manifest:
             durations=data.get("durations"),
             settings=dict(data.get("settings") or {}),
             merged=tuple(data.get("merged") or ()),
+            nodeids=dict(data.get("nodeids") or {}),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise StoreError(f"{path} is not a run file that this version reads: {exc}") from exc

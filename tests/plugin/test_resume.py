@@ -63,6 +63,48 @@ def test_other_settings_ask_another_question(
     assert len(log_of(pytester)) == 6
 
 
+BY_FIXTURE = """
+@pytest.fixture(scope="session")
+def a2a_message_metadata():
+    return {"tenant": os.environ["TENANT"]}
+"""
+BY_HOOK = """
+def pytest_a2a_bench_prepare_trial(key, metadata):
+    metadata["tenant"] = os.environ["TENANT"]
+"""
+BY_CONFIG = """
+@pytest.fixture(scope="session")
+def a2a_client_config(a2a_client_config):
+    import dataclasses
+    return dataclasses.replace(a2a_client_config, streaming=os.environ["TENANT"])
+"""
+
+
+@pytest.mark.parametrize("made", [BY_FIXTURE, BY_HOOK, BY_CONFIG])
+def test_what_the_agent_is_told_beside_the_conversation_is_part_of_the_question(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, made: str
+) -> None:
+    conftest = pytester.path / "conftest.py"
+    conftest.write_text("import os, pytest\n" + conftest.read_text() + made)
+    for tenant, held in (("on", 1), ("on", 1), ("off", 2), ("off", 2)):
+        monkeypatch.setenv("TENANT", tenant)
+        desk("--a2a-resume").assert_outcomes(passed=1)
+        assert len(log_of(pytester)) == held
+
+
+def test_misses_are_tried_again_and_what_is_not_recorded_is_held_again(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a bad-b")
+    desk("--a2a-min-pass=0.3").assert_outcomes(passed=2)  # the gate is one of them
+    desk("--a2a-missed", "--a2a-resume").assert_outcomes(failed=1)
+    assert log_of(pytester) == ["ok-a", "bad-b", "bad-b"]
+    for _ in range(2):
+        desk("--a2a-resume", "--a2a-record=tapes", "-k", "ok").assert_outcomes(passed=1)
+    assert log_of(pytester) == ["ok-a", "bad-b", "bad-b", "ok-a"]
+    assert len([p for p in (pytester.path / "tapes").glob("*.json") if p.name != "agent.json"]) == 1
+
+
 def test_a_reused_result_names_the_run_that_held_it(pytester: pytest.Pytester, desk: Bench) -> None:
     desk()
     [path] = (pytester.path / "a2a-results" / "trials").iterdir()

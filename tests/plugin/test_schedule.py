@@ -153,7 +153,14 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
     assert sum(t == ["error"] for t in tags.values()) <= concurrency
     assert sum(t == [] for t in tags.values()) >= 10 - concurrency
     finished = [task for task in log_of(pytester, "end") if task.startswith("ok")]
-    assert len(finished) == len(set(finished))
+    # One that ran ahead may end at the very moment of the crash, before its result is stored.
+    assert len(finished) - len(set(finished)) < concurrency
+    # The lost ones are in every denominator: in files, properties and the summary.
+    stored = {r.key.task_id: r for r in Store(pytester.path / "a2a-results").read_all()}
+    assert len(stored) == 10
+    assert stored["crash-0.25"].error_type == "WorkerCrashed"
+    result.stdout.re_match_lines([r"desk/front +10 +10 +[789] .* [123] +2\.0"])
+    result.stdout.no_fnmatch_line("*unknown*")
 
 
 @pytest.mark.slow

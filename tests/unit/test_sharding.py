@@ -87,11 +87,14 @@ def test_a_fingerprint_changes_with_everything_that_matters_and_nothing_else() -
         assert differs == (field.name not in WITHOUT_EFFECT or field.name in ("endpoint", "user")), field.name
     assert fingerprint(base, "agent 2", "data 1") != reference
     assert fingerprint(base, "agent 1", "data 2") != reference
+    assert fingerprint(base, "agent 1", "data 1", {"metadata": {"tenant": "b"}}) != reference
+    assert fingerprint(base, "agent 1", "data 1", package="2") != reference
     assert {f.name for f in dataclasses.fields(Settings)} >= WITHOUT_EFFECT
 
 
-def test_a_query_in_the_endpoint_may_hold_a_key_and_makes_no_difference() -> None:
-    a, b = (
-        fingerprint(Settings(endpoint=e), "", "") for e in ("http://a.example/x?key=1", "http://a.example/x/?key=2")
-    )
-    assert a == b
+def test_credentials_in_the_endpoint_make_no_difference_but_its_query_may_choose_the_agent() -> None:
+    def of(endpoint: str) -> str:
+        return fingerprint(Settings(endpoint=endpoint), "", "")
+
+    assert of("http://me:secret@a.example/x") == of("http://a.example/x/")
+    assert of("http://a.example/x?model=1") != of("http://a.example/x?model=2")
