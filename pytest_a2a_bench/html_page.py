@@ -18,10 +18,7 @@ _CHECK = "a2a.check_"
 
 
 class Page:
-    """Listens to reports for what only they know, and writes the page.
-
-    :raises pytest.UsageError: if the file cannot be one, before anything is paid for.
-    """
+    """Listens to reports for what only they know, and writes the page."""
 
     def __init__(self, config: pytest.Config, run: BenchRun) -> None:
         self.config = config
@@ -31,8 +28,6 @@ class Page:
         self.is_written = False
         self._checks: dict[str, dict[str, str]] = {}
         self._explanations: dict[str, str] = {}
-        if self.path.is_dir():
-            raise pytest.UsageError(f"--a2a-html={self.path}: it is a directory; give the name of a file, report.html")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a check of the protocol, and what is to be said about it."""

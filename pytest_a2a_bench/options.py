@@ -234,6 +234,7 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
     problems += _data_problems(settings)
+    problems += _output_problems(settings)
     if settings.crm_org == "salesforce":
         if settings.crm_data is None:
             problems.append(
@@ -258,6 +259,22 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
             "cannot reach; start it with 'a2a-bench agent' on an address that every worker reaches and pass its URL"
         )
     return problems
+
+
+def _output_problems(settings: Settings) -> Iterator[str]:
+    """Say which files cannot be written, before anything is paid for."""
+    for option, value in (("--a2a-html", settings.html), ("--a2a-markdown", settings.markdown)):
+        if not value:
+            continue
+        path = Path(value)
+        try:
+            above = next((p for p in path.absolute().parents if p.exists()), path)
+            if path.is_dir():
+                yield f"{option}={path}: it is a directory; give the name of a file"
+            elif not above.is_dir():
+                yield f"{option}={path}: {above} is no directory"
+        except OSError as error:
+            yield f"{option}={path}: {error.strerror}"
 
 
 def _data_problems(settings: Settings) -> list[str]:

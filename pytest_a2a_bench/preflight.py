@@ -188,5 +188,10 @@ def _prepare_results(run: BenchRun) -> None:
 
 
 def _problem(run: BenchRun, error: A2ABenchError) -> str:
+    from pytest_a2a_bench.errors import CassetteError
+    from pytest_a2a_bench.results.store import StoreError
+
+    if isinstance(error, StoreError | CassetteError):  # says itself which file, and it is not the endpoint's fault
+        return str(error)
     where = {"cli": "--a2a-endpoint", "env": "A2A_ENDPOINT", "ini": "ini a2a_endpoint"}[run.settings.endpoint_source]
     return options.without_query(f"{where}={run.settings.endpoint}: {error}", run.settings.endpoint)

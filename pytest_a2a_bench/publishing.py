@@ -41,6 +41,7 @@ class Publisher:
         self.run = run
         self._reporting = reporting
         self._troubles: dict[str, Trouble] = {}
+        self._unwritten = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what is wrong with an item of ours; a rerun replaces what was noted."""
@@ -59,6 +60,8 @@ class Publisher:
         outcome = yield
         if self._reporting.reported or self._troubles:
             self._publish(int(session.exitstatus))
+        if self._unwritten:
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
         return outcome
 
     def _publish(self, exitstatus: int) -> None:
@@ -80,6 +83,7 @@ class Publisher:
             with path.open("a" if append else "w", encoding="utf-8", errors="backslashreplace") as stream:
                 stream.write(text)
         except OSError as error:
+            self._unwritten = self._unwritten or not append
             self._say(f"a2a: {path} cannot be written: {error}")
 
     def _say(self, line: str) -> None:

@@ -125,6 +125,12 @@ def write_atomically(target: Path, text: str) -> None:
 
     :raises OSError: if it cannot be written.
     """
+    target = target.resolve()  # what a link names is to change, and not the link
+    if target.exists() and not target.is_file():
+        # /dev/stdout is written to; replacing it would take it from everybody else on this machine.
+        with target.open("w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(text)
+        return
     # mkstemp makes the file 0600: a transcript may hold what a user said.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{_HOST}-{os.getpid()}-", suffix=".tmp")
     try:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +46,35 @@ def test_a_directory_is_no_page(desk: Bench, pytester: pytest.Pytester) -> None:
     result.stderr.fnmatch_lines(["*--a2a-html=*out: it is a directory*"])
 
 
+def test_every_report_that_cannot_be_is_told_before_the_run(desk: Bench, pytester: pytest.Pytester) -> None:
+    pytester.path.joinpath("file").touch()
+    result = desk("--a2a-html=file/page.html", "--a2a-markdown=file/deep/report.md", f"--a2a-html={'x' * 300}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result = desk("--a2a-html=file/page.html", "--a2a-markdown=file/deep/report.md")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--a2a-html=*file/page.html: *file is no directory*--a2a-markdown=*is no directory*"])
+
+
+def test_a_pipe_is_written_to_and_a_link_is_followed(pytester: pytest.Pytester, desk: Bench) -> None:
+    pipe = pytester.path / "pipe.html"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(pipe.read_text, "utf-8")
+        desk(f"--a2a-html={pipe}")
+        assert 'id="verdict"' in read.result(timeout=30)
+    assert pipe.is_fifo()
+    link = pytester.path / "link.html"
+    link.symlink_to("page.html")
+    desk("--a2a-html=link.html")
+    assert link.is_symlink()
+    assert 'id="verdict"' in (pytester.path / "page.html").read_text(encoding="utf-8")
+
+
 def test_a_page_that_cannot_be_written_fails_the_run(desk: Bench, pytester: pytest.Pytester) -> None:
-    pytester.path.joinpath("file").write_text("x")
+    # Where nothing is at the beginning, so that only the end can tell.
+    pytester.makepyfile(test_block="def test_block():\n    open('file', 'w').close()")
     result = desk("--a2a-html", "file/page.html")
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(passed=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*the report page *page.html cannot be written*"])
 

@@ -74,9 +74,11 @@ def test_markdown_for_a_merge_request(pytester: pytest.Pytester, desk: Bench, mo
 
 
 def test_a_file_that_cannot_be_written_is_said(pytester: pytest.Pytester, desk: Bench) -> None:
-    pytester.path.joinpath("file").touch()
+    # Where nothing is at the beginning, so that only the end can tell.
+    pytester.makepyfile(test_block="def test_block():\n    open('file', 'w').close()")
     result = desk("--a2a-markdown=file/report.md")
     result.stdout.fnmatch_lines(["a2a: *file/report.md cannot be written: *"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_what_an_agent_says_is_no_workflow_command(

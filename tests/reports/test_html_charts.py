@@ -4,7 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.reports.html import charts, scale, wording
@@ -20,6 +20,7 @@ def test_every_value_is_in_one_bin(numbers: list[float], count: int) -> None:
 
 
 @given(values)
+@example([5e-324])
 def test_an_axis_keeps_order_and_its_ticks_are_on_it(numbers: list[float]) -> None:
     axis = scale.axis_of(numbers)
     places = [axis.at(n) for n in sorted(numbers)]

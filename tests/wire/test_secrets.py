@@ -94,6 +94,7 @@ def test_an_echoed_token_is_hidden(
     connect: Connect, caplog: pytest.LogCaptureFixture, scheme: str, answer: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="httpx")  # LiteLLM, imported by other tests, makes it say less
     with raw_agent(ANSWERS[answer]) as agent:
         with_scheme(agent, scheme)
         session = connect(agent.url, auth=Credentials(USER if scheme == "basic" else SECRET)).session()

@@ -76,7 +76,9 @@ def nice(value: float) -> float:
     if value <= 0:
         raise ValueError(f"{value} has no round number above it")
     power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 2.5, 5, 10, 20) if step * power >= value * (1 - 1e-9))
+    steps = (step * power for step in (1, 2, 2.5, 5, 10, 20))
+    # Below about 1e-307 a power of ten is not exact any more, or is 0.
+    return next((step for step in steps if step >= value * (1 - 1e-9)), value)
 
 
 def _log_ticks(axis: Axis) -> list[float]:
