@@ -113,11 +113,11 @@ def handle_time(world: World) -> list[Draft]:
     phrases = {
         False: (
             "Leave out agents unless they handled {handled}: whose handle time was the shortest on average {period}?",
-            "Compare mean handle times {period}, without agents unless they handled {handled}: whose is the shortest?",
+            "Compare the mean handle times {period}, without agents unless they handled {handled}: who has the shortest?",
         ),
         True: (
             "Leave out agents unless they handled {handled}: whose handle time was the longest on average {period}?",
-            "Compare mean handle times {period}, without agents unless they handled {handled}: whose is the longest?",
+            "Compare the mean handle times {period}, without agents unless they handled {handled}: who has the longest?",
         ),
     }
 
@@ -175,7 +175,10 @@ REGION_RULES = """\
 def best_region(world: World) -> list[Draft]:
     """Tasks: in which state cases are closed fastest."""
     phrases = {
-        False: ("Compare the states {period}: where were cases closed fastest?", "Name the state whose cases took the shortest time to close {period}.")
+        False: (
+            "Compare the states {period}: where were cases closed fastest?",
+            "Name the state whose cases took the shortest time to close {period}.",
+        )
     }
 
     def tell(question: Question) -> Found:

@@ -16,6 +16,8 @@ VA Virginia|WA Washington|WV West Virginia|WI Wisconsin|WY Wyoming|DC District o
 PR Puerto Rico"""
 _STATES = [entry.split(" ", 1) for entry in _NAMES.split("|")]
 CODES = frozenset(code for code, _ in _STATES)
+STATE_NAMES = {code: name for code, name in _STATES if "\\" not in name}
+"""By abbreviation."""
 _BY_LENGTH = sorted(_STATES, key=lambda entry: -len(entry[1]))
 _NAME = re.compile(
     "|".join(rf"(?P<g{i}>(?<!\w){name}(?!\w)(?!\s+City))" for i, (_, name) in enumerate(_BY_LENGTH)), re.IGNORECASE
