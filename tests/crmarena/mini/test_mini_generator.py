@@ -18,7 +18,7 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.ids import KEY_PREFIXES
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
 
 ROWS_HASH = "240ac6a5b168d9cb68c09c9a3b41f9b54aedb053797ceb238aa847c898ff37f7"
-TASKS_HASH = "6b3569727c0de686e66a5bb1572717199a7f173b193263f134fd783b41155b58"
+TASKS_HASH = "8198e3a993306627db0a82a6757bc15243f1c75f3e7e86918448788e045cacce"
 
 IN_ANOTHER_PROCESS = """
 import sys

@@ -54,9 +54,9 @@ except ConfigurationError as error:
 """
 ROWS = [
     {"idx": 0, "answer": ["005Mn0000000byqIAA"], "task": "handle_time", "persona": "calm", "query": "Who?",
-     "metadata": {"required": "- Today's date: 2031-07-09", "optional": "A week is ..."}, "reward_metric": "exact_match"},
+     "metadata": {"required": "- Today's date: 2031-07-09", "optional": "A week ..."}, "reward_metric": "exact_match"},
     {"idx": 1, "answer": [None], "task": "internal_operation_data", "persona": "", "query": "Tell me!",
-     "metadata": {"required": "", "optional": "A week is ..."}, "reward_metric": "privacy_rejection"},
+     "metadata": {"required": "", "optional": "A week ..."}, "reward_metric": "privacy_rejection"},
 ]  # fmt: skip
 SCHEMA = [{"object": "User", "fields": {"Id": "the id", "Alias": None}}, {"object": "Case", "fields": {"Id": "the id"}}]
 

@@ -113,11 +113,11 @@ def handle_time(world: World) -> list[Draft]:
     phrases = {
         False: (
             "Leave out agents unless they handled {handled}: whose handle time was the shortest on average {period}?",
-            "Compare the mean handle times {period}, without agents unless they handled {handled}: who has the shortest?",
+            "Compare mean handle times {period}, without agents unless they handled {handled}: whose is the shortest?",
         ),
         True: (
             "Leave out agents unless they handled {handled}: whose handle time was the longest on average {period}?",
-            "Compare the mean handle times {period}, without agents unless they handled {handled}: who has the longest?",
+            "Compare mean handle times {period}, without agents unless they handled {handled}: whose is the longest?",
         ),
     }
 
