@@ -608,9 +608,14 @@ REFUSED: list[tuple[str, str, str]] = [
     ),
     # Signs that no word begins with, and texts without end.
     (
-        'SELECT Id FROM Case WHERE Status = ^"New"',
+        'SELECT Id FROM Case WHERE Status =^ "New"',
         "MALFORMED_QUERY",
         "line 1:35 no viable alternative at character '\"'",
+    ),
+    (
+        "SELECT Id FROM Case WHERE CreatedDate > 2022-01-01T00:00:0^0 AND Status = 'New'",
+        "MALFORMED_QUERY",
+        "line 1:59 no viable alternative at character ' '",
     ),
     (
         "SELECT Id FROM Case WHERE Status = 'New^",

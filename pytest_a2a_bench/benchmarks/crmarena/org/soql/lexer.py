@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import locate
+from pytest_a2a_bench.benchmarks.crmarena.org.refusals import frame, locate
 
 TokenKind = Literal["name", "string", "number", "date", "datetime", "symbol", "end"]
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\f]+)
       | (?P<datetime>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)(?![\w]))
+      | (?P<zoneless>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)
       | (?P<date>\d{4}-\d\d-\d\d(?![\w]))
       | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w]))
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
@@ -52,8 +53,10 @@ def read_tokens(query: str, *, code: str = "MALFORMED_QUERY") -> list[Token]:
     while at < len(query):
         match = _TOKEN.match(query, at)
         if match is None:
-            raise OrgError(code, f"{_line(query, at)} no viable alternative at character '{query[at]}'")
+            raise _no_token(query, at, code)
         kind = match.lastgroup
+        if kind == "zoneless":
+            raise _no_token(query, match.end(), code)
         if kind == "quote":
             value, end = _read_string(query, at, code)
             tokens.append(Token("string", value, at))
@@ -64,6 +67,12 @@ def read_tokens(query: str, *, code: str = "MALFORMED_QUERY") -> list[Token]:
         at = match.end()
     tokens.append(Token("end", "<EOF>", len(query)))
     return tokens
+
+
+def _no_token(query: str, at: int, code: str) -> OrgError:
+    """Return the refusal of a character; unlike all others its frame points one column before it."""
+    found = query[at] if at < len(query) else "<EOF>"
+    return OrgError(code, frame(query, at - 1) + f"{_line(query, at)} no viable alternative at character '{found}'")
 
 
 def _line(query: str, position: int) -> str:
@@ -77,7 +86,7 @@ def _read_string(query: str, start: int, code: str) -> tuple[str, int]:
     while at < len(query):
         character = query[at]
         if character == "'":
-            return "".join(parts), at + 1
+            return whole_characters("".join(parts)), at + 1
         if character == "\\":
             part, at = _read_escape(query, at, code)
             parts.append(part)
@@ -85,6 +94,11 @@ def _read_string(query: str, start: int, code: str) -> tuple[str, int]:
         parts.append(character)
         at += 1
     raise OrgError(code, f"{_line(query, len(query))} mismatched character '<EOF>' expecting '''")
+
+
+def whole_characters(text: str) -> str:
+    r"""Join the halves of a character that was written as ``\uD83D\uDE00``; half a character alone is no text."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _read_escape(query: str, at: int, code: str) -> tuple[str, int]:
