@@ -82,6 +82,20 @@ def test_an_answer_without_any_id_is_none_to_upstream_only() -> None:
     assert score(gold, "No agent looked after more than one case.", scoring="fixed").success
 
 
+def test_a_failed_tool_is_none_to_upstream_only() -> None:
+    gold = task("handle_time", "None")
+    said = "I could not find the data, because the query tool returned an error."
+    assert score(gold, said, scoring="compat").success
+    assert not score(gold, said, scoring="fixed").success
+
+
+@pytest.mark.parametrize("scoring", ["compat", "fixed"])
+def test_a_value_beside_none_is_neither(scoring: Scoring) -> None:
+    for said in (f"{USER}\nNone", f"None\n{USER}", f"{USER} or None"):
+        assert not score(task("handle_time", "None"), said, scoring=scoring).success
+        assert not score(task("handle_time", USER), said, scoring=scoring).success
+
+
 @pytest.mark.parametrize("category", list(CATEGORIES))
 @pytest.mark.parametrize("scoring", ["compat", "fixed"])
 def test_no_answer_at_all_is_worth_nothing(category: str, scoring: Scoring) -> None:
