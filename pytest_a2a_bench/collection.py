@@ -332,7 +332,18 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         problems += run.resolution.problems
         if not run.settings.endpoint and not session.config.option.collectonly:
             problems.append(_no_endpoint(found.users))
+    if not session.config.option.collectonly:
+        problems += _missing_data(found.trials, run)
     return list(dict.fromkeys(problems))
+
+
+def _missing_data(trials: list[pytest.Item], run: BenchRun) -> list[str]:
+    domains = {key.domain for key in (item.stash[TRIAL].key for item in trials) if key.suite == "crmarena"}
+    if not domains:
+        return []
+    from pytest_a2a_bench.benchmarks.crmarena import preconditions
+
+    return preconditions.find_problems(sorted(domains), run.settings, os.environ)
 
 
 def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:

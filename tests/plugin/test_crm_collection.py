@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,65 @@ def test_wrong_use_is_one_usage_error(bench: Bench, arguments: tuple[str, ...], 
     result = bench("--co", *arguments)
     assert result.ret == 4
     result.stderr.fnmatch_lines([problem])
+
+
+def test_the_hub_alone_has_no_rows(bench: Bench) -> None:
+    """Said before anything is downloaded: nothing listens where the hub should be."""
+    for source in ("hub", "hub@v1"):
+        result = bench(*ORACLE, "-k", "b2b", "--a2a-crm-data", source)
+        assert result.ret == 4
+        result.stderr.fnmatch_lines([f"ERROR: --a2a-crm-data={source}: the hub has tasks but no rows *{source}:DIR *"])
+
+
+def test_what_lacks_rows_is_one_usage_error(bench: Bench, data: Path) -> None:
+    given = ("--a2a-crm-data", str(data))
+    result = bench(*ORACLE, *given, "--a2a-suite", "b2b,b2b_interactive")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(
+        [
+            "ERROR: * does not have what the domain 'b2b' needs:*",
+            "*the org's rows: no crmarenapro_b2b_data.db*--a2a-crm-org salesforce*",
+        ]
+    )
+    assert result.stderr.str().count("'b2b_interactive' needs") == 1
+    result.stdout.no_fnmatch_line("*passed*")
+    (data / "crmarenapro_b2b_data.db").write_text("<html>")
+    result = bench(*ORACLE, *given, "-k", "b2b", "-n2")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*the org's rows: *crmarenapro_b2b_data.db is no SQLite database; download it again*"])
+
+
+def test_other_tasks_need_no_rows(bench: Bench, data: Path) -> None:
+    result = bench(*ORACLE, "--a2a-crm-data", str(data), "-k", "crmarena_mini and handle_time-00 and not interactive")
+    assert result.ret == 0
+
+
+@pytest.mark.parametrize(
+    ("environ", "problem"),
+    [
+        (
+            {},
+            "*a Salesforce org needs credentials in the environment: SALESFORCE_INSTANCE_URL and *; none of them is set",
+        ),
+        (
+            {"SALESFORCE_INSTANCE_URL": "http://org.example", "SALESFORCE_ACCESS_TOKEN": "t"},
+            "*SALESFORCE_INSTANCE_URL is 'http://org.example'; expected https://*",
+        ),
+    ],
+)
+def test_a_live_org_without_a_login_is_one_usage_error(
+    bench: Bench, data: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], problem: str
+) -> None:
+    for name in [name for name in os.environ if name.startswith("SALESFORCE_")]:
+        monkeypatch.delenv(name)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    given = ("--a2a-crm-data", str(data), "--a2a-crm-org", "salesforce", "-k", "b2b")
+    result = bench(*ORACLE, *given)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([problem])
+    assert len(result.stderr.str().strip().splitlines()) == 1
+    assert len(ids(bench("--co", "-q", *ORACLE, *given))) == 4
 
 
 def test_data_that_lacks_a_domain_says_what_is_missing(bench: Bench, data: Path) -> None:
