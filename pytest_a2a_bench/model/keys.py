@@ -14,8 +14,8 @@ def slugify(task_id: str) -> str:
     """Return a short, unique, ``-k``-safe form of a task id.
 
     Ids of at most 40 characters made of letters, digits, ``_``, ``-`` and ``.`` are returned as they are; any other
-    becomes a slug of at most 40 characters plus ``-`` and 8 decimal digits of the SHA-256 of the full id: no letters, so
-    that no word of ``-k`` (``b2c``, ``add``) finds itself in a hash.
+    becomes a slug of at most 40 characters plus ``-`` and 8 decimal digits of the SHA-256 of the full id: no letters,
+    so that no word of ``-k`` (``b2c``, ``add``) finds itself in a hash.
     """
     if 0 < len(task_id) <= _SLUG_LENGTH and re.fullmatch(r"[\w.-]+", task_id, re.ASCII):
         return task_id

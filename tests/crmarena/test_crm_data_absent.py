@@ -1,4 +1,4 @@
-"""Nothing of upstream's data (CC BY-NC) is in this project, nor in the tasks of the mini org. Skips without the data."""
+"""Nothing of upstream's data (CC BY-NC) is in this project, nor in the mini org's tasks. Skips without it."""
 
 from __future__ import annotations
 
