@@ -618,7 +618,7 @@ REFUSED: list[tuple[str, str, str]] = [
         "line 1:59 no viable alternative at character ' '",
     ),
     (
-        "SELECT Id FROM Case WHERE Status = 'New^",
+        "SELECT Id FROM Case WHERE Status = 'Ne^w",
         "MALFORMED_QUERY",
         "line 1:39 mismatched character '<EOF>' expecting '''",
     ),

@@ -95,6 +95,27 @@ def test_refusal(org: LocalOrg, query: str, code: str, text: str) -> None:
     assert (caught.value.code, caught.value.message.split("\n")[-1]) == (code, text)
 
 
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "FIND {warranty",
+            "\nFIND {warranty\n             ^\nERROR at Row:1:Column:14\n"
+            "line 1:14 mismatched character '<EOF>' expecting '}'",
+        ),
+        (
+            "FIND {ab} RETURNING Case | Lead",
+            "\nFIND {ab} RETURNING Case | Lead\n                        ^\nERROR at Row:1:Column:25\n"
+            "line 1:25 no viable alternative at character '|'",
+        ),
+    ],
+)
+def test_refused_characters_are_framed(org: LocalOrg, query: str, message: str) -> None:
+    with pytest.raises(OrgError) as caught:
+        org.run(query)
+    assert (caught.value.code, caught.value.message) == ("MALFORMED_SEARCH", message)
+
+
 def test_names_are_refused_as_in_soql(org: LocalOrg) -> None:
     with pytest.raises(OrgError, match=r"Row:1:Column:26\nNo such column 'Foo' on entity 'Case'") as caught:
         org.run("FIND {ab} RETURNING Case(Foo)")

@@ -18,7 +18,7 @@ _TOKEN = re.compile(
       | (?P<date>\d{4}-\d\d-\d\d(?![\w]))
       | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w]))
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-      | (?P<symbol><=|>=|!=|<>|[=<>(),.:;*/+\-{}&|?%\[\]0-9])
+      | (?P<symbol><=|>=|!=|<>|[=<>(),.:;*/+\-{}&?%\[\]0-9])
       | (?P<quote>')""",
     re.VERBOSE | re.ASCII,
 )
@@ -43,13 +43,14 @@ class Token:
         return self.text.upper() if self.kind == "name" else ""
 
 
-def read_tokens(query: str, *, code: str = "MALFORMED_QUERY") -> list[Token]:
+def read_tokens(query: str, *, code: str = "MALFORMED_QUERY", start: int = 0) -> list[Token]:
     """Return the tokens of a query, an end token last.
 
+    :param start: where the first one is looked for.
     :raises OrgError: for characters that no token begins with, and for strings without end or with unknown escapes.
     """
     tokens: list[Token] = []
-    at = 0
+    at = start
     while at < len(query):
         match = _TOKEN.match(query, at)
         if match is None:
@@ -70,9 +71,16 @@ def read_tokens(query: str, *, code: str = "MALFORMED_QUERY") -> list[Token]:
 
 
 def _no_token(query: str, at: int, code: str) -> OrgError:
-    """Return the refusal of a character; unlike all others its frame points one column before it."""
     found = query[at] if at < len(query) else "<EOF>"
-    return OrgError(code, frame(query, at - 1) + f"{_line(query, at)} no viable alternative at character '{found}'")
+    return refuse_character(query, at, code, f"no viable alternative at character '{found}'")
+
+
+def refuse_character(query: str, at: int, code: str, text: str) -> OrgError:
+    """Return the refusal of a character.
+
+    It counts columns from 0, in the frame too, which so points one column before the character.
+    """
+    return OrgError(code, frame(query, at - 1) + f"{_line(query, at)} {text}")
 
 
 def _line(query: str, position: int) -> str:
@@ -93,7 +101,7 @@ def _read_string(query: str, start: int, code: str) -> tuple[str, int]:
             continue
         parts.append(character)
         at += 1
-    raise OrgError(code, f"{_line(query, len(query))} mismatched character '<EOF>' expecting '''")
+    raise refuse_character(query, len(query), code, "mismatched character '<EOF>' expecting '''")
 
 
 def whole_characters(text: str) -> str:

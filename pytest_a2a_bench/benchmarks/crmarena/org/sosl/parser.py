@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.refusals import unexpected_token
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.lexer import refuse_character
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectField
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import LONGEST_QUERY, QueryParser
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import Cursor
@@ -47,13 +48,11 @@ def parse_find(text: str) -> SearchQuery:
     if braces is None:
         shown = text[begin : begin + 1] or "<EOF>"
         if shown == "{":
-            raise OrgError(CODE, "line 1:" + str(len(text)) + " mismatched character '<EOF>' expecting '}'")
+            raise refuse_character(text, len(text), CODE, "mismatched character '<EOF>' expecting '}'")
         raise unexpected_token(text, begin, shown, code=CODE)
     expression = braces[1]
     search = parse_search(expression)
-    cursor = Cursor(" " * braces.end() + text[braces.end() :], CODE)
-    cursor.query = text
-    return _clauses(cursor, expression, search)
+    return _clauses(Cursor(text, CODE, braces.end()), expression, search)
 
 
 def _clauses(cursor: Cursor, expression: str, search: Search) -> SearchQuery:
