@@ -75,6 +75,12 @@ def test_several_ids_in_any_order_but_all_of_them(scoring: Scoring) -> None:
     assert not score(gold, ", ".join((*ids, "00TMn0000000bytMAA")), scoring=scoring).success
 
 
+@pytest.mark.parametrize("scoring", ["compat", "fixed"])
+def test_by_rules_a_value_that_is_named_twice_counts_once(scoring: Scoring) -> None:
+    ids = ("00TMn0000000byqMAA", "00TMn0000000byrMAA")
+    assert score(task("activity_priority", *ids), ", ".join((ids[0], *ids)), scoring=scoring).success
+
+
 def test_an_answer_without_any_id_is_none_to_upstream_only() -> None:
     gold = task("handle_time", "None")
     assert score(gold, "It was John Smith.", scoring="compat").success
@@ -144,6 +150,13 @@ def test_the_reward_is_f1_and_success_its_threshold() -> None:
     assert reward.info["threshold"] == 0.5
     exact = score(gold, "Anodised brass housing and magnetic foot.", scoring="fixed").info["metrics"]
     assert [round(exact[name], 6) for name in ("em", "f1", "bleu", "rouge-l")] == [1.0, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("scoring", "bleu"), [("compat", 0.0), ("fixed", 1.0)])
+def test_bleu_of_a_short_gold_is_zero_to_upstream_only(scoring: Scoring, bleu: float) -> None:
+    metrics = score(task("knowledge_qa", "24 months"), "24 months", scoring=scoring).info["metrics"]
+    assert metrics["em"] == 1.0
+    assert metrics["bleu"] == pytest.approx(bleu)
 
 
 def test_an_answer_without_words_raises_as_upstream_or_is_worth_nothing() -> None:
