@@ -15,6 +15,8 @@ from pytest_a2a_bench.benchmarks.crmarena.org.sosl.matching import Search, parse
 
 CODE = "MALFORMED_SEARCH"
 FIELD_GROUPS = ("ALL", "NAME", "EMAIL", "PHONE", "SIDEBAR")
+_ALONE = ("HIGHLIGHT", "SNIPPET")
+_WITH = ("DATA", "DIVISION", "METADATA", "NETWORK", "PRICEBOOKID", "SPELL_CORRECTION", *_ALONE)
 _FIND = re.compile(r"\s*FIND\s*", re.IGNORECASE)
 _BRACES = re.compile(r"\{((?:\\.|[^\\}])*)\}", re.DOTALL)
 
@@ -79,7 +81,15 @@ def _clauses(cursor: Cursor, expression: str, search: Search) -> SearchQuery:
 
 def _with(cursor: Cursor) -> None:
     """Accept the filters that an org with the defaults has nothing to filter by: snippets, divisions, networks ..."""
-    cursor.expect_name()
+    kind = cursor.expect_word(*_WITH).upper
+    if kind == "DATA":
+        cursor.expect_word("CATEGORY")
+    elif kind in _ALONE:
+        if cursor.token.kind == "end" or cursor.is_word("WITH", "LIMIT", "UPDATE"):
+            return
+        cursor.expect_symbol("(")
+    elif not cursor.accept_word("IN"):
+        cursor.expect_symbol("=")
     while cursor.token.kind != "end" and not cursor.is_word("WITH", "LIMIT", "UPDATE"):
         cursor.take()
 
