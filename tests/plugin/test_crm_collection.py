@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,19 @@ def test_a_live_org_without_a_login_is_one_usage_error(
     result.stderr.fnmatch_lines([problem])
     assert len(result.stderr.str().strip().splitlines()) == 1
     assert len(ids(bench("--co", "-q", *ORACLE, *given))) == 4
+
+
+@pytest.mark.parametrize("dialect", ["crm_action", "execute_tags", "crm_entropic"])
+def test_a_dialect_of_an_org_takes_no_other_tasks(bench: Bench, dialect: str) -> None:
+    result = bench(*ORACLE, "-k", "airline or handle_time", "--a2a-dialect", dialect)
+    assert result.ret == 4
+    (problem,) = [line for line in result.stderr.lines if line]
+    assert re.fullmatch(
+        rf"ERROR: a2a/airline::test_airline\[\S+\] and 49 more: --a2a-dialect={dialect} can say nothing but .*; "
+        "choose auto, tool_call, agentbeats, sierra or data",
+        problem,
+    )
+    assert bench(*ORACLE, "-k", "handle_time-00 and not interactive", "--a2a-dialect", dialect).ret == 0
 
 
 def test_data_that_lacks_a_domain_says_what_is_missing(bench: Bench, data: Path) -> None:
