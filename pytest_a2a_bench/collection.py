@@ -13,7 +13,7 @@ from pytest_a2a_bench import conformance_items, markers, run_state, suite_regist
 from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below, would_select
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.settings import DIALECTS, ORG_DIALECTS, Settings
 from pytest_a2a_bench.suite_registry import Suite, SuiteModuleSpec
 
 if TYPE_CHECKING:
@@ -327,12 +327,43 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_doubled_keys(found.trials),
         *_scopes(found.users),
         *_floors(found.trials, run),
+        *_dialects(found.trials, run),
     ]
     if found.users:
         problems += run.resolution.problems
         if not run.settings.endpoint and not session.config.option.collectonly:
             problems.append(_no_endpoint(found.users))
+    if not session.config.option.collectonly:
+        problems += _missing_data(found.trials, run)
     return list(dict.fromkeys(problems))
+
+
+def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    """Tell of trials with tools that the chosen dialect cannot write."""
+    dialect = run.settings.dialect
+    if dialect not in ORG_DIALECTS:
+        return
+    others = [item for item in trials if item.stash[TRIAL].key.suite == "tau2"]
+    if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        yield (
+            f"{others[0].nodeid}{more}: --a2a-dialect={dialect} can say nothing but a query or an answer about an org "
+            f"(CRMArena's tasks), and these have other tools; choose {_listed(DIALECTS)}"
+        )
+
+
+def _listed(dialects: Iterable[str]) -> str:
+    *most, last = (each for each in dialects if each not in ORG_DIALECTS)
+    return f"{', '.join(most)} or {last}"
+
+
+def _missing_data(trials: list[pytest.Item], run: BenchRun) -> list[str]:
+    domains = {key.domain for key in (item.stash[TRIAL].key for item in trials) if key.suite == "crmarena"}
+    if not domains:
+        return []
+    from pytest_a2a_bench.benchmarks.crmarena import preconditions
+
+    return preconditions.find_problems(sorted(domains), run.settings, os.environ)
 
 
 def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:

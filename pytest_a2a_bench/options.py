@@ -233,7 +233,7 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
-    problems += _data_problems(settings)
+    problems += _data_problems(settings, listing=bool(config.getoption("collectonly", False)))
     problems += _output_problems(settings)
     if settings.crm_org == "salesforce":
         if settings.crm_data is None:
@@ -277,9 +277,14 @@ def _output_problems(settings: Settings) -> Iterator[str]:
             yield f"{option}={path}: {error.strerror}"
 
 
-def _data_problems(settings: Settings) -> list[str]:
+def _data_problems(settings: Settings, *, listing: bool) -> list[str]:
     hub = _HUB.fullmatch(settings.crm_data or "")
     directory = hub["rows"] if hub is not None else settings.crm_data
+    if hub is not None and directory is None and settings.crm_org == "local" and not listing:
+        return [
+            f"--a2a-crm-data={settings.crm_data}: the hub has tasks but no rows of an org: pass {hub['hub']}:DIR with "
+            "local_data/ of upstream's repository in DIR, or --a2a-crm-org salesforce"
+        ]
     if directory is None or Path(directory).is_dir():
         return []
     return [f"--a2a-crm-data: {directory} is not a directory; it must be one with CRMArena's files"]

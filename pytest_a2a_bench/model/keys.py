@@ -7,18 +7,21 @@ import re
 from dataclasses import dataclass
 
 _SLUG_LENGTH = 40
+_DIGITS = 8
 
 
 def slugify(task_id: str) -> str:
     """Return a short, unique, ``-k``-safe form of a task id.
 
     Ids of at most 40 characters made of letters, digits, ``_``, ``-`` and ``.`` are returned as they are; any other
-    becomes a slug of at most 40 characters plus ``-`` and the first 6 hex digits of the SHA-256 of the full id.
+    becomes a slug of at most 40 characters plus ``-`` and 8 decimal digits of the SHA-256 of the full id: no letters,
+    so that no word of ``-k`` (``b2c``, ``add``) finds itself in a hash.
     """
     if 0 < len(task_id) <= _SLUG_LENGTH and re.fullmatch(r"[\w.-]+", task_id, re.ASCII):
         return task_id
     slug = re.sub(r"[^A-Za-z0-9_]+", "-", task_id).strip("-")[:_SLUG_LENGTH].strip("-")
-    digest = hashlib.sha256(task_id.encode()).hexdigest()[:6]
+    number = int.from_bytes(hashlib.sha256(task_id.encode()).digest()[:8])
+    digest = f"{number % 10**_DIGITS:0{_DIGITS}d}"
     return f"{slug}-{digest}" if slug else digest
 
 

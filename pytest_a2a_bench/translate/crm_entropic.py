@@ -1,7 +1,8 @@
 """The ``crm_entropic`` dialect: one task in, one answer out, both JSON; the agent brings its own access to the data.
 
 The request is ``{"type": "crm_task", "task_id", "task_category", "prompt", "persona", "required_context", "config",
-"entropy"}``, the answer ``{"task_id", "answer"}``. There are no queries in this format, so one is a finding.
+"entropy"}``, the answer ``{"task_id", "answer"}``. There are no queries in this format. One that comes all the same is
+carried out as in any other dialect, and is a finding.
 """
 
 from __future__ import annotations

@@ -120,6 +120,8 @@ def test_a_query_in_the_dialect_without_queries_is_a_finding(run_trials: RunTria
     (result,) = run_trials("solver", settings(dialect="crm_entropic"), keys(tasks=["handle_time-00"]))
 
     assert "query-where-answer-asked" in {f.rule for f in result.findings}
+    assert measured(result, "queries") > 0
+    assert result.reward == 1.0
 
 
 def test_an_agent_that_answers_in_its_own_dialect_is_understood(run_trials: RunTrials) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -66,6 +67,23 @@ def test_drift_and_rot_are_other_orgs_beside_the_plain_one() -> None:
     assert plain.schema == rotten.schema
     assert plain.schema != drifted.schema
     assert worlds.open_world("mini", settings(crm_rot=60)).org is rotten
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("level", ["low", "medium", "high"])
+def test_tasks_name_no_column_that_drift_took_away(level: str) -> None:
+    plain, world = (worlds.open_world("mini", settings(crm_drift=drift)) for drift in (None, level))
+    there = {f.name for sobject in world.org.schema.objects for f in sobject.fields}
+    gone = {f.name for sobject in plain.org.schema.objects for f in sobject.fields} - there
+    gone = {name for name in gone if "__" in name or re.search("[a-z][A-Z]", name)}
+    assert gone
+    changed = 0
+    for name, task in world.tasks.items():
+        before = plain.tasks[name]
+        changed += task != before
+        assert (task.answers, task.category, task.persona) == (before.answers, before.category, before.persona)
+        assert not gone & set(re.findall(r"\w+", f"{task.query} {task.required} {task.optional}")), name
+    assert bool(changed) == (level != "low")
 
 
 @pytest.mark.usefixtures("fresh")

@@ -216,6 +216,25 @@ def test_a_wrong_password(server: SalesforceServer) -> None:
     assert "guess-5512" not in str(error.value)
 
 
+def test_a_refused_password_is_not_sent_again(server: SalesforceServer) -> None:
+    """Salesforce locks a user out after some ten wrong ones."""
+    org = with_password("guess-5512", server)
+
+    def refusal(_: int) -> str:
+        with pytest.raises(AuthenticationError) as error:
+            org.run("SELECT Id FROM Case")
+        return str(error.value)
+
+    with ThreadPoolExecutor(6) as threads:
+        told = set(threads.map(refusal, range(24)))
+    assert server.attempts == 1
+    (message,) = told
+    assert message == (
+        "Salesforce refused the credentials: Authentication failed (code: INVALID_LOGIN): Invalid username, password, "
+        "security token; or user locked out; check the SALESFORCE_* variables"
+    )
+
+
 @pytest.mark.parametrize(
     ("environ", "problem"),
     [

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from harness import Bench
 
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.model import slugify
 
 ORACLE = ("--a2a-endpoint", "builtin:oracle")
 
@@ -48,6 +50,17 @@ def test_words_of_long_task_ids_are_keywords(bench: Bench) -> None:
     assert all(len(nodeid) < 110 for nodeid in without)
     only = ids(bench("--co", "-q", *ORACLE, "-k", "telecom and data_mode_off and Hard"))
     assert len(only) == sum("data_mode_off" in task and "hard" in task.lower() for task in tasks)
+
+
+def test_no_word_finds_itself_in_the_hash_of_a_long_id(bench: Bench) -> None:
+    """One of telecom's ids has "bb2cfe" in the hexadecimal hash; ``-k b2c`` means CRMArena's domain."""
+    slugs = [slugify(task.task_id) for task in index.load_tasks("telecom", "full")]
+    assert len(set(slugs)) == len(slugs)
+    hashed = [slug for slug in slugs if re.search(r"-[0-9]{8}\Z", slug)]
+    assert len(hashed) > 2000
+    for word in ("b2c", "b2b", "add", "bad", "fed"):
+        assert not [slug for slug in hashed if word in slug[-9:]]
+    assert ids(bench("--co", "-q", *ORACLE, "-k", "b2c")) == []
 
 
 def test_a_split_is_a_keyword_only_with_its_prefix(bench: Bench) -> None:

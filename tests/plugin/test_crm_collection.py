@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +150,78 @@ def test_wrong_use_is_one_usage_error(bench: Bench, arguments: tuple[str, ...], 
     result = bench("--co", *arguments)
     assert result.ret == 4
     result.stderr.fnmatch_lines([problem])
+
+
+def test_the_hub_alone_has_no_rows(bench: Bench) -> None:
+    """Said before anything is downloaded: nothing listens where the hub should be."""
+    for source in ("hub", "hub@v1"):
+        result = bench(*ORACLE, "-k", "b2b", "--a2a-crm-data", source)
+        assert result.ret == 4
+        result.stderr.fnmatch_lines([f"ERROR: --a2a-crm-data={source}: the hub has tasks but no rows *{source}:DIR *"])
+
+
+def test_what_lacks_rows_is_one_usage_error(bench: Bench, data: Path) -> None:
+    given = ("--a2a-crm-data", str(data))
+    result = bench(*ORACLE, *given, "--a2a-suite", "b2b,b2b_interactive")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(
+        [
+            "ERROR: * does not have what the domain 'b2b' needs:*",
+            "*the org's rows: no crmarenapro_b2b_data.db*--a2a-crm-org salesforce*",
+        ]
+    )
+    assert result.stderr.str().count("'b2b_interactive' needs") == 1
+    result.stdout.no_fnmatch_line("*passed*")
+    (data / "crmarenapro_b2b_data.db").write_text("<html>")
+    result = bench(*ORACLE, *given, "-k", "b2b", "-n2")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*the org's rows: *crmarenapro_b2b_data.db is no SQLite database; download it again*"])
+
+
+def test_other_tasks_need_no_rows(bench: Bench, data: Path) -> None:
+    result = bench(*ORACLE, "--a2a-crm-data", str(data), "-k", "crmarena_mini and handle_time-00 and not interactive")
+    assert result.ret == 0
+
+
+@pytest.mark.parametrize(
+    ("environ", "problem"),
+    [
+        (
+            {},
+            "*a Salesforce org needs credentials in the environment: SALESFORCE_INSTANCE_URL *; none of them is set",
+        ),
+        (
+            {"SALESFORCE_INSTANCE_URL": "http://org.example", "SALESFORCE_ACCESS_TOKEN": "t"},
+            "*SALESFORCE_INSTANCE_URL is 'http://org.example'; expected https://*",
+        ),
+    ],
+)
+def test_a_live_org_without_a_login_is_one_usage_error(
+    bench: Bench, data: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], problem: str
+) -> None:
+    for name in [name for name in os.environ if name.startswith("SALESFORCE_")]:
+        monkeypatch.delenv(name)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    given = ("--a2a-crm-data", str(data), "--a2a-crm-org", "salesforce", "-k", "b2b")
+    result = bench(*ORACLE, *given)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([problem])
+    assert len(result.stderr.str().strip().splitlines()) == 1
+    assert len(ids(bench("--co", "-q", *ORACLE, *given))) == 4
+
+
+@pytest.mark.parametrize("dialect", ["crm_action", "execute_tags", "crm_entropic"])
+def test_a_dialect_of_an_org_takes_no_other_tasks(bench: Bench, dialect: str) -> None:
+    result = bench(*ORACLE, "-k", "airline or handle_time", "--a2a-dialect", dialect)
+    assert result.ret == 4
+    (problem,) = [line for line in result.stderr.lines if line]
+    assert re.fullmatch(
+        rf"ERROR: a2a/airline::test_airline\[\S+\] and 49 more: --a2a-dialect={dialect} can say nothing but .*; "
+        "choose auto, tool_call, agentbeats, sierra or data",
+        problem,
+    )
+    assert bench(*ORACLE, "-k", "handle_time-00 and not interactive", "--a2a-dialect", dialect).ret == 0
 
 
 def test_data_that_lacks_a_domain_says_what_is_missing(bench: Bench, data: Path) -> None:

@@ -53,6 +53,7 @@ class SalesforceServer:
     fault: str | None = None
     raw: tuple[int, str] | None = None
     logins: int = 0
+    attempts: int = 0
     _pages: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -62,6 +63,7 @@ class SalesforceServer:
         return {"SALESFORCE_INSTANCE_URL": self.url, "SALESFORCE_ACCESS_TOKEN": "session-0"}
 
     def login(self, body: str) -> tuple[int, str]:
+        self.attempts += 1
         if PASSWORD + TOKEN not in body:
             return 500, _LOGIN_REFUSAL
         self.logins += 1

@@ -343,6 +343,12 @@ GIVEN: list[tuple[str, list[dict[str, Any]]]] = [
     ("SELECT Id, Name FROM Opportunity WHERE Amount = 900 FOR VIEW", _one(Id=DEALS[1], Name="small deal")),
     ("SELECT Name FROM Opportunity USING SCOPE Everything WHERE Amount = 900", _one(Name="small deal")),
     ("SELECT Name FROM Opportunity WHERE Amount = 900 WITH SECURITY_ENFORCED LIMIT 1", _one(Name="small deal")),
+    # Parents that a real org has and this one has no table of: they are null.
+    ("SELECT Profile.Name FROM User LIMIT 1", _one(Profile=None)),
+    ("SELECT LastName FROM User WHERE Profile.Name != null OR UserRole.Name LIKE 'a%'", []),
+    ("SELECT COUNT(Id) n FROM User WHERE Profile.Name = null AND Profile.Id = null", _one(n=len(USERS))),
+    ("SELECT Profile.Name, COUNT(Id) n FROM User GROUP BY Profile.Name", _one(Name=None, n=len(USERS))),
+    ("SELECT COUNT(Id) n FROM ProductCategory WHERE Catalog.Name = 'Spring'", _one(n=0)),
     ("SELECT Name FROM Opportunity WHERE Amount = 900 LIMIT 1 FOR UPDATE", _one(Name="small deal")),
     ("SELECT Name FROM Knowledge__kav WHERE Title = 'x' UPDATE VIEWSTAT".replace("Name", "Title"), []),
     ("SELECT\n  Name\nFROM\tOpportunity\r\nWHERE Amount=900", _one(Name="small deal")),
@@ -606,14 +612,25 @@ REFUSED: list[tuple[str, str, str]] = [
         "MALFORMED_QUERY",
         "TYPEOF is only supported for polymorphic relationships: Account",
     ),
+    (
+        "SELECT Profile.^Foo FROM User",
+        "INVALID_FIELD",
+        "No such column 'Foo' on entity 'Profile'. If you are attempting to use a custom field, be sure to append the "
+        "'__c' after the custom field name. Please reference your WSDL or the describe call for the appropriate names.",
+    ),
     # Signs that no word begins with, and texts without end.
     (
-        'SELECT Id FROM Case WHERE Status = ^"New"',
+        'SELECT Id FROM Case WHERE Status =^ "New"',
         "MALFORMED_QUERY",
         "line 1:35 no viable alternative at character '\"'",
     ),
     (
-        "SELECT Id FROM Case WHERE Status = 'New^",
+        "SELECT Id FROM Case WHERE CreatedDate > 2022-01-01T00:00:0^0 AND Status = 'New'",
+        "MALFORMED_QUERY",
+        "line 1:59 no viable alternative at character ' '",
+    ),
+    (
+        "SELECT Id FROM Case WHERE Status = 'Ne^w",
         "MALFORMED_QUERY",
         "line 1:39 mismatched character '<EOF>' expecting '''",
     ),

@@ -25,6 +25,7 @@ _WORDS = (
     "FORMAT GROUPING Id Name Status Account Owner Case Contacts Cases Amount CreatedDate IsActive Description What Foo"
 ).split()
 _SIGNS = "( ) , . : ' \" \\ { } = != < > <= >= <> * ? % _ ; "
+_SIGNS += "'\\uD800' '%\\uDFFF_' '\\uD83D\\uDE00' '\\u0000' \\uD83D \ud800 "
 _SIGNS += "-- /* */ [ ] @ # $ ~ ` \0 é 漢 \u202e 5 -1 1e400 9999999999 2023-02-30"
 _INJECTIONS = (
     '\'; DROP TABLE "Case"; --',
@@ -35,6 +36,10 @@ _INJECTIONS = (
     "'); ATTACH DATABASE '/tmp/x' AS y; --",
     "' || load_extension('x') || '",
     "%' ESCAPE '\\",
+    "\\uD800",
+    "\\uDE00\\uD83D",
+    "\\u0000",
+    "\udfff",
 )
 
 

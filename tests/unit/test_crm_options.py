@@ -59,8 +59,6 @@ def test_none_takes_back_a_drift_of_the_ini_file(root: Path) -> None:
         ("cli", "data", "{root}/sub/data"),
         ("env", "data", "{root}/sub/data"),
         ("ini", "data", "{root}/data"),
-        ("cli", "hub", "hub"),
-        ("cli", "hub@0f3a", "hub@0f3a"),
         ("cli", "hub:data", "hub:{root}/sub/data"),
         ("ini", "hub@0f3a:data", "hub@0f3a:{root}/data"),
     ],
@@ -72,6 +70,16 @@ def test_where_the_data_is(root: Path, source: str, text: str, expected: str) ->
     found = resolved(cli, environ=environ, ini=ini, root=root)
     assert not found.problems
     assert found.settings.crm_data == expected.format(root=root)
+
+
+@pytest.mark.parametrize("source", ["hub", "hub@0f3a"])
+def test_the_hub_alone_does_for_a_live_org_and_for_a_list(root: Path, source: str) -> None:
+    for more in ({"a2a_crm_org": "salesforce"}, {"collectonly": True}):
+        found = resolved({"a2a_crm_data": source, **more}, root=root)
+        assert not found.problems
+        assert found.settings.crm_data == source
+    (problem,) = resolved({"a2a_crm_data": source}, root=root).problems
+    assert problem.startswith(f"--a2a-crm-data={source}: the hub has tasks but no rows of an org: pass {source}:DIR")
 
 
 @pytest.mark.parametrize(

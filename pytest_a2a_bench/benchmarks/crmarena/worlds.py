@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -23,6 +23,7 @@ from pytest_a2a_bench.settings import Settings
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel
     from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+    from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
     from pytest_a2a_bench.benchmarks.crmarena.sources import Source
 
 INTERACTIVE = "_interactive"
@@ -83,6 +84,8 @@ def open_world(domain: str, settings: Settings) -> World:
             tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
                 _ORGS[key] = _open_org(source, settings)
+            if settings.crm_drift:
+                tasks = {name: _reworded(task, source.schema, _ORGS[key].schema) for name, task in tasks.items()}
             _WORLDS[domain, key] = World(domain, tasks, _ORGS[key], source.provenance)
         return _WORLDS[domain, key]
 
@@ -122,6 +125,14 @@ def _org_key(domain: str, settings: Settings) -> _OrgKey:
         settings.crm_drift,
         settings.crm_rot,
     )
+
+
+def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
+    """Return a task whose texts call the org's fields what they are called now."""
+    from pytest_a2a_bench.benchmarks.crmarena.org.drift import drift_text
+
+    query, required, optional = (drift_text(t, before, after) for t in (task.query, task.required, task.optional))
+    return replace(task, query=query, required=required, optional=optional)
 
 
 def _open_org(source: Source, settings: Settings) -> Org:

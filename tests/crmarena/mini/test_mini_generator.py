@@ -59,7 +59,7 @@ def test_another_seed_builds_another_org_with_the_same_ids_of_tasks() -> None:
 
 
 def test_the_name_tells_seed_and_version() -> None:
-    assert mini(2).name == "mini-1, seed 2"
+    assert mini(2).name == "mini-2, seed 2"
 
 
 @pytest.mark.parametrize("count", [1, 3, 10])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from small_org import open_small_org, plain
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.drift import SHARES, DriftLevel, drift_schema, drifted
+from pytest_a2a_bench.benchmarks.crmarena.org.drift import SHARES, DriftLevel, drift_schema, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
 
 _LEVELS: list[DriftLevel] = ["low", "medium", "high"]
@@ -103,3 +105,32 @@ def test_drift_of_a_drifted_org(org: LocalOrg) -> None:
         assert twice.run(f"SELECT {', '.join(names)} FROM Case").total_size == 7
     finally:
         twice.close()
+
+
+def test_texts_call_fields_by_their_new_names() -> None:
+    fields = {
+        "Case": {"AccountId": "", "StageName": "", "Status": ""},
+        "VoiceCallTranscript__c": {"LeadId__c": ""},
+        "Order": {"AccountId": "", "StageName": ""},
+        "Account": {},
+        "Lead": {},
+    }
+    before = OrgSchema.from_json([{"object": name, "fields": {"Id": "", **each}} for name, each in fields.items()])
+    new = {"AccountId": "ClientId", "Account": "Client", "LeadId__c": "ProspectId__c", "LeadId__r": "ProspectId__r"}
+    new |= {"Status": "Progress"}
+
+    def renamed(sobject: SObject) -> SObject:
+        here = new if sobject.name == "Order" else new | {"StageName": "PhaseName"}
+        changed = [
+            replace(each, name=here.get(each.name, each.name), relationship=here.get(str(each.relationship)))
+            for each in sobject.fields
+        ]
+        return replace(sobject, fields=tuple(changed))
+
+    after = OrgSchema(tuple(renamed(sobject) for sobject in before.objects))
+    assert drift_text("its AccountId, by LeadId__c.", before, after) == "its ClientId, by ProspectId__c."
+    assert drift_text("the LeadId__r of it", before, after) == "the ProspectId__r of it"
+    assert drift_text("If StageName fits", before, after) == "If StageName (in Case: PhaseName) fits"
+    for text in ("The Account has the Status New", "AccountIds and MyLeadId__c", "LEADID__C", "003Mn0000000byqIAA", ""):
+        assert drift_text(text, before, after) == text
+    assert drift_text("its AccountId", before, before) == "its AccountId"

@@ -105,6 +105,34 @@ def test_bad_sources_are_named(tmp_path: Path) -> None:
         LocalOrg.open(other, FULL, name="x")
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        (r"SELECT Id FROM Account WHERE Name = '\uD83D\uDE00 Pumps'", 1),
+        (r"SELECT Id FROM Account WHERE Name LIKE '\uD83D\uDE00%'", 1),
+        (r"SELECT Id FROM Account WHERE Name LIKE '\u0041_me'", 1),
+        (r"SELECT Id FROM Account WHERE Name = '\uD83D'", 0),
+        (r"SELECT Id FROM Account WHERE Name LIKE '%\uDE00%'", 0),
+        (r"SELECT Id FROM Account WHERE Name IN ('\uDE00\uD83D', '\u0000')", 0),
+        ("SELECT Id FROM Account WHERE Name = '\ud83d'", 0),
+        ("FIND {zzz\ud83d} RETURNING Account", 0),
+        (r"FIND {pumps} RETURNING Account(Id WHERE Name = '\uD83D')", 0),
+    ],
+)
+def test_half_characters_are_no_text_and_no_trouble(query: str, found: int) -> None:
+    schema = OrgSchema.from_json([{"object": "Account", "fields": {"Id": "", "Name": ""}}])
+    rows = [{"Id": "001Mn0000000byqIAA", "Name": "\U0001f600 Pumps"}, {"Id": "001Mn0000000byrIAA", "Name": "Acme"}]
+    org = LocalOrg.from_rows({"Account": rows}, schema, name="small")
+    try:
+        assert len(org.run(query).records) == found
+        for refused in ("SELECT \ud83d FROM Account", "FIND '\udfff'", "\ud83d"):
+            with pytest.raises(OrgError) as caught:
+                org.run(refused)
+            assert str(caught.value).encode()
+    finally:
+        org.close()
+
+
 def test_today_is_the_real_one_unless_told() -> None:
     org = open_small_org(today=None)
     try:

@@ -80,6 +80,10 @@ REFUSED: list[tuple[str, str, str]] = [
     ("FIND {ab} IN ALL FIELDS RETURNING Case(Id", "MALFORMED_SEARCH", "unexpected token: '<EOF>'"),
     ("FIND {ab} RETURNING Case(Id) WHERE x = 1", "MALFORMED_SEARCH", "unexpected token: 'WHERE'"),
     ("FIND {ab} RETURNING Case(Id LIMIT x)", "MALFORMED_SEARCH", "unexpected token: 'x'"),
+    ("FIND {ab} RETURNING Case WITH FOO BAR BAZ", "MALFORMED_SEARCH", "unexpected token: 'FOO'"),
+    ("FIND {ab} RETURNING Case WITH SNIPPET BAR", "MALFORMED_SEARCH", "unexpected token: 'BAR'"),
+    ("FIND {ab} RETURNING Case WITH DIVISION BAR", "MALFORMED_SEARCH", "unexpected token: 'BAR'"),
+    ("FIND {ab} RETURNING Case WITH DATA BAR", "MALFORMED_SEARCH", "unexpected token: 'BAR'"),
     ('FIND {"ab} RETURNING Case(Id)', "MALFORMED_SEARCH", 'unbalanced quotation mark in search expression: "ab'),
     ("FIND {(ab} RETURNING Case(Id)", "MALFORMED_SEARCH", "missing bracket in search expression: (ab"),
     ("FIND {ab)} RETURNING Case(Id)", "MALFORMED_SEARCH", "unexpected token: ')' in search expression: ab)"),
@@ -93,6 +97,53 @@ def test_refusal(org: LocalOrg, query: str, code: str, text: str) -> None:
     with pytest.raises(OrgError) as caught:
         org.run(query)
     assert (caught.value.code, caught.value.message.split("\n")[-1]) == (code, text)
+
+
+@pytest.mark.parametrize("item", ["COUNT(Id)", "MAX(CreatedDate) m", "Id, COUNT(Id)", "(SELECT Id FROM Cases)"])
+def test_what_no_search_returns_is_the_searchs_fault(org: LocalOrg, item: str) -> None:
+    with pytest.raises(OrgError) as caught:
+        org.run(f"FIND {{ab}} RETURNING Account({item})")
+    assert caught.value.code == "MALFORMED_SEARCH"
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "WITH HIGHLIGHT",
+        "WITH SNIPPET",
+        "WITH SNIPPET (target_length=120)",
+        "WITH DIVISION = 'Global'",
+        "WITH DATA CATEGORY Location__c AT America__c",
+        "WITH NETWORK IN ('0DBMn0000000byq')",
+        "WITH METADATA = 'LABELS'",
+        "WITH SPELL_CORRECTION = false",
+        "WITH SNIPPET WITH HIGHLIGHT LIMIT 3",
+    ],
+)
+def test_filters_that_filter_nothing_here_are_taken(org: LocalOrg, clause: str) -> None:
+    plain_search = "FIND {warranty} RETURNING Knowledge__kav(Id)"
+    assert org.run(f"{plain_search} {clause}").records == org.run(plain_search).records != ()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "FIND {warranty",
+            "\nFIND {warranty\n             ^\nERROR at Row:1:Column:14\n"
+            "line 1:14 mismatched character '<EOF>' expecting '}'",
+        ),
+        (
+            "FIND {ab} RETURNING Case | Lead",
+            "\nFIND {ab} RETURNING Case | Lead\n                        ^\nERROR at Row:1:Column:25\n"
+            "line 1:25 no viable alternative at character '|'",
+        ),
+    ],
+)
+def test_refused_characters_are_framed(org: LocalOrg, query: str, message: str) -> None:
+    with pytest.raises(OrgError) as caught:
+        org.run(query)
+    assert (caught.value.code, caught.value.message) == ("MALFORMED_SEARCH", message)
 
 
 def test_names_are_refused_as_in_soql(org: LocalOrg) -> None:

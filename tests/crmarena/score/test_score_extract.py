@@ -203,6 +203,78 @@ def test_stages(said: str, read: tuple[str, ...]) -> None:
     assert extract(CATEGORIES["wrong_stage_rectification"], said) == read
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{a}\n{b}",
+        "- {a}\n- {b}\n",
+        "1. {a}\n2. {b}",
+        "**{a}**\n\n**{b}**",
+        "{a}, {b}",
+        "{a} or {b}",
+        "{a}/{b}",
+        "{a}\nAlternatively {b}",
+        "Final answer: {a}\nOr: {b}",
+        "The answer is {a} or {b}.",
+        "It is {a}. Or it is {b}.",
+    ],
+)
+@pytest.mark.parametrize(
+    ("category", "one", "other"),
+    [
+        ("handle_time", A, B),
+        ("handle_time", A, "None"),
+        ("quote_approval", K1, "None"),
+        ("monthly_trend_analysis", "May", "June"),
+        ("monthly_trend_analysis", "May", "None"),
+        ("best_region_identification", "CA", "TX"),
+        ("best_region_identification", "PA", "None"),
+        ("wrong_stage_rectification", "Quote", "Closed"),
+        ("wrong_stage_rectification", "Quote", "None"),
+        ("lead_qualification", "Budget", "None"),
+        ("activity_priority", T1, "None"),
+    ],
+)
+def test_who_gives_two_answers_has_given_none_of_them(category: str, one: str, other: str, form: str) -> None:
+    for first, second in ((one, other), (other, one)):
+        read = extract(CATEGORIES[category], form.format(a=first, b=second))
+        assert set(read) == {one, other}
+
+
+@pytest.mark.parametrize("said", ["PA\nOR", "OR\nPA", "PA, OR", "OR, PA", "PA or OR", "1. PA\n2. OR"])
+def test_oregon_in_a_list_of_states_is_a_state(said: str) -> None:
+    assert set(extract(CATEGORIES["best_region_identification"], said)) == {"PA", "OR"}
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (f"{B}\nAnswer: {A}", (A,)),
+        (f"{A}\n{B}\nFinal answer: None", NONE),
+        (f"None\n\nFinal answer: {A}", (A,)),
+        (f"{A}\n{A}", (A,)),
+        (f"{A}\n\nNone of the others come close.", (A,)),
+    ],
+)
+def test_a_last_line_that_calls_itself_the_answer_has_the_last_word(said: str, read: tuple[str, ...]) -> None:
+    assert extract(CATEGORIES["handle_time"], said) == read
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("I could not find the data, because the query tool returned an error.", ()),
+        ("No records: the connection timed out.", ()),
+        ("I could not find any cases since all my queries failed.", ()),
+        ("No agents were found due to an internal error.", ()),
+        ("No agent fits: my query failed to find one.", NONE),
+        ("There is no agent who got it wrong.", NONE),
+    ],
+)
+def test_who_could_not_look_has_not_said_that_there_is_none(said: str, read: tuple[str, ...]) -> None:
+    assert extract(CATEGORIES["handle_time"], said) == read
+
+
 PIECES = st.sampled_from(
     [A, K1, T1, " not ", " is ", ", ", "\n", "None", " Budget", " need ", "Quote", " from ", "TX", " OK ", "May ", "**",
      "~~", "answer: ", "2021-11", "(", ")", " and ", "`", "\u2713", "should be ", "between ", ": "]

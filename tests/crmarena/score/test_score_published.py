@@ -11,6 +11,7 @@ import pytest
 from pytest_a2a_bench.benchmarks.crmarena import prompt, sources
 from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES, AnswerKind
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score.places import STATE_NAMES
 from pytest_a2a_bench.benchmarks.crmarena.sources import Source
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.settings import Settings
@@ -20,8 +21,6 @@ DATA = Path(__file__).parents[3] / ".." / "shared" / "data" / "crmarena"
 pytestmark = pytest.mark.skipif(
     not (DATA / "b2b_tasks.json").is_file(), reason="CRMArena's published b2b tasks are not on this machine"
 )
-
-NAMES = {"AL": "Alabama", "KS": "Kansas", "ME": "Maine", "UT": "Utah"}
 
 Phrase = Callable[[str], str]
 SENTENCES: dict[AnswerKind, tuple[Phrase, ...]] = {
@@ -49,8 +48,8 @@ SENTENCES: dict[AnswerKind, tuple[Phrase, ...]] = {
     "state": (
         lambda g: g,
         lambda g: f"The state with the shortest closure time is {g}.",
-        lambda g: NAMES.get(g, g),
-        lambda g: f"Cases are closed quickest in {NAMES.get(g, g)} ({g}).",
+        lambda g: STATE_NAMES.get(g, g),
+        lambda g: f"Cases are closed quickest in {STATE_NAMES.get(g, g)} ({g}).",
         lambda g: f"OK, I looked at all regions. Answer: {g}",
     ),
     "bant": (

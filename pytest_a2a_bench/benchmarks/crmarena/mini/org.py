@@ -35,7 +35,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, OrgSc
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 
-VERSION = "1"
+VERSION = "2"
 """Counts up when the same seed gives another org or other tasks."""
 DEFAULT_SEED = 1
 DEFAULT_TASKS = 10

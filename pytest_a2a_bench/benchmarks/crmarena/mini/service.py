@@ -175,7 +175,10 @@ REGION_RULES = """\
 def best_region(world: World) -> list[Draft]:
     """Tasks: in which state cases are closed fastest."""
     phrases = {
-        False: ("Compare the states {period}: where were cases closed fastest?", "Name the state whose cases took the shortest time to close {period}.")
+        False: (
+            "Compare the states {period}: where were cases closed fastest?",
+            "Name the state whose cases took the shortest time to close {period}.",
+        )
     }
 
     def tell(question: Question) -> Found:

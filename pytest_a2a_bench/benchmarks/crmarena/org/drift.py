@@ -124,6 +124,42 @@ def drift_schema(schema: OrgSchema, level: DriftLevel, seed: int = 0) -> OrgSche
     return OrgSchema(tuple(_drift_object(sobject, chosen, seed) for sobject in schema.objects))
 
 
+def drift_text(text: str, before: OrgSchema, after: OrgSchema) -> str:
+    """Return a text in which renamed fields and relationships have their new names.
+
+    Only names that no ordinary word is written like (``ShippingState``, ``LeadId__c``) are taken for names. Where not
+    all objects that have such a name renamed it alike, the text says which did: ``UnitPrice (in OrderItem: UnitCost)``.
+    """
+    renamed = _renamings(before, after)
+
+    def new(match: re.Match[str]) -> str:
+        name = match[0]
+        by_object = renamed.get(name, {})
+        if all(each == name for each in by_object.values()):
+            return name
+        if len(set(by_object.values())) == 1:
+            return next(iter(by_object.values()))
+        told = "; ".join(f"in {sobject}: {each}" for sobject, each in by_object.items() if each != name)
+        return f"{name} ({told})"
+
+    return _NAME.sub(new, text)
+
+
+_NAME = re.compile(r"\b[A-Za-z]\w*(?:[a-z\d][A-Z]|__[cr]\b)\w*", re.ASCII)
+
+
+def _renamings(before: OrgSchema, after: OrgSchema) -> dict[str, dict[str, str]]:
+    """Return by old name what each object that has it calls it now."""
+    objects = {sobject.name for sobject in before.objects}
+    found: dict[str, dict[str, str]] = {}
+    for old, new in zip(before.objects, after.objects, strict=True):
+        for was, now in zip(old.fields, new.fields, strict=True):
+            for one, other in ((was.name, now.name), (was.relationship, now.relationship)):
+                if one and other and one not in objects:
+                    found.setdefault(one, {})[old.name] = other
+    return found
+
+
 def _draw(seed: int, *names: str) -> int:
     digest = hashlib.sha256("\0".join((str(seed), *names)).encode()).digest()
     return int.from_bytes(digest[:8])

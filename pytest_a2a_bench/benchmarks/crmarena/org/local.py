@@ -18,6 +18,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.connections import Connection, Connections
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.compiler import compile_soql
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.lexer import whole_characters
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import Plan
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.shapes import envelope
@@ -142,6 +143,7 @@ class LocalOrg:
         :raises OrgError: as Salesforce would refuse it, or beyond a limit.
         """
         started = time.perf_counter()
+        text = whole_characters(text)
         if text.lstrip()[:4].upper() == "FIND":
             search = self._sosl(text, self._day())
             with self._connections.borrow() as connection:

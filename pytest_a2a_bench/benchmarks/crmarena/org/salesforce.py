@@ -67,6 +67,7 @@ class SalesforceOrg:
         self._lock = threading.Lock()
         self._local = threading.local()
         self._login: Any = None
+        self._refused = ""
         self._logins = 0
         self._sessions: list[Any] = []
 
@@ -178,8 +179,15 @@ class SalesforceOrg:
     def _client(self) -> Any:
         """Return this thread's client, over the login that all threads share."""
         with self._lock:
+            if self._refused:
+                # Salesforce locks a user out after some ten wrong passwords: one refusal is enough.
+                raise AuthenticationError(self._refused)
             if self._login is None:
-                self._login = connect(self._credentials, self._new_session())
+                try:
+                    self._login = connect(self._credentials, self._new_session())
+                except AuthenticationError as error:
+                    self._refused = str(error)
+                    raise
                 self._logins += 1
             login, generation = self._login, self._logins
         if getattr(self._local, "generation", None) != generation:

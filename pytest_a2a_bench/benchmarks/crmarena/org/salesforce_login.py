@@ -100,7 +100,7 @@ def connect(credentials: Credentials, session: Any = None) -> Any:
         )
     except simple_salesforce.SalesforceAuthenticationFailed as error:
         raise AuthenticationError(
-            f"Salesforce refused the credentials: {error.code}: {error.message}; check the SALESFORCE_* variables"
+            f"Salesforce refused the credentials: {str(error).rstrip('.')}; check the SALESFORCE_* variables"
         ) from error
     except requests.RequestException as error:
         raise TransportError(f"Salesforce cannot be reached to log in: {error}") from error

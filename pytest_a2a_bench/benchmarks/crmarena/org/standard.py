@@ -325,6 +325,18 @@ def _parse_objects() -> Iterator[SObject]:
 FULL = OrgSchema(tuple(_parse_objects()))
 
 
+_OUTSIDE = {name for o in FULL.objects for f in o.all_fields for name in f.refers_to if FULL.object(name) is None}
+
+
+def outside_object(name: str) -> SObject | None:
+    """Return an object that the benchmark's objects refer to and that every real org has, or None for other names.
+
+    No table holds it: of its records nothing is known (``User.Profile``, ``ProductCategory.Catalog``).
+    """
+    told = dict.fromkeys(("Id", "Name", "DeveloperName", "Description"), "")
+    return _unknown_object(name, told) if name in _OUTSIDE else None
+
+
 def describe_object(name: str, descriptions: Mapping[str, str]) -> SObject:
     """Return an object with the published fields and descriptions, and with the facts known of it.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_a2a_bench.benchmarks.crmarena.score.lines import Mention
+
 FACTORS = ("Budget", "Authority", "Need", "Timeline")
 
 _FACTOR = re.compile(
@@ -69,17 +71,29 @@ def find_unmet(text: str) -> tuple[str, ...]:
     return tuple(factor for factor in FACTORS if factor in chosen)
 
 
+def find_named(text: str) -> list[Mention]:
+    """Return all factors that an answer names, whatever it says of them."""
+    found = []
+    for line in re.finditer(r"[^\n]+", text):
+        found += [Mention(name, line.start() + start, line.start() + end) for name, start, end in _places(line[0])]
+    return found
+
+
 def _clauses(text: str) -> list[str]:
     return [clause for clause in _BREAK.split(text) if clause and clause.strip()]
 
 
 def _factors(clause: str) -> list[tuple[str, int]]:
+    return [(name, end) for name, _, end in _places(clause)]
+
+
+def _places(clause: str) -> list[tuple[str, int, int]]:
     """Find the factors; the word need is one with a capital, in quotes or beside another factor, and not as a verb."""
     found = []
     for match in _FACTOR.finditer(clause):
         name = (match.lastgroup or "").capitalize()
         if name != "Need" or _is_factor(clause, match):
-            found.append((name, match.end()))
+            found.append((name, match.start(), match.end()))
     return found
 
 

@@ -6,7 +6,8 @@ import re
 
 from pytest_a2a_bench.benchmarks.crmarena.categories import Category
 from pytest_a2a_bench.benchmarks.crmarena.score import bant, places
-from pytest_a2a_bench.benchmarks.crmarena.score.mentions import Mention, given, only_references
+from pytest_a2a_bench.benchmarks.crmarena.score.lines import Mention, read_both
+from pytest_a2a_bench.benchmarks.crmarena.score.mentions import given, only_references
 from pytest_a2a_bench.benchmarks.crmarena.score.nothing import is_nothing, says_nothing
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 
@@ -25,7 +26,7 @@ _MONTH = re.compile(
 )
 _NUMBERED_MONTH = re.compile(r"(?<![\d-])(?:19|20)\d\d-(0[1-9]|1[0-2])(?![\d-])")
 _MODAL = re.compile(r"\s+(?:I|we|you|be|have|not|the)\b")
-_DAY = re.compile(r"\.?\s+\d{1,2}(?:st|nd|rd|th)?\b(?!\d)(?!\s*(?:cases|\())")
+_DAY = re.compile(r"\.?[ \t]+\d{1,2}(?:st|nd|rd|th)?\b(?!\d)(?!\s*(?:cases|\())")
 _RANGE = re.compile(
     r"\b(?i:from|between|since|until|through|as of|today is|period|window)\s+[^.;\n]{0,30}?\b(?P<a>[A-Z][a-z]{2,8})\.?"
     r"(?:\s+\d{4})?(?:\s+(?:to|and|through|until)\s+(?P<b>[A-Z][a-z]{2,8})\.?(?:\s+\d{4})?)?",
@@ -63,7 +64,7 @@ def extract(category: Category, answer: str) -> tuple[str, ...]:
         case "stage":
             return _words(text, _stages(text))
         case "bant":
-            return bant.find_unmet(text) or _none_or_nothing(text)
+            return read_both(text, bant.find_named(text)) or bant.find_unmet(text) or _none_or_nothing(text)
         case "text" | "refusal":
             return (answer,)
 
@@ -73,15 +74,19 @@ def _none_or_nothing(text: str) -> tuple[str, ...]:
 
 
 def _words(text: str, mentions: list[Mention]) -> tuple[str, ...]:
+    if both := read_both(text, mentions):
+        return both
     if is_nothing(text):
         return (NONE,)
     return given(text, mentions) or _none_or_nothing(text)
 
 
 def _ids(category: Category, text: str) -> tuple[str, ...]:
+    wanted = _find_wanted(category.key_prefix, text)
+    if both := read_both(text, wanted):
+        return both
     if is_nothing(text):
         return (NONE,)
-    wanted = _find_wanted(category.key_prefix, text)
     if wanted and not (says_nothing(text) and only_references(text, wanted)):
         found = given(text, wanted, single=category.answer == "id")
         if found:

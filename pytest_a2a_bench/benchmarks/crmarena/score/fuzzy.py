@@ -30,7 +30,7 @@ def judge_fuzzy(task: CrmTask, answer: str, scoring: str) -> Verdict:
         return Verdict(0.0, "the answer has no words")
     f1 = f1_score(answer, gold)
     em = float(normalize(answer) == normalize(gold))
-    others, note = _library_metrics(answer, gold)
+    others, note = _library_metrics(answer, gold, short=scoring == "fixed")
     return Verdict(f1, f"F1 of the answer's words is {f1:.3f}", metrics={"em": em, "f1": f1, **others}, note=note)
 
 
@@ -49,8 +49,11 @@ def f1_score(answer: str, gold: str) -> float:
     return 2 * same / (len(said) + len(wanted))
 
 
-def _library_metrics(answer: str, gold: str) -> tuple[dict[str, float], str]:
-    """Return BLEU and ROUGE of the normalised texts, or say what to install for them; they decide nothing."""
+def _library_metrics(answer: str, gold: str, *, short: bool) -> tuple[dict[str, float], str]:
+    """Return BLEU and ROUGE of the normalised texts, or say what to install for them; they decide nothing.
+
+    :param short: whether BLEU leaves out orders that a text is too short for; upstream's is 0 then.
+    """
     said, wanted = normalize(answer), normalize(gold)
     try:
         import sacrebleu.metrics
@@ -59,7 +62,7 @@ def _library_metrics(answer: str, gold: str) -> tuple[dict[str, float], str]:
         return {}, "BLEU and ROUGE are not reported: pip install 'pytest-a2a-bench[crmarena]'"
     # It advises on every sentence to use another option than upstream does.
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)
-    metrics = {"bleu": sacrebleu.metrics.BLEU().sentence_score(said, [wanted]).score / 100}
+    metrics = {"bleu": sacrebleu.metrics.BLEU(effective_order=short).sentence_score(said, [wanted]).score / 100}
     kinds = {"rouge1": "rouge-1", "rouge2": "rouge-2", "rougeL": "rouge-l"}
     rouge = RougeScorer(list(kinds)).score(wanted, said)
     return metrics | {name: float(rouge[kind].fmeasure) for kind, name in kinds.items()}, ""

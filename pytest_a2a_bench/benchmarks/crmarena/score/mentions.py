@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
-
-class Mention(NamedTuple):
-    """A value, and where the answer says it."""
-
-    value: str
-    start: int
-    end: int
-
+from pytest_a2a_bench.benchmarks.crmarena.score.lines import Mention, bare_lines
 
 _FILLERS = (
     r"(?:the|an?|agents?|users?|rep|representative|ids?|with|of|products?|articles?|knowledge|issues?|cases?|states?|"
@@ -120,15 +112,13 @@ def _is_reference(text: str, mention: Mention) -> bool:
 
 def _bare_line(text: str, mentions: Sequence[Mention]) -> list[Mention]:
     """Return the values of the first, else the last line, if it holds nothing else."""
-    lines = [m for m in re.finditer(r"[^\n]*\S[^\n]*", text)]
-    for line in (lines[0], lines[-1]) if len(lines) > 1 else ():
-        inside = [m for m in mentions if line.start() <= m.start and m.end <= line.end()]
-        rest = text[line.start() : line.end()]
-        for mention in reversed(inside):
-            rest = rest[: mention.start - line.start()] + rest[mention.end - line.start() :]
-        if inside and not re.search(r"\w", re.sub(r"(?i)\b(?:and|final|answer|is)\b", "", rest)):
-            return inside
-    return []
+    lines = bare_lines(text, mentions)
+    if len(lines) < 2:
+        return []
+    chosen = next((list(line.mentions) for line in (lines[0], lines[-1]) if line), [])
+    listed = {m.value for line in lines if line for m in line.mentions}
+    # Several lines of nothing but values are a list, of which none is set apart.
+    return chosen if listed == {m.value for m in chosen} else []
 
 
 def _after_cue(text: str, mentions: Sequence[Mention]) -> list[Mention]:

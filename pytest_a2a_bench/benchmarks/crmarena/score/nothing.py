@@ -32,6 +32,15 @@ _ALL_WELL = re.compile(
     re.IGNORECASE,
 )
 
+_TROUBLE = re.compile(
+    r"\b(?:return\w*|raise[ds]?|gave|got|threw|hit|encounter\w*|ran into|due to|because of|with)\s+"
+    r"(?:an?\s+|the\s+|this\s+|some\s+)?(?:\w+\s+){0,2}?(?:errors?|exceptions?|time-?outs?)\b"
+    r"|\b(?:tools?|quer(?:y|ies)|connections?|systems?|databases?|requests?|org|access)\b[^.\n]{0,30}"
+    r"\b(?:fail(?:ed|s|ing)?\b(?! to find)|(?:is|was|are|were) (?:refused|denied|down|unavailable|unreachable)\b|"
+    r"timed out\b|(?:did|do|does)(?: not|n['\u2019]t) work\b)",
+    re.IGNORECASE,
+)
+
 
 def is_nothing(text: str) -> bool:
     """Tell whether the answer's first or last line is the word None (or its like), or it says "the answer is None"."""
@@ -43,5 +52,10 @@ def is_nothing(text: str) -> bool:
 
 
 def says_nothing(text: str) -> bool:
-    """Tell whether the answer says in words that there is none, or that all is as it should be."""
+    """Tell whether the answer says in words that there is none, or that all is as it should be.
+
+    Who could not look, because a query or a tool failed, has not said so.
+    """
+    if _TROUBLE.search(text):
+        return False
     return bool(_SAID.search(text)) or bool(_ALL_WELL.search(text))

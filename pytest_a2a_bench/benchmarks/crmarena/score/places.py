@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_a2a_bench.benchmarks.crmarena.score.mentions import Mention
+from pytest_a2a_bench.benchmarks.crmarena.score.lines import Mention
 
 _NAMES = """\
 AL Alabama|AK Alaska|AZ Arizona|AR Arkansas|CA California|CO Colorado|CT Connecticut|DE Delaware|FL Florida|GA Georgia|\
@@ -16,6 +16,8 @@ VA Virginia|WA Washington|WV West Virginia|WI Wisconsin|WY Wyoming|DC District o
 PR Puerto Rico"""
 _STATES = [entry.split(" ", 1) for entry in _NAMES.split("|")]
 CODES = frozenset(code for code, _ in _STATES)
+STATE_NAMES = {code: name for code, name in _STATES if "\\" not in name}
+"""By abbreviation."""
 _BY_LENGTH = sorted(_STATES, key=lambda entry: -len(entry[1]))
 _NAME = re.compile(
     "|".join(rf"(?P<g{i}>(?<!\w){name}(?!\w)(?!\s+City))" for i, (_, name) in enumerate(_BY_LENGTH)), re.IGNORECASE
@@ -41,7 +43,10 @@ def _is_marked(text: str, mention: Mention) -> bool:
     """Tell whether an ambiguous code is set apart: quoted, bracketed, after a colon or "is", or among codes."""
     before = text[max(0, mention.start - 12) : mention.start]
     after = text[mention.end : mention.end + 8]
-    set_apart = re.search(r"(?:[\"'`(*]|[:=]\s*|\bis\s+|\bstate(?: of)?\s+|\b[A-Z]{2}(?:,| and)\s+)\Z", before)
+    set_apart = re.search(r"(?:[\"'`(*]|[:=]\s*|\bis\s+|\bstate(?: of)?\s+|\b[A-Z]{2}(?:[,;/]| and| or)\s*)\Z", before)
+    lines = text[: mention.start].rpartition("\n")[2] + text[mention.end :].partition("\n")[0]
+    if not re.search(r"\w", re.sub(r"\A\s*\d+[.)]", "", lines)):
+        return True
     if after.startswith(":"):
         return False
     return bool(set_apart) or bool(re.match(r"(?:,| and)\s+[A-Z]{2}\b", after) and before.strip() == "")

@@ -162,7 +162,7 @@ def _explain(table: Table, revision: str | None, exc: Exception) -> str:
     at = f" at revision {revision}" if revision else ""
     return (
         f"{table}{at} cannot be loaded from the hub: {reason}; check the network, "
-        " HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and the revision, or download the data set yourself and pass "
+        "HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and the revision, or download the data set yourself and pass "
         "--a2a-crm-data DIR"
     )
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import locate
+from pytest_a2a_bench.benchmarks.crmarena.org.refusals import frame, locate
 
 TokenKind = Literal["name", "string", "number", "date", "datetime", "symbol", "end"]
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\f]+)
       | (?P<datetime>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)(?![\w]))
+      | (?P<zoneless>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)
       | (?P<date>\d{4}-\d\d-\d\d(?![\w]))
       | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w]))
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-      | (?P<symbol><=|>=|!=|<>|[=<>(),.:;*/+\-{}&|?%\[\]0-9])
+      | (?P<symbol><=|>=|!=|<>|[=<>(),.:;*/+\-{}&?%\[\]0-9])
       | (?P<quote>')""",
     re.VERBOSE | re.ASCII,
 )
@@ -42,18 +43,21 @@ class Token:
         return self.text.upper() if self.kind == "name" else ""
 
 
-def read_tokens(query: str, *, code: str = "MALFORMED_QUERY") -> list[Token]:
+def read_tokens(query: str, *, code: str = "MALFORMED_QUERY", start: int = 0) -> list[Token]:
     """Return the tokens of a query, an end token last.
 
+    :param start: where the first one is looked for.
     :raises OrgError: for characters that no token begins with, and for strings without end or with unknown escapes.
     """
     tokens: list[Token] = []
-    at = 0
+    at = start
     while at < len(query):
         match = _TOKEN.match(query, at)
         if match is None:
-            raise OrgError(code, f"{_line(query, at)} no viable alternative at character '{query[at]}'")
+            raise _no_token(query, at, code)
         kind = match.lastgroup
+        if kind == "zoneless":
+            raise _no_token(query, match.end(), code)
         if kind == "quote":
             value, end = _read_string(query, at, code)
             tokens.append(Token("string", value, at))
@@ -64,6 +68,19 @@ def read_tokens(query: str, *, code: str = "MALFORMED_QUERY") -> list[Token]:
         at = match.end()
     tokens.append(Token("end", "<EOF>", len(query)))
     return tokens
+
+
+def _no_token(query: str, at: int, code: str) -> OrgError:
+    found = query[at] if at < len(query) else "<EOF>"
+    return refuse_character(query, at, code, f"no viable alternative at character '{found}'")
+
+
+def refuse_character(query: str, at: int, code: str, text: str) -> OrgError:
+    """Return the refusal of a character.
+
+    It counts columns from 0, in the frame too, which so points one column before the character.
+    """
+    return OrgError(code, frame(query, at - 1) + f"{_line(query, at)} {text}")
 
 
 def _line(query: str, position: int) -> str:
@@ -77,14 +94,19 @@ def _read_string(query: str, start: int, code: str) -> tuple[str, int]:
     while at < len(query):
         character = query[at]
         if character == "'":
-            return "".join(parts), at + 1
+            return whole_characters("".join(parts)), at + 1
         if character == "\\":
             part, at = _read_escape(query, at, code)
             parts.append(part)
             continue
         parts.append(character)
         at += 1
-    raise OrgError(code, f"{_line(query, len(query))} mismatched character '<EOF>' expecting '''")
+    raise refuse_character(query, len(query), code, "mismatched character '<EOF>' expecting '''")
+
+
+def whole_characters(text: str) -> str:
+    r"""Join the halves of a character that was written as ``\uD83D\uDE00``; half a character alone is no text."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _read_escape(query: str, at: int, code: str) -> tuple[str, int]:

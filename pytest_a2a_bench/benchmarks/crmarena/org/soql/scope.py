@@ -21,6 +21,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import (
     SObject,
 )
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import outside_object
 
 #: How far from its root a query may walk up, on Salesforce.
 MOST_PARENTS = 5
@@ -176,7 +177,7 @@ class Scope:
             return self._targets[key]
         sobjects = [found for name in reference.refers_to if (found := self.schema.object(name))]
         if not sobjects:
-            return None
+            return self._join_outside(key, reference)
         tables = []
         for sobject in sobjects:
             alias = f"{self.prefix}{self._tables}"
@@ -186,6 +187,18 @@ class Scope:
             )
             tables.append((alias, sobject))
         self._targets[key] = Target(tuple(tables))
+        return self._targets[key]
+
+    def _join_outside(self, key: tuple[str, ...], reference: Field) -> Target | None:
+        """Join a parent that a real org has and this one has no table of: no record is found."""
+        outside = [found for name in reference.refers_to if (found := outside_object(name))]
+        if not outside:
+            return None
+        alias = f"{self.prefix}{self._tables}"
+        self._tables += 1
+        columns = ", ".join(f"NULL AS {quote(each.name)}" for each in outside[0].all_fields)
+        self._joins.append(f"LEFT JOIN (SELECT {columns}) AS {alias} ON 0")
+        self._targets[key] = Target(((alias, outside[0]),))
         return self._targets[key]
 
     def _field(

@@ -15,12 +15,13 @@ class Cursor:
     """Tokens of a query and the place that the parser has reached.
 
     :param code: the error code of the language that is parsed.
+    :param start: where the tokens begin.
     """
 
-    def __init__(self, query: str, code: str = "MALFORMED_QUERY") -> None:
+    def __init__(self, query: str, code: str = "MALFORMED_QUERY", start: int = 0) -> None:
         self.query = query
         self.code = code
-        self._tokens = read_tokens(query, code=code)
+        self._tokens = read_tokens(query, code=code, start=start)
         self._at = 0
         self._depth = 0
 

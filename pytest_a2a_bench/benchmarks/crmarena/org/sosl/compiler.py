@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.refusals import no_such_object, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import NEVER, Sql
@@ -35,7 +36,11 @@ def compile_sosl(text: str, schema: OrgSchema, today: date) -> SearchPlan:
     """
     find = parse_find(text)
     returning = find.returning or tuple(_ids_of(sobject) for sobject in schema.objects)
-    plans = tuple(_compile_object(query, text, schema, today, find.expression, find.fields) for query in returning)
+    try:
+        plans = tuple(_compile_object(query, text, schema, today, find.expression, find.fields) for query in returning)
+    except OrgError as refused:
+        # What is wrong between the brackets is wrong with the search.
+        raise OrgError(CODE if refused.code == "MALFORMED_QUERY" else refused.code, refused.message) from refused
     return SearchPlan(plans, MOST_FOUND if find.limit is None else min(find.limit, MOST_FOUND))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.refusals import unexpected_token
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.lexer import refuse_character
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Path, Query, SelectField
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import LONGEST_QUERY, QueryParser
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import Cursor
@@ -14,6 +15,8 @@ from pytest_a2a_bench.benchmarks.crmarena.org.sosl.matching import Search, parse
 
 CODE = "MALFORMED_SEARCH"
 FIELD_GROUPS = ("ALL", "NAME", "EMAIL", "PHONE", "SIDEBAR")
+_ALONE = ("HIGHLIGHT", "SNIPPET")
+_WITH = ("DATA", "DIVISION", "METADATA", "NETWORK", "PRICEBOOKID", "SPELL_CORRECTION", *_ALONE)
 _FIND = re.compile(r"\s*FIND\s*", re.IGNORECASE)
 _BRACES = re.compile(r"\{((?:\\.|[^\\}])*)\}", re.DOTALL)
 
@@ -47,13 +50,11 @@ def parse_find(text: str) -> SearchQuery:
     if braces is None:
         shown = text[begin : begin + 1] or "<EOF>"
         if shown == "{":
-            raise OrgError(CODE, "line 1:" + str(len(text)) + " mismatched character '<EOF>' expecting '}'")
+            raise refuse_character(text, len(text), CODE, "mismatched character '<EOF>' expecting '}'")
         raise unexpected_token(text, begin, shown, code=CODE)
     expression = braces[1]
     search = parse_search(expression)
-    cursor = Cursor(" " * braces.end() + text[braces.end() :], CODE)
-    cursor.query = text
-    return _clauses(cursor, expression, search)
+    return _clauses(Cursor(text, CODE, braces.end()), expression, search)
 
 
 def _clauses(cursor: Cursor, expression: str, search: Search) -> SearchQuery:
@@ -80,7 +81,15 @@ def _clauses(cursor: Cursor, expression: str, search: Search) -> SearchQuery:
 
 def _with(cursor: Cursor) -> None:
     """Accept the filters that an org with the defaults has nothing to filter by: snippets, divisions, networks ..."""
-    cursor.expect_name()
+    kind = cursor.expect_word(*_WITH).upper
+    if kind == "DATA":
+        cursor.expect_word("CATEGORY")
+    elif kind in _ALONE:
+        if cursor.token.kind == "end" or cursor.is_word("WITH", "LIMIT", "UPDATE"):
+            return
+        cursor.expect_symbol("(")
+    elif not cursor.accept_word("IN"):
+        cursor.expect_symbol("=")
     while cursor.token.kind != "end" and not cursor.is_word("WITH", "LIMIT", "UPDATE"):
         cursor.take()
 
