@@ -149,7 +149,8 @@ class Gatekeeper:
             elif when == "call" and result.verdict == "inconclusive":
                 # pytest wants the place and the reason of a skip.
                 values = {"outcome": "skipped", "longrepr": (FILE, 0, f"Skipped: inconclusive: {result.sentence}")}
-            told = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)] if when == "call" else []
+            # Reporters take the properties of an item from the report of its end.
+            told = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)]
             yield pytest.TestReport(
                 nodeid=nodeid,
                 location=location,

@@ -101,6 +101,11 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(
     assert report["exitcode"] == 1
     assert [t["nodeid"] for t in report["tests"] if t["outcome"] == "failed"] == ["a2a/gate::min_pass"]
     assert report["summary"]["failed"] == 1
+    told = [("a2a.gate", "min_pass"), ("a2a.verdict", "regressed")]
+    properties = junit_cases(pytester.path / "j.xml")["min_pass"].iter("property")
+    assert [(p.attrib["name"], p.attrib["value"]) for p in properties] == told
+    [listed] = [t["user_properties"] for t in report["tests"] if t["nodeid"] == "a2a/gate::min_pass"]
+    assert listed == [{name: value} for name, value in told]
     cache = pytester.path / ".pytest_cache" / "v" / "cache" / "lastfailed"
     assert not cache.exists() or "a2a/gate" not in cache.read_text()
 
