@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.results import inference
-from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, task_name
-from pytest_a2a_bench.results.compare import Comparison, compare, judge_drop
+from pytest_a2a_bench.results.baseline import Baseline, task_name
+from pytest_a2a_bench.results.compare import Comparison, compare, judge_drop, passes_at_worst
 from pytest_a2a_bench.results.stats import pass_hat_k
+from pytest_a2a_bench.results.words import count
 
 Outcome = Literal["pass", "regressed", "inconclusive"]
 
@@ -181,6 +182,7 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
         gates += _floors(trials, thresholds.min_pass, notes)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
         if baseline is not None:
+            notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
             comparison = compare(baseline, Baseline.of(trials.counted))
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
     if trials.results:
@@ -206,7 +208,7 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     ok, total = len(chosen) - errors - misses, len(chosen)
     numbers = {"ok": ok, "trials": total, "errors": errors}
     verdict: Outcome = "regressed" if misses else "inconclusive" if errors else "pass"
-    yield GateResult(EVERY_TRIAL, verdict, numbers, f"{ok} of {total} trials passed; each of them must")
+    yield GateResult(EVERY_TRIAL, verdict, numbers, f"{ok} of {count(total, 'trial')} passed; each of them must")
 
 
 # --- floors -----------------------------------------------------------------------------------------------------------
@@ -229,8 +231,12 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
         numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
         numbers["wilson"] = [low, high]
         proven = inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low >= rate
-        what = f"{ok} of {total} trials succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
-        what += f"; {errors} could not be evaluated and count as not succeeded" if errors else ""
+        what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
+        what += (
+            f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
+            if errors
+            else ""
+        )
         if ok / total >= rate - 1e-12:
             tail = "" if proven else "; so few trials do not prove it"
             yield GateResult(_floor_name(group), "pass", numbers, f"{what}; the minimum is {rate:g}{tail}")
@@ -251,15 +257,16 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
     enough = [outcomes for outcomes in tasks.values() if len(outcomes) >= k]
     name = f"min_pass_k[{k}]"
     if not enough or trials.lost or len(enough) < len(tasks):
-        short = f"{len(tasks) - len(enough)} of {len(tasks)} tasks have fewer than {k} trials"
-        text = f"{trials.lost} trials were lost with their worker" if trials.lost else short
+        short = f"{len(tasks) - len(enough)} of {count(len(tasks), 'task')} have fewer than {count(k, 'trial')}"
+        lost = f"{count(trials.lost, 'trial')} {'was' if trials.lost == 1 else 'were'} lost with the worker"
+        text = lost if trials.lost else short
         return GateResult(
             name, "inconclusive", {"tasks": len(tasks), "minimum": rate}, f"pass^{k} is not known: {text}"
         )
     values = [pass_hat_k(len(outcomes), sum(outcomes), k) for outcomes in enough]
     value = sum(values) / len(values)
     numbers = {"k": k, "tasks": len(values), "value": value, "minimum": rate}
-    what = f"pass^{k} is {value:.3f} over {len(values)} tasks"
+    what = f"pass^{k} is {value:.3f} over {count(len(values), 'task')}"
     if value >= rate - 1e-12:
         return GateResult(name, "pass", numbers, f"{what}; the minimum is {rate:g}")
     return GateResult(name, "regressed", numbers, f"{what}; that is below the minimum of {rate:g}")
@@ -280,15 +287,19 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     verdict = judge_drop(group, allowed)
     numbers: dict[str, Any] = {**comparison.to_json()["overall"], "allowed": allowed}
     what = (
-        f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {group.tasks} tasks "
+        f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {count(group.tasks, 'task')} "
         f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, 95 % sure of at least {group.low:+.3f} "
         f"and of at most {group.high:+.3f}, p = {group.p:.3g}; allowed is {allowed:g}"
     )
     if comparison.only_before or comparison.only_after:
-        what += f"; only in the baseline: {len(comparison.only_before)} tasks, only now: {len(comparison.only_after)}"
+        only = f"{count(len(comparison.only_before), 'task')}, only now: {len(comparison.only_after)}"
+        what += f"; only in the baseline: {only}"
+    if comparison.errored:
+        what += f"; {count(len(comparison.errored), 'task')} could not be evaluated in one of them"
     if verdict == "pass" and trials.errors and not _passes_at_worst(trials, baseline, allowed):
         verdict = "inconclusive"
-        what += f"; {trials.errors} trials could not be evaluated, and with them as misses the drop may be larger"
+        errors = count(trials.errors, "trial")
+        what += f"; {errors} could not be evaluated, and with them as misses the drop may be larger"
     elif verdict == "inconclusive":
         enough, what = _enough(comparison, allowed, what)
         numbers["trials_enough"] = enough
@@ -300,16 +311,12 @@ def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str
     has = min(min(p.before, p.after) for p in comparison.pairs)
     # Where the trials would be enough for an agent that has not changed, only more of them tell about this one.
     enough = max(enough, has + 1)
-    few = f"{enough} trials of each task in both runs would be enough (there are {has})"
-    return enough, f"{what}; too few trials to tell: about {few}"
+    return enough, f"{what}; too few trials to tell: {inference.enough_words(enough, has)}"
 
 
 def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
     """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
-    now = Baseline.of(trials.counted)
-    worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in now.tasks.items()}
-    group = compare(baseline, Baseline(worst)).overall
-    return group is not None and not trials.lost and judge_drop(group, allowed) == "pass"
+    return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed)
 
 
 # --- ceilings ---------------------------------------------------------------------------------------------------------
@@ -334,7 +341,7 @@ def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
     if total > limit:
         return GateResult("max_cost", "regressed", numbers, what)
     if unknown:
-        text = f"{what}; what {unknown} of {len(results)} trials cost is not known"
+        text = f"{what}; what {unknown} of {count(len(results), 'trial')} cost is not known"
         return GateResult("max_cost", "inconclusive", numbers, text)
     return GateResult("max_cost", "pass", numbers, what)
 
@@ -345,7 +352,7 @@ def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateRe
         text = "the agent answered no turn whose latency is known"
         return GateResult(name, "inconclusive", {"turns": 0, "maximum": limit}, text)
     numbers = {"turns": len(latencies), "seconds": value, "maximum": limit}
-    what = f"p{percent:g} of {len(latencies)} turns is {value:.3f} s; the maximum is {limit:g} s"
+    what = f"p{percent:g} of {count(len(latencies), 'turn')} is {value:.3f} s; the maximum is {limit:g} s"
     return GateResult(name, "pass" if value <= limit else "regressed", numbers, what)
 
 
@@ -357,7 +364,7 @@ def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
     value = found / total if is_share else found
     numbers = {"infra_errors": found, "trials": total, "maximum": limit}
     shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
-    what = f"the infrastructure failed {found} of {total} trials; the maximum is {shown}"
+    what = f"the infrastructure failed {found} of {count(total, 'trial')}; the maximum is {shown}"
     return GateResult("max_infra_errors", "pass" if value <= limit else "regressed", numbers, what)
 
 

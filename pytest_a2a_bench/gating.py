@@ -214,11 +214,12 @@ class Gatekeeper:
 
     def _lines(self, width: int, excused: list[Any]) -> Iterator[str]:
         from pytest_a2a_bench.reports import verdict
+        from pytest_a2a_bench.results.words import count
 
         assert self.verdict is not None
         yield from verdict.gate_lines(self.verdict, width)
         if self.verdict.errors:
-            yield f"{self.verdict.errors} trials could not be evaluated, so this run does not pass"
+            yield f"{count(self.verdict.errors, 'trial')} could not be evaluated, so this run does not pass"
         if self.config.get_verbosity() >= 0:
             if self.verdict.comparison is not None:
                 yield from verdict.comparison_lines(self.verdict.comparison, width)
@@ -237,4 +238,8 @@ class Gatekeeper:
             if found and entry.is_expired(today):
                 yield f"the quarantine of {entry.task} ended on {entry.expires}: it counts again"
             elif judged and all(r.success for r in judged):
-                yield f"quarantined, and all {len(judged)} trials succeeded: {entry.task} ({entry.reason})"
+                yield f"quarantined, and {_all(len(judged))} succeeded: {entry.task} ({entry.reason})"
+
+
+def _all(trials: int) -> str:
+    return "its trial" if trials == 1 else f"all {trials} trials"

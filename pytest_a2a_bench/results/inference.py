@@ -160,6 +160,12 @@ def trials_to_tell(tasks: Sequence[PairedTask], allowed: float) -> int:
     return max(1, ceil(z * z * 2 * spread / (len(tasks) * allowed) ** 2))
 
 
+def enough_words(enough: int, has: int) -> str:
+    """Return how many trials would be enough, as a sentence."""
+    there = f"there is {has}" if has == 1 else f"there are {has}"
+    return f"about {enough} trials of each task in both runs would be enough ({there})"
+
+
 def tasks_to_tell(tasks: Sequence[PairedTask], allowed: float, trials: int = 1) -> int:
     """Return how many tasks like these, each with so many trials in both runs, would be enough."""
     whole = trials_to_tell(tasks, allowed)

@@ -175,7 +175,7 @@ class TestBaseline:
         before = Baseline.of([*run(60), trial("old")])
         gate = only(judge(Trials([*run(60), trial("new", ok=False)]), Thresholds(), before))
         assert (gate.verdict, gate.numbers["tasks"]) == ("pass", 60)
-        assert gate.sentence.endswith("only in the baseline: 1 tasks, only now: 1")
+        assert gate.sentence.endswith("only in the baseline: 1 task, only now: 1")
 
 
 class TestCeilings:
