@@ -430,7 +430,7 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
     if not problems and run.used and run.endpoint_problem and not session.config.option.collectonly:
         problems = [run.endpoint_problem]
     if problems:
-        run_state.refuse(session, run, "\n".join(problems))
+        run_state.refuse(session, run, "; ".join(problems))
         return
     if run.used or run.settings.shard:
         from pytest_a2a_bench import shards

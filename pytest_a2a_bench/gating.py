@@ -13,7 +13,7 @@ from pytest_a2a_bench.run_state import BenchRun
 from pytest_a2a_bench.terminal import Reporting, agent_of, looks_like_trial
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gate import GateResult, Trials, Verdict
+    from pytest_a2a_bench.gate import GateResult, Thresholds, Trials, Verdict
     from pytest_a2a_bench.model import TrialResult
 
 FILE = "a2a/gate"
@@ -71,17 +71,23 @@ class Gatekeeper:
         return result
 
     def _conclude(self, session: pytest.Session, *, cut_short: bool) -> None:
-        if preflight.nothing_will_run(self.config) or not (self.reporting.reported or self._without_trial):
+        thresholds = misses.thresholds(self.run.settings)
+        if preflight.nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
         from pytest_a2a_bench import gate
 
         trials = self._trials(cut_short)
-        self.verdict = gate.judge(trials, misses.thresholds(self.run.settings), self.run.baseline)
+        self.verdict = gate.judge(trials, thresholds, self.run.baseline)
         hidden = () if self._excused & self._failed else (gate.EVERY_TRIAL,)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
-        if self._is_gated and self.verdict.errors and not session.testsfailed:
-            session.testsfailed += 1  # an error that a marker expects is still no number
         self._store(trials)
+
+    def _has_something_to_judge(self, thresholds: Thresholds, *, cut_short: bool) -> bool:
+        """Tell whether there were trials; where none was reported, whether gates were to judge those that should be."""
+        if self.reporting.reported or self._without_trial:
+            return True
+        selected = self.run.used and self.reporting.total
+        return bool(selected and not cut_short and (thresholds.ask or self.run.baseline is not None))
 
     @property
     def _is_gated(self) -> bool:
@@ -109,6 +115,12 @@ class Gatekeeper:
             failed=frozenset(self._failed),
             lost=len(self._without_trial),
             cut_short=cut_short,
+            selected=self.reporting.total,
+            hidden=tuple(
+                str(r.key)
+                for r in results
+                if r.status not in ("evaluated", "skipped") and str(r.key) not in self._failed
+            ),
             named=self.run.named,
             quarantined=quarantined,
         )

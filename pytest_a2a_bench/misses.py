@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench import _pytest_shim, outcome, run_state
+from pytest_a2a_bench import _pytest_shim, outcome, run_state, suite_registry
 from pytest_a2a_bench.run_state import TRIAL, BenchRun
 
 if TYPE_CHECKING:
@@ -103,10 +103,11 @@ def select(session: pytest.Session, run: BenchRun) -> None:
 
 
 def problems(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
-    """Say which floors the collected trials can never prove."""
+    """Say which floors are for nothing that there is, and which the collected trials can never prove."""
     if run.named or not (run.settings.min_pass or run.settings.min_pass_k):
         return
     counted = [item for item in trials if quarantine_of(item.stash[TRIAL].key, run) is None]
+    yield from _unknown(trials, run)
     for group, rate in run.settings.min_pass.items():
         number = sum(not group or group in _groups(item) for item in counted)
         if number:
@@ -120,6 +121,22 @@ def problems(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     for k, rate in run.settings.min_pass_k.items():
         if tasks and fewest < int(k):
             yield f"--a2a-min-pass-k {k}={rate:g} needs --a2a-trials {k}; there are tasks with {fewest} here"
+
+
+def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    """Say which floors are for a name that nothing has: most likely it is misspelt, and would gate nothing."""
+    here = {group for item in trials for group in _groups(item)}
+    missing = {group: rate for group, rate in run.settings.min_pass.items() if group and group not in here}
+    if not missing:
+        return
+    from difflib import get_close_matches
+
+    known = here | suite_registry.group_names()
+    for group, rate in missing.items():
+        if group not in known:
+            near = get_close_matches(group, sorted(known), 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield f"--a2a-min-pass {group}={rate:g}: no suite, domain or category has that name{hint}"
 
 
 def _unprovable(group: str, rate: float, number: int) -> Iterator[str]:
@@ -138,7 +155,7 @@ def _groups(item: pytest.Item) -> tuple[str, ...]:
     from pytest_a2a_bench.gate import groups_of
 
     trial = item.stash[TRIAL]
-    every = groups_of(trial.key.suite, trial.key.domain)
+    every = groups_of(trial.key.suite, trial.key.domain, trial.task.category or None)
     # A suite's keywords name the category of a task, where it has categories.
     return tuple(dict.fromkeys([*every, *trial.task.keywords]))
 

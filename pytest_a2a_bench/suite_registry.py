@@ -196,6 +196,16 @@ def selectable_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*names(), *domains, CONFORMANCE, *parts]))
 
 
+def group_names() -> set[str]:
+    """Return every name that trials can be grouped by: suites, domains, categories, and these with slashes between."""
+    found: set[str] = set()
+    for suite in load_all():
+        found |= {suite.name, *suite.domains, *suite.categories}
+        for domain in suite.domains:
+            found |= {f"{suite.name}/{domain}", *(f"{suite.name}/{domain}/{c}" for c in suite.categories)}
+    return found
+
+
 def load(name: str, settings: Settings | None = None) -> Suite:
     """Return a suite by its name.
 

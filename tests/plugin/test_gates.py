@@ -129,13 +129,27 @@ def test_no_gate_shows_no_verdict_and_still_writes_it(pytester: pytest.Pytester,
 def test_a_floor_for_one_domain_excuses_no_other(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = desk("--a2a-min-pass", "front=0.6,elsewhere=0.5")
+    result = desk("--a2a-min-pass", "front=0.6,airline=0.5")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["min_pass[[]front[]] * pass *", "not judged, because there is no trial of it: min_pass[[]elsewhere[]]"]
+        ["min_pass[[]front[]] * pass *", "not judged, because there is no trial of it: min_pass[[]airline[]]"]
     )
-    assert desk("--a2a-min-pass", "elsewhere=0.6").ret == 1
+    assert desk("--a2a-min-pass", "airline=0.6").ret == 1
     assert desk("--a2a-min-pass", "0.5,desk/front=0.75").ret == 1
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_a_floor_for_what_nobody_knows_is_refused(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    result = desk.apart(*workers, "--a2a-min-pass", "0.3,mok=0.7,desk/fornt=0.2,tau2/mock=0.1,handle_time=0.1")
+    assert result.ret == 4
+    text = " ".join((result.stdout.str() + result.stderr.str()).split())
+    assert "--a2a-min-pass mok=0.7: no suite, domain or category has that name; did you mean mock?" in text
+    assert "--a2a-min-pass desk/fornt=0.2: no suite, domain or category has that name; did you mean desk/front?" in text
+    assert "tau2/mock=" not in text
+    assert "handle_time=" not in text
+    assert log_of(pytester) == []
 
 
 def test_only_the_plain_assertion_is_a_miss(pytester: pytest.Pytester, desk: Bench) -> None:
@@ -210,7 +224,8 @@ def test_a_test_that_asks_for_less_than_success_decides(pytester: pytest.Pyteste
 
 def test_a_miss_whose_group_is_known_to_its_worker_alone_is_not_lost(pytester: pytest.Pytester, desk: Bench) -> None:
     module = pytester.path / "desk.py"
-    module.write_text(module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"'))
+    text = module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"')
+    module.write_text(text.replace('name="desk",', 'name="desk", categories=("keys",),'))
     result = desk.apart("--a2a-min-pass=keys=0.6")
     assert result.ret == 0
     assert_says(result, "min_pass[keys] pass 7 of 10 trials succeeded")
@@ -244,7 +259,14 @@ def test_stopping_at_the_first_failure_does_not_stop_at_a_miss(
     monkeypatch.setenv("DESK_TASKS", "bad-a down ok-a ok-b ok-c ok-d ok-e ok-f")
     result = desk("-x", "--a2a-min-pass=0.1")
     assert result.ret == 1
-    assert_says(result, "0 of 2 trials succeeded", "1 could not be evaluated and count as not succeeded")
+    assert_says(
+        result,
+        "inconclusive: the run was cut short; so far: 0 of 2 trials succeeded",
+        "1 could not be evaluated and counts as not succeeded",
+    )
+    monkeypatch.setenv("DESK_TASKS", "bad-a bad-b down ok-a ok-b ok-c ok-d ok-e")
+    result = desk("-x", "--a2a-min-pass=0.7")
+    assert_says(result, "regressed: the run was cut short; so far: 0 of 3 trials succeeded")
 
 
 def test_a_run_that_was_cut_short_passes_no_gate(
@@ -276,7 +298,7 @@ def test_errors_stay_errors_and_in_the_denominator(
 
 
 def test_an_expected_error_passes_nothing(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f down")
     pytester.makepyfile(
@@ -288,7 +310,39 @@ def test_an_expected_error_passes_nothing(
             assert trial.success
         """
     )
-    assert desk("--a2a-min-pass=0.6").ret == 1
+    for gates in (["--a2a-min-pass=0.6"], []):
+        result = desk.apart(*process, *gates, "--junitxml=j.xml")
+        assert result.ret == 1
+        assert_says(result, "1 trial could not be evaluated, and its test does not say so (xfail?): desk/front/down#0")
+        found = kinds(pytester.path / "j.xml")
+        assert [name for name, tags in found.items() if "failure" in tags] == ["errors"]
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_gates_that_nothing_was_judged_for_do_not_pass(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    write_baseline(pytester, {"desk/front/ok-a": [1]})
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write("\nimport pytest\ndef pytest_runtest_setup(item):\n    pytest.skip('no token')\n")
+    gates = ("--a2a-min-pass=0.5", "--a2a-baseline=b.json", "--junitxml=j.xml")
+    result = desk.apart(*workers, *gates)
+    assert result.ret == 1
+    assert_says(result, "min_pass inconclusive nothing to judge: no trial was evaluated", "a2a verdict: inconclusive")
+    assert verdict_of(pytester)["verdict"] == "inconclusive"
+    found = kinds(pytester.path / "j.xml")
+    assert [name for name, tags in found.items() if "failure" in tags] == ["min_pass", "baseline"]
+    assert desk("--a2a-min-pass=0.5", "--a2a-inconclusive=pass").ret == 0
+    result = desk()
+    assert result.ret == 0
+    assert "a2a verdict" not in result.stdout.str()
+
+
+def test_a_run_of_other_tests_alone_has_no_verdict(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.makepyfile(test_desk="def test_desk(): pass")
+    result = desk("--a2a-min-pass=0.5")
+    assert result.ret == 0
+    assert "a2a verdict" not in result.stdout.str()
 
 
 def test_reruns_repeat_only_what_the_infrastructure_failed(
@@ -453,6 +507,15 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
 
 
 class TestBaseline:
+    def test_of_a_directory_only_its_last_run_counts(
+        self, pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f")
+        assert desk("--a2a-results=old", "--a2a-trials=2").ret == 0
+        assert desk("--a2a-results=old").ret == 0
+        result = desk("--a2a-baseline=old", "--a2a-max-drop=0.9")
+        assert_says(result, "(6/6)", "old: 6 trial files are of other runs or selections and do not count")
+
     def test_the_last_run_as_a_baseline(
         self, pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
