@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_a2a_bench import conformance_items, markers, run_state, suite_registry
+from pytest_a2a_bench import conformance_items, markers, options, run_state, suite_registry
 from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below, would_select
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
@@ -339,7 +339,8 @@ def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     if trials:
         from pytest_a2a_bench import misses
 
-        yield from misses.problems(trials, run)
+        if wrong := tuple(misses.problems(trials, run)):
+            yield options.usage_text(wrong)
 
 
 def _no_endpoint(users: list[pytest.Item]) -> str:
@@ -430,7 +431,7 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
     if not problems and run.used and run.endpoint_problem and not session.config.option.collectonly:
         problems = [run.endpoint_problem]
     if problems:
-        run_state.refuse(session, run, "; ".join(problems))
+        run_state.refuse(session, run, "\n".join(problems))
         return
     if run.used or run.settings.shard:
         from pytest_a2a_bench import shards
