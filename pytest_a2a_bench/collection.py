@@ -337,9 +337,9 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
 
 def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     if trials:
-        from pytest_a2a_bench import misses
+        from pytest_a2a_bench import misses, shards
 
-        if wrong := tuple(misses.problems(trials, run)):
+        if wrong := tuple(misses.problems(trials, run, shards.part_of(trials, run))):
             yield options.usage_text(wrong)
 
 
@@ -437,4 +437,5 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
         from pytest_a2a_bench import shards
 
         shards.divide(session, run)
-        run.used = bool(census(session.items).users)
+        # A part without trials is a part of the run, too: it leaves a file that says so, with the agent's name in it.
+        run.used = bool(census(session.items).users or run.whole)

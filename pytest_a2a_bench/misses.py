@@ -23,6 +23,9 @@ PREFIX = "missed"
 """How ``wasxfail`` begins on the report of a miss."""
 
 
+NOTHING_MISSED = "the last run missed nothing, so --a2a-missed runs nothing"
+
+
 def thresholds(settings: Settings) -> Thresholds:
     """Return what the options ask of a run."""
     from pytest_a2a_bench.gate import DEFAULT_DROP, Thresholds
@@ -75,6 +78,37 @@ def is_miss(report: Any) -> bool:
     return bool(report.skipped and str(getattr(report, "wasxfail", "")).startswith(PREFIX))
 
 
+def covers(entry: Quarantined, key: TrialKey) -> bool:
+    """Tell whether an entry names a trial's task, with or without its label."""
+    from pytest_a2a_bench.results.baseline import task_name
+
+    return entry.covers(key.task_key) or entry.covers(task_name(key))
+
+
+def names_no_task(entry: Quarantined, domains: set[tuple[str, str]], run: BenchRun) -> bool:
+    """Tell whether an entry is for none of the tasks that there are, as far as that is known.
+
+    :param domains: suites and domains of which trials ran; of others nothing is said unless there are no such.
+    """
+    suite, _, rest = entry.task.partition("/")
+    domain = rest.partition("/")[0]
+    if not domain or any(sign in f"{suite}{domain}" for sign in "*?["):
+        chosen = domains
+    elif f"{suite}/{domain}" not in suite_registry.group_names():
+        return True
+    else:
+        chosen = domains & {(suite, domain)}
+    tasks = [task for name, of in chosen for task in _tasks(name, of, run)]
+    # A label is the user's own, and may belong to a test that did not run.
+    return bool(tasks) and not any(entry.covers(t) or entry.task.startswith(f"{t}@") for t in tasks)
+
+
+def _tasks(name: str, domain: str, run: BenchRun) -> Iterator[str]:
+    suite = suite_registry.load(name, run.settings)
+    for split in suite.splits(domain):
+        yield from (task.key().task_key for task in suite.load_tasks(domain, split))
+
+
 def quarantine_of(key: TrialKey, run: BenchRun) -> Quarantined | None:
     """Return the entry that quarantines a trial today, or None."""
     if not run.quarantine:
@@ -95,19 +129,28 @@ def select(session: pytest.Session, run: BenchRun) -> None:
     wanted = {missed.key for missed in run.missed}
     dropped = [i for i in session.items if TRIAL not in i.stash or str(i.stash[TRIAL].key) not in wanted]
     if not wanted:
-        run.notes.append("the last run missed nothing, so --a2a-missed runs nothing")
+        run.notes.append(NOTHING_MISSED)
     if dropped:
         gone = set(dropped)
         session.items[:] = [item for item in session.items if item not in gone]
         session.config.hook.pytest_deselected(items=dropped)
 
 
-def problems(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
-    """Say which floors are for nothing that there is, and which the collected trials can never prove."""
+def problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.Item]) -> Iterator[str]:
+    """Say which floors are for nothing that there is, and which the trials that run can never prove.
+
+    :param part: those of the trials that this shard runs.
+    """
     if run.named or not (run.settings.min_pass or run.settings.min_pass_k):
         return
-    counted = [item for item in trials if quarantine_of(item.stash[TRIAL].key, run) is None]
     yield from _unknown(trials, run)
+    wrong = list(_hopeless([i for i in part if quarantine_of(i.stash[TRIAL].key, run) is None], run))
+    yield from wrong
+    if wrong and run.settings.shard:
+        yield f"gates judge shard {run.settings.shard} alone; to judge the whole, join the parts with a2a-bench merge"
+
+
+def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     for group, rate in run.settings.min_pass.items():
         number = sum(not group or group in _groups(item) for item in counted)
         if number:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from harness import Bench, junit_cases, log_of
 
+from pytest_a2a_bench.cli import main
+
 TEN = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
 
 
@@ -373,14 +375,14 @@ def test_missed_runs_exactly_the_misses(
 
 
 def test_missed_needs_a_run_that_missed_something(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, process: tuple[str, ...]
 ) -> None:
     result = desk("--a2a-missed")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"])
     monkeypatch.setenv("DESK_TASKS", "ok")
     assert desk().ret == 0
-    result = desk("--a2a-missed")
+    result = desk.apart(*process, "--a2a-missed")
     assert result.ret == 5
     result.stdout.fnmatch_lines(["a2a: the last run missed nothing, so --a2a-missed runs nothing"])
 
@@ -410,10 +412,33 @@ def test_a_floor_that_cannot_be_proven_is_refused(
     result = desk.apart(*workers, "--a2a-min-pass=0.9,front=0.95", "--a2a-min-pass-k=2=0.1")
     assert result.ret == 4
     text = result.stderr.str() + result.stdout.str()
+    [line] = [line for line in text.splitlines() if "cannot be proven" in line]
+    assert "needs --a2a-trials 2" in line
     assert "--a2a-min-pass 0.9 cannot be proven by 10 trials, even if all succeed; 25 could" in text
     assert "--a2a-min-pass front=0.95 cannot be proven by 10 trials, even if all succeed; 52 could" in text
     assert "--a2a-min-pass-k 2=0.1 needs --a2a-trials 2; there are tasks with 1 here" in text
     assert log_of(pytester) == []
+
+
+def test_in_a_shard_a_floor_must_be_proven_by_the_part(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk("--a2a-shard=1/3", "--a2a-min-pass=0.6")
+    assert result.ret == 4
+    assert_says(result, "--a2a-min-pass 0.6 cannot be proven by 4 trials", "gates judge shard 1/3 alone")
+    assert log_of(pytester) == []
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_a_run_in_shards_is_gated_as_a_whole(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
+    for i in (1, 2, 3):
+        part = desk.apart(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
+        assert part.ret == 0
+    assert main(["merge", "part1", "part2", "part3", "-o", "whole"]) == 0
+    (pytester.path / "log.txt").unlink()
+    for floor, code in ((0.65, 0), (0.72, 1)):
+        result = desk.apart(*workers, "--a2a-results=whole", "--a2a-resume", f"--a2a-min-pass={floor}")
+        assert result.ret == code
+        assert_says(result, "7 of 10 trials succeeded")
+    assert log_of(pytester) == [], "every conversation was held already"
 
 
 def test_pass_hat_k_is_gated(pytester: pytest.Pytester, desk: Bench) -> None:
@@ -476,6 +501,34 @@ def test_a_quarantine_ends(pytester: pytest.Pytester, desk: Bench, workers: tupl
     result.stdout.fnmatch_lines(["the quarantine of desk/front/bad-[*] ended on 2020-01-31: it counts again"])
 
 
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_a_quarantine_says_what_became_of_it(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+    entries = {
+        "desk/front/ok-a": "2020-01-31",
+        "desk/front/*-b": "2020-01-31",
+        "desk/front/ok-[b]": "2999-01-31",
+        "desk/front/ok-z": "2999-01-31",
+        "desk/frnt/ok-a": "2999-01-31",
+        "tau2/airline/1": "2999-01-31",
+    }
+    text = "".join(f'[[quarantine]]\ntask = "{t}"\nreason = "x"\nexpires = {end}\n' for t, end in entries.items())
+    (pytester.path / "q.toml").write_text(text)
+    result = desk.apart(*workers, "--a2a-quarantine=q.toml")
+    assert result.ret == 0
+    assert_says(
+        result,
+        "the quarantine of desk/front/ok-a ended on 2020-01-31: it counts again",
+        "the quarantine of desk/front/*-b ended on 2020-01-31: another entry still covers it",
+        "quarantined, and its trial succeeded: desk/front/ok-[b] (x)",
+        "the quarantine of desk/front/ok-z is for no task",
+        "the quarantine of desk/frnt/ok-a is for no task",
+    )
+    assert "airline" not in result.stdout.str()
+
+
 def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, desk: Bench) -> None:
     (pytester.path / "q.toml").write_text("[[quarantine]]\ntask = 'x'\n")
     (pytester.path / "b.json").write_text("{}")
@@ -489,9 +542,12 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
         "--a2a-max-infra-errors=2.5",
         "--a2a-baseline=b.json",
         "--a2a-quarantine=q.toml",
+        "--a2a-durations=nowhere",
+        "--a2a-replay=nowhere-else",
     )
     assert result.ret == 4
     text = result.stderr.str()
+    assert len([line for line in text.splitlines() if "--a2a-" in line]) == 1
     for word in (
         "--a2a-min-pass: '1.5' is not a rate between 0 and 1",
         "--a2a-min-pass-k: ",
@@ -502,6 +558,8 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
         "--a2a-max-infra-errors: '2.5' is not",
         "--a2a-baseline: baseline *b.json: it is not a baseline",
         "--a2a-quarantine: quarantine *q.toml: entry 1: reason is missing",
+        "--a2a-durations=*nowhere: no such file or directory",
+        "--a2a-replay: *nowhere-else holds no cassettes",
     ):
         assert all(part in text for part in word.split("*")), word
 
