@@ -184,11 +184,12 @@ def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
 
 def _unprovable(group: str, rate: float, number: int) -> Iterator[str]:
     from pytest_a2a_bench.results import inference
+    from pytest_a2a_bench.results.words import count
 
     if not inference.can_prove(rate, number):
         name = f"{group}={rate:g}" if group else f"{rate:g}"
         yield (
-            f"--a2a-min-pass {name} cannot be proven by {number} trials, even if all succeed; "
+            f"--a2a-min-pass {name} cannot be proven by {count(number, 'trial')}, even if all succeed; "
             f"{inference.trials_to_prove(rate)} could (more tasks, or more --a2a-trials of each), "
             "or switch it off for this run with --a2a-min-pass off"
         )

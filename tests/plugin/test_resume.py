@@ -184,7 +184,7 @@ def test_what_cannot_be_merged_is_said_together(
     assert main(["merge", "part1", "part2", "-o", "merged"]) == 2
     told = capsys.readouterr().err
     assert "are in none of the directories (shards given: 1/3, 2/3)" in told
-    assert "part1 (shard 1/3) has no result of its run for 1 trials: desk/front/" in told
+    assert "part1 (shard 1/3) has no result of its run for 1 trial: desk/front/" in told
     assert not (pytester.path / "merged").exists()
 
     assert main(["merge", "part2", "other", "part3", "-o", "merged"]) == 2
