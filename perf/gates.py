@@ -3,7 +3,8 @@
     python perf/gates.py [--runs 400]
 
 Tasks are as hard as real ones: a third is nearly always solved, a third nearly never, the rest lies between. The
-changed agent is worse by the true drop on average, on the tasks where it can be. Seeds are fixed, so the table is too.
+changed agent is worse by the true drop on average, on the tasks where it can be. Further rows are for agents that solve
+every task with one chance, near 1. Seeds are fixed, so the table is too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import random
 
 from pytest_a2a_bench.results.inference import LEVEL, PairedTask, drop_interval, drop_of, paired_p
 
-SIZES = ((50, 1), (50, 2), (50, 4), (50, 8), (114, 1), (114, 4))
+MIXED = ((50, 1), (50, 2), (50, 4), (50, 8), (114, 1), (114, 4))
+NEARLY_PERFECT = ((40, 1, 1.0), (12, 4, 1.0), (50, 4, 1.0), (20, 8, 0.98))
 DROPS = (0.0, 0.05, 0.1, 0.15, 0.2)
 ALLOWED = 0.05
 
@@ -29,10 +31,9 @@ def worse(before: list[float], drop: float) -> list[float]:
     return [p * (1 - drop * len(before) / sum(before)) for p in before]
 
 
-def simulate(tasks: int, trials: int, drop: float, runs: int) -> tuple[float, float]:
+def simulate(before: list[float], trials: int, drop: float, runs: int) -> tuple[float, float]:
     """Return how often the gate says regressed, and pass."""
-    source = random.Random(tasks * 1000 + trials)
-    before = chances(tasks)
+    source = random.Random(len(before) * 1000 + trials)
     after = worse(before, drop)
     regressed = passed = 0
     for _ in range(runs):
@@ -58,10 +59,12 @@ def main() -> None:
     runs = parser.parse_args().runs
     print("| tasks x trials | " + " | ".join(f"drop {d:g}" for d in DROPS) + " |")
     print("|---|" + "---|" * len(DROPS))
-    for tasks, trials in SIZES:
-        cells = [simulate(tasks, trials, drop, runs) for drop in DROPS]
+    rows = [(f"{tasks} x {trials}", chances(tasks), trials) for tasks, trials in MIXED]
+    rows += [(f"{tasks} x {trials}, rate {rate:g}", [rate] * tasks, trials) for tasks, trials, rate in NEARLY_PERFECT]
+    for name, before, trials in rows:
+        cells = [simulate(before, trials, drop, runs) for drop in DROPS]
         shown = " | ".join(f"{r:.0%} / {p:.0%}" for r, p in cells)
-        print(f"| {tasks} x {trials} | {shown} |", flush=True)
+        print(f"| {name} | {shown} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_a2a_bench import conformance_items, markers, run_state, suite_registry
+from pytest_a2a_bench import conformance_items, markers, options, run_state, suite_registry
 from pytest_a2a_bench._pytest_shim import SuiteModule, describe_fixture, fixture_definition, is_below, would_select
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.run_state import TRIAL, BenchRun, ItemTrial, Selection
@@ -368,9 +368,10 @@ def _missing_data(trials: list[pytest.Item], run: BenchRun) -> list[str]:
 
 def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     if trials:
-        from pytest_a2a_bench import misses
+        from pytest_a2a_bench import misses, shards
 
-        yield from misses.problems(trials, run)
+        if wrong := tuple(misses.problems(trials, run, shards.part_of(trials, run))):
+            yield options.usage_text(wrong)
 
 
 def _no_endpoint(users: list[pytest.Item]) -> str:
@@ -467,4 +468,5 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
         from pytest_a2a_bench import shards
 
         shards.divide(session, run)
-        run.used = bool(census(session.items).users)
+        # A part without trials is a part of the run, too: it leaves a file that says so, with the agent's name in it.
+        run.used = bool(census(session.items).users or run.whole)

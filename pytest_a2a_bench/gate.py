@@ -7,6 +7,7 @@ and stays in the denominator.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +15,18 @@ from typing import Any, Literal
 
 from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.results import inference
-from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, task_name
-from pytest_a2a_bench.results.compare import Comparison, compare, judge_drop
+from pytest_a2a_bench.results.baseline import Baseline, task_name
+from pytest_a2a_bench.results.compare import Comparison, compare, judge_drop, passes_at_worst
 from pytest_a2a_bench.results.stats import pass_hat_k
+from pytest_a2a_bench.results.words import count
 
 Outcome = Literal["pass", "regressed", "inconclusive"]
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
+
+ERRORS = "errors"
+"""The gate of errors that no report shows."""
 
 DEFAULT_DROP = 0.05
 """How much lower than the baseline a success rate may be where nobody says."""
@@ -48,6 +53,12 @@ class Thresholds:
     max_latency: Mapping[float, float] = field(default_factory=dict)
     max_infra_errors: int | float | None = None
 
+    @property
+    def ask(self) -> bool:
+        """Whether anything is asked of the run."""
+        limits = (self.max_cost, self.max_infra_errors)
+        return bool(self.min_pass or self.min_pass_k or self.max_latency) or any(x is not None for x in limits)
+
     def tolerates(self, groups: Iterable[str], *, baseline: bool) -> bool:
         """Tell whether a gate counts a trial's miss, so that it need not fail the run by itself.
 
@@ -65,6 +76,7 @@ class GateResult:
     :param numbers: what the verdict was made from, as JSON.
     :param sentence: the verdict in words.
     :param refused: whether the question itself has no answer, which nothing lets pass.
+    :param settled: whether a regression stays one whatever comes of trials that did not run.
     """
 
     name: str
@@ -72,6 +84,7 @@ class GateResult:
     numbers: Mapping[str, Any]
     sentence: str
     refused: bool = False
+    settled: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -138,6 +151,8 @@ class Trials:
     :param results: every trial that was reported.
     :param lost: trials that were reported without a result (a crashed worker).
     :param cut_short: whether the run stopped before its end.
+    :param selected: how many trials the run was to have; 0 where that is not known.
+    :param hidden: keys of trials that could not be evaluated, and whose items neither failed nor erred.
     :param named: whether only trials that somebody named were run, whose rate says nothing about the agent's.
     :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
     :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.baseline.task_name` has them.
@@ -146,6 +161,8 @@ class Trials:
     results: Sequence[TrialResult]
     lost: int = 0
     cut_short: bool = False
+    selected: int = 0
+    hidden: tuple[str, ...] = ()
     named: bool = False
     failed: frozenset[str] | None = None
     quarantined: frozenset[str] = frozenset()
@@ -154,6 +171,16 @@ class Trials:
     def counted(self) -> list[TrialResult]:
         """The trials that rates are made of."""
         return [r for r in self.results if r.status != "skipped" and task_name(r.key) not in self.quarantined]
+
+    @property
+    def nothing_ran(self) -> bool:
+        """Whether every trial was skipped."""
+        return not self.lost and all(r.status == "skipped" for r in self.results)
+
+    def may_still_reach(self, rate: float, ok: int, total: int) -> bool:
+        """Tell whether a success rate may be reached if all trials that did not run succeed."""
+        rest = self.selected - len(self.results) - self.lost
+        return not self.selected or (ok + max(0, rest)) / (total + max(0, rest)) >= rate - 1e-12
 
     @property
     def errors(self) -> int:
@@ -177,16 +204,18 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     gates += _every_trial(trials, thresholds, baseline)
     if trials.named and asked:
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
-    elif trials.results or trials.lost:
+    elif trials.results or trials.lost or trials.selected:
         gates += _floors(trials, thresholds.min_pass, notes)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
         if baseline is not None:
+            notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
             comparison = compare(baseline, Baseline.of(trials.counted))
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
-    if trials.results:
+    if trials.results or trials.selected:
         gates += _ceilings(trials, thresholds)
     if trials.cut_short:
         gates = [_unfinished(gate) for gate in gates]
+    gates += _errors(trials)
     return Verdict(tuple(gates), thresholds.inconclusive, trials.errors, tuple(notes), comparison)
 
 
@@ -206,7 +235,30 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     ok, total = len(chosen) - errors - misses, len(chosen)
     numbers = {"ok": ok, "trials": total, "errors": errors}
     verdict: Outcome = "regressed" if misses else "inconclusive" if errors else "pass"
-    yield GateResult(EVERY_TRIAL, verdict, numbers, f"{ok} of {total} trials passed; each of them must")
+    text = f"{ok} of {count(total, 'trial')} passed; each of them must"
+    yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
+
+
+def _errors(trials: Trials) -> Iterator[GateResult]:
+    """Show what an item hides: an error that a marker expects is still no number."""
+    number = len(trials.hidden)
+    if number:
+        some = ", ".join(trials.hidden[:3]) + (", ..." if number > 3 else "")
+        tests = "its test does" if number == 1 else "their tests do"
+        text = f"{count(number, 'trial')} could not be evaluated, and {tests} not say so (xfail?): {some}"
+        yield GateResult(ERRORS, "inconclusive", {"errors": number}, text, refused=True)
+
+
+def _nothing(name: str, found: int = 0) -> GateResult:
+    """Say that there was nothing to judge.
+
+    :param found: how many trials there were that do not count.
+    """
+    text = "no trial was evaluated"
+    if found:
+        was, are = ("was", "is") if found == 1 else ("were", "are")
+        text = f"{count(found, 'trial')} of it {was} skipped or {are} quarantined"
+    return GateResult(name, "inconclusive", {"trials": 0}, f"nothing to judge: {text}")
 
 
 # --- floors -----------------------------------------------------------------------------------------------------------
@@ -221,7 +273,11 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
         chosen = [r for r in trials.counted if not group or group in groups_of_result(r)]
         lost = trials.lost if not group else 0
         if not chosen and not lost:
-            notes.append(f"not judged, because there is no trial of it: {_floor_name(group)}")
+            found = sum(not group or group in groups_of_result(r) for r in trials.results)
+            if trials.nothing_ran or found:
+                yield _nothing(_floor_name(group), 0 if trials.nothing_ran else found)
+            else:
+                notes.append(f"not judged, because there is no trial of it: {_floor_name(group)}")
             continue
         ok, total = sum(r.success for r in chosen), len(chosen) + lost
         low, high = inference.wilson(ok, total)
@@ -229,13 +285,19 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
         numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
         numbers["wilson"] = [low, high]
         proven = inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low >= rate
-        what = f"{ok} of {total} trials succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
-        what += f"; {errors} could not be evaluated and count as not succeeded" if errors else ""
+        what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
+        what += (
+            f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
+            if errors
+            else ""
+        )
         if ok / total >= rate - 1e-12:
             tail = "" if proven else "; so few trials do not prove it"
             yield GateResult(_floor_name(group), "pass", numbers, f"{what}; the minimum is {rate:g}{tail}")
         else:
-            yield GateResult(_floor_name(group), "regressed", numbers, f"{what}; that is below the minimum of {rate:g}")
+            settled = not trials.may_still_reach(rate, ok, total)
+            what += f"; that is below the minimum of {rate:g}"
+            yield GateResult(_floor_name(group), "regressed", numbers, what, settled=settled)
 
 
 def groups_of_result(result: TrialResult) -> tuple[str, ...]:
@@ -250,16 +312,19 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
         tasks[task_name(result.key)].append(result.success)
     enough = [outcomes for outcomes in tasks.values() if len(outcomes) >= k]
     name = f"min_pass_k[{k}]"
+    if not tasks and not trials.lost:
+        return _nothing(name, 0 if trials.nothing_ran else len(trials.results))
     if not enough or trials.lost or len(enough) < len(tasks):
-        short = f"{len(tasks) - len(enough)} of {len(tasks)} tasks have fewer than {k} trials"
-        text = f"{trials.lost} trials were lost with their worker" if trials.lost else short
+        short = f"{len(tasks) - len(enough)} of {count(len(tasks), 'task')} have fewer than {count(k, 'trial')}"
+        lost = f"{count(trials.lost, 'trial')} {'was' if trials.lost == 1 else 'were'} lost with the worker"
+        text = lost if trials.lost else short
         return GateResult(
             name, "inconclusive", {"tasks": len(tasks), "minimum": rate}, f"pass^{k} is not known: {text}"
         )
     values = [pass_hat_k(len(outcomes), sum(outcomes), k) for outcomes in enough]
     value = sum(values) / len(values)
     numbers = {"k": k, "tasks": len(values), "value": value, "minimum": rate}
-    what = f"pass^{k} is {value:.3f} over {len(values)} tasks"
+    what = f"pass^{k} is {value:.3f} over {count(len(values), 'task')}"
     if value >= rate - 1e-12:
         return GateResult(name, "pass", numbers, f"{what}; the minimum is {rate:g}")
     return GateResult(name, "regressed", numbers, f"{what}; that is below the minimum of {rate:g}")
@@ -280,15 +345,19 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     verdict = judge_drop(group, allowed)
     numbers: dict[str, Any] = {**comparison.to_json()["overall"], "allowed": allowed}
     what = (
-        f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {group.tasks} tasks "
+        f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {count(group.tasks, 'task')} "
         f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, 95 % sure of at least {group.low:+.3f} "
         f"and of at most {group.high:+.3f}, p = {group.p:.3g}; allowed is {allowed:g}"
     )
     if comparison.only_before or comparison.only_after:
-        what += f"; only in the baseline: {len(comparison.only_before)} tasks, only now: {len(comparison.only_after)}"
+        only = f"{count(len(comparison.only_before), 'task')}, only now: {len(comparison.only_after)}"
+        what += f"; only in the baseline: {only}"
+    if comparison.errored:
+        what += f"; {count(len(comparison.errored), 'task')} could not be evaluated in one of them"
     if verdict == "pass" and trials.errors and not _passes_at_worst(trials, baseline, allowed):
         verdict = "inconclusive"
-        what += f"; {trials.errors} trials could not be evaluated, and with them as misses the drop may be larger"
+        errors = count(trials.errors, "trial")
+        what += f"; {errors} could not be evaluated, and with them as misses the drop may be larger"
     elif verdict == "inconclusive":
         enough, what = _enough(comparison, allowed, what)
         numbers["trials_enough"] = enough
@@ -300,22 +369,21 @@ def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str
     has = min(min(p.before, p.after) for p in comparison.pairs)
     # Where the trials would be enough for an agent that has not changed, only more of them tell about this one.
     enough = max(enough, has + 1)
-    few = f"{enough} trials of each task in both runs would be enough (there are {has})"
-    return enough, f"{what}; too few trials to tell: about {few}"
+    return enough, f"{what}; too few trials to tell: {inference.enough_words(enough, has)}"
 
 
 def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
     """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
-    now = Baseline.of(trials.counted)
-    worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in now.tasks.items()}
-    group = compare(baseline, Baseline(worst)).overall
-    return group is not None and not trials.lost and judge_drop(group, allowed) == "pass"
+    return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed)
 
 
 # --- ceilings ---------------------------------------------------------------------------------------------------------
 
 
 def _ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
+    if trials.nothing_ran:
+        yield from map(_nothing, _ceiling_names(thresholds))
+        return
     if thresholds.max_cost is not None:
         yield _cost(trials.results, thresholds.max_cost)
     latencies = sorted(s for r in trials.results for s in r.turn_latencies)
@@ -325,6 +393,18 @@ def _ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
         yield _infra_errors(trials, thresholds.max_infra_errors)
 
 
+def _ceiling_names(thresholds: Thresholds) -> Iterator[str]:
+    if thresholds.max_cost is not None:
+        yield "max_cost"
+    yield from map(_latency_name, thresholds.max_latency)
+    if thresholds.max_infra_errors is not None:
+        yield "max_infra_errors"
+
+
+def _latency_name(percent: float) -> str:
+    return f"max_latency[p{percent:g}]"
+
+
 def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
     known = [r.cost for r in results if r.cost is not None]
     unknown = sum(r.cost is None and r.status == "evaluated" for r in results)
@@ -332,20 +412,20 @@ def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
     numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
     what = f"the trials cost ${total:.4f}; the maximum is ${limit:g}"
     if total > limit:
-        return GateResult("max_cost", "regressed", numbers, what)
+        return GateResult("max_cost", "regressed", numbers, what, settled=True)
     if unknown:
-        text = f"{what}; what {unknown} of {len(results)} trials cost is not known"
+        text = f"{what}; what {unknown} of {count(len(results), 'trial')} cost is not known"
         return GateResult("max_cost", "inconclusive", numbers, text)
     return GateResult("max_cost", "pass", numbers, what)
 
 
 def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateResult:
-    name, value = f"max_latency[p{percent:g}]", percentile(latencies, percent)
+    name, value = _latency_name(percent), percentile(latencies, percent)
     if value is None:
         text = "the agent answered no turn whose latency is known"
         return GateResult(name, "inconclusive", {"turns": 0, "maximum": limit}, text)
     numbers = {"turns": len(latencies), "seconds": value, "maximum": limit}
-    what = f"p{percent:g} of {len(latencies)} turns is {value:.3f} s; the maximum is {limit:g} s"
+    what = f"p{percent:g} of {count(len(latencies), 'turn')} is {value:.3f} s; the maximum is {limit:g} s"
     return GateResult(name, "pass" if value <= limit else "regressed", numbers, what)
 
 
@@ -357,12 +437,14 @@ def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
     value = found / total if is_share else found
     numbers = {"infra_errors": found, "trials": total, "maximum": limit}
     shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
-    what = f"the infrastructure failed {found} of {total} trials; the maximum is {shown}"
-    return GateResult("max_infra_errors", "pass" if value <= limit else "regressed", numbers, what)
+    what = f"the infrastructure failed {found} of {count(total, 'trial')}; the maximum is {shown}"
+    verdict: Outcome = "pass" if value <= limit else "regressed"
+    return GateResult("max_infra_errors", verdict, numbers, what, settled=not is_share)
 
 
 def _unfinished(gate: GateResult) -> GateResult:
-    if gate.verdict != "pass":
+    if gate.refused:
         return gate
+    stays = gate.verdict == "regressed" and gate.settled
     text = f"the run was cut short; so far: {gate.sentence}"
-    return GateResult(gate.name, "inconclusive", gate.numbers, text)
+    return dataclasses.replace(gate, verdict=gate.verdict if stays else "inconclusive", sentence=text)

@@ -13,7 +13,7 @@ from pytest_a2a_bench.run_state import BenchRun
 from pytest_a2a_bench.terminal import Reporting, agent_of, looks_like_trial
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gate import GateResult, Trials, Verdict
+    from pytest_a2a_bench.gate import GateResult, Thresholds, Trials, Verdict
     from pytest_a2a_bench.model import TrialResult
 
 FILE = "a2a/gate"
@@ -24,7 +24,8 @@ _NOT_FOR = ("session", "lfplugin", "stepwiseplugin", "a2a-bench-gates")
 class Gatekeeper:
     """Listens to reports, judges, and tells.
 
-    :ivar verdict: None until the items ran, and where no trial was reported.
+    :ivar verdict: None until the items ran, and where there was nothing to judge.
+    :ivar elsewhere: how many trials other shards have, where this one has none.
     """
 
     def __init__(self, config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
@@ -33,6 +34,7 @@ class Gatekeeper:
         self.reporting = reporting
         self.verdict: Verdict | None = None
         self.problem = ""
+        self.elsewhere = 0
         self._nodeids: dict[str, str] = {}
         self._without_trial: set[str] = set()
         self._failed: set[str] = set()
@@ -71,17 +73,23 @@ class Gatekeeper:
         return result
 
     def _conclude(self, session: pytest.Session, *, cut_short: bool) -> None:
-        if preflight.nothing_will_run(self.config) or not (self.reporting.reported or self._without_trial):
+        thresholds = misses.thresholds(self.run.settings)
+        if preflight.nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
         from pytest_a2a_bench import gate
 
         trials = self._trials(cut_short)
-        self.verdict = gate.judge(trials, misses.thresholds(self.run.settings), self.run.baseline)
+        self.verdict = gate.judge(trials, thresholds, self.run.baseline)
         hidden = () if self._excused & self._failed else (gate.EVERY_TRIAL,)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
-        if self._is_gated and self.verdict.errors and not session.testsfailed:
-            session.testsfailed += 1  # an error that a marker expects is still no number
         self._store(trials)
+
+    def _has_something_to_judge(self, thresholds: Thresholds, *, cut_short: bool) -> bool:
+        """Tell whether there were trials; where none was reported, whether gates were to judge those that should be."""
+        if self.reporting.reported or self._without_trial:
+            return True
+        selected = self.run.used and self.reporting.total
+        return bool(selected and not cut_short and (thresholds.ask or self.run.baseline is not None))
 
     @property
     def _is_gated(self) -> bool:
@@ -109,6 +117,12 @@ class Gatekeeper:
             failed=frozenset(self._failed),
             lost=len(self._without_trial),
             cut_short=cut_short,
+            selected=self.reporting.total,
+            hidden=tuple(
+                str(r.key)
+                for r in results
+                if r.status not in ("evaluated", "skipped") and str(r.key) not in self._failed
+            ),
             named=self.run.named,
             quarantined=quarantined,
         )
@@ -149,7 +163,8 @@ class Gatekeeper:
             elif when == "call" and result.verdict == "inconclusive":
                 # pytest wants the place and the reason of a skip.
                 values = {"outcome": "skipped", "longrepr": (FILE, 0, f"Skipped: inconclusive: {result.sentence}")}
-            told = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)] if when == "call" else []
+            # Reporters take the properties of an item from the report of its end.
+            told = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)]
             yield pytest.TestReport(
                 nodeid=nodeid,
                 location=location,
@@ -198,42 +213,80 @@ class Gatekeeper:
     def _missed(self, results: Any) -> list[TrialResult]:
         return [r for r in results if r.status == "evaluated" and not r.success]
 
+    # -- a part without trials --
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Let a shard pass that has nothing to run because there are more shards than trials."""
+        if session.exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED or not self.run.settings.shard:
+            return
+        from pytest_a2a_bench import shards
+
+        if not preflight.nothing_will_run(self.config):
+            self.elsewhere = shards.trials_elsewhere(self.run)
+        if self.elsewhere:
+            session.exitstatus = pytest.ExitCode.OK
+
     # -- the table --
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Write the verdict, where a gate was asked for or an item was excused."""
+        """Write the verdict, where a gate was asked for, an item was excused or a quarantine has news."""
         silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
         excused = terminalreporter.stats.get("missed", [])
-        if silent or self.verdict is None or not (self._is_gated or excused or self.verdict.notes):
+        if not silent:
+            for line in self._empty_lines():
+                terminalreporter.write_line(f"a2a: {line}")
+        if silent or self.verdict is None:
+            return
+        news = list(self._quarantine_lines()) if self.config.get_verbosity() >= 0 else []
+        if not (self._is_gated or excused or self.verdict.notes or news):
             return
         failed = self.verdict.failed or bool(self.verdict.errors)
         terminalreporter.write_sep("=", f"a2a verdict: {self.verdict.outcome}", red=failed, green=not failed)
-        for line in self._lines(terminalreporter._tw.fullwidth, excused):
+        for line in (*self._lines(terminalreporter._tw.fullwidth, excused), *news, *filter(None, [self.problem])):
             terminalreporter.write_line(line)
+
+    def _empty_lines(self) -> Iterator[str]:
+        """Say why nothing ran, where only the workers or nobody said so."""
+        if self.elsewhere:
+            from pytest_a2a_bench.results.words import count
+
+            are = "is" if self.elsewhere == 1 else "are"
+            trials = count(self.elsewhere, "trial")
+            yield f"shard {self.run.settings.shard} has nothing to do: there {are} {trials}"
+        if self.run.missed == () and self.config.pluginmanager.hasplugin("dsession"):
+            yield misses.NOTHING_MISSED
 
     def _lines(self, width: int, excused: list[Any]) -> Iterator[str]:
         from pytest_a2a_bench.reports import verdict
+        from pytest_a2a_bench.results.words import count
 
         assert self.verdict is not None
         yield from verdict.gate_lines(self.verdict, width)
         if self.verdict.errors:
-            yield f"{self.verdict.errors} trials could not be evaluated, so this run does not pass"
+            yield f"{count(self.verdict.errors, 'trial')} could not be evaluated, so this run does not pass"
         if self.config.get_verbosity() >= 0:
             if self.verdict.comparison is not None:
                 yield from verdict.comparison_lines(self.verdict.comparison, width)
             if excused:
                 yield f"missed ({len(excused)}; --a2a-missed runs these again):"
                 yield from (f"  {line}" for line in verdict.some([f"{r.nodeid}: {r.wasxfail}" for r in excused]))
-            yield from self._quarantine_lines()
-        if self.problem:
-            yield self.problem
 
     def _quarantine_lines(self) -> Iterator[str]:
         today = datetime.date.today()
+        results = self.reporting.results()
         for entry in self.run.quarantine:
-            found = [r for r in self.reporting.results() if entry.covers(r.key.task_key)]
+            found = [r for r in results if misses.covers(entry, r.key)]
             judged = [r for r in found if r.status == "evaluated"]
             if found and entry.is_expired(today):
-                yield f"the quarantine of {entry.task} ended on {entry.expires}: it counts again"
+                again = any(misses.quarantine_of(r.key, self.run) is None for r in found)
+                what = "it counts again" if again else "another entry still covers it"
+                yield f"the quarantine of {entry.task} ended on {entry.expires}: {what}"
             elif judged and all(r.success for r in judged):
-                yield f"quarantined, and all {len(judged)} trials succeeded: {entry.task} ({entry.reason})"
+                yield f"quarantined, and {_all(len(judged))} succeeded: {entry.task} ({entry.reason})"
+            elif not found and misses.names_no_task(entry, {(r.key.suite, r.key.domain) for r in results}, self.run):
+                yield f"the quarantine of {entry.task} is for no task: there is none of that name"
+
+
+def _all(trials: int) -> str:
+    return "its trial" if trials == 1 else f"all {trials} trials"

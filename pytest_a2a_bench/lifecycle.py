@@ -54,7 +54,6 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         misses,
         publishing,
         root_directory,
-        shards,
         terminal,
     )
 
@@ -64,8 +63,6 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     run.selection = collection.take_arguments(config, run.settings, run.missed)
     if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
         conformance_run.check_files(run)
-    if run.resolution.asked:
-        shards.load_durations(run)
     reporting = terminal.Reporting(config, run)
     config.pluginmanager.register(gating.Gatekeeper(config, run, reporting), "a2a-bench-gates")
     config.pluginmanager.register(reporting, "a2a-bench-reporting")

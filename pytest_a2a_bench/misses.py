@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench import _pytest_shim, outcome, run_state
+from pytest_a2a_bench import _pytest_shim, outcome, run_state, suite_registry
 from pytest_a2a_bench.run_state import TRIAL, BenchRun
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 PREFIX = "missed"
 """How ``wasxfail`` begins on the report of a miss."""
+
+
+NOTHING_MISSED = "the last run missed nothing, so --a2a-missed runs nothing"
 
 
 def thresholds(settings: Settings) -> Thresholds:
@@ -75,6 +78,37 @@ def is_miss(report: Any) -> bool:
     return bool(report.skipped and str(getattr(report, "wasxfail", "")).startswith(PREFIX))
 
 
+def covers(entry: Quarantined, key: TrialKey) -> bool:
+    """Tell whether an entry names a trial's task, with or without its label."""
+    from pytest_a2a_bench.results.baseline import task_name
+
+    return entry.covers(key.task_key) or entry.covers(task_name(key))
+
+
+def names_no_task(entry: Quarantined, domains: set[tuple[str, str]], run: BenchRun) -> bool:
+    """Tell whether an entry is for none of the tasks that there are, as far as that is known.
+
+    :param domains: suites and domains of which trials ran; of others nothing is said unless there are no such.
+    """
+    suite, _, rest = entry.task.partition("/")
+    domain = rest.partition("/")[0]
+    if not domain or any(sign in f"{suite}{domain}" for sign in "*?["):
+        chosen = domains
+    elif f"{suite}/{domain}" not in suite_registry.group_names():
+        return True
+    else:
+        chosen = domains & {(suite, domain)}
+    tasks = [task for name, of in chosen for task in _tasks(name, of, run)]
+    # A label is the user's own, and may belong to a test that did not run.
+    return bool(tasks) and not any(entry.covers(t) or entry.task.startswith(f"{t}@") for t in tasks)
+
+
+def _tasks(name: str, domain: str, run: BenchRun) -> Iterator[str]:
+    suite = suite_registry.load(name, run.settings)
+    for split in suite.splits(domain):
+        yield from (task.key().task_key for task in suite.load_tasks(domain, split))
+
+
 def quarantine_of(key: TrialKey, run: BenchRun) -> Quarantined | None:
     """Return the entry that quarantines a trial today, or None."""
     if not run.quarantine:
@@ -95,18 +129,28 @@ def select(session: pytest.Session, run: BenchRun) -> None:
     wanted = {missed.key for missed in run.missed}
     dropped = [i for i in session.items if TRIAL not in i.stash or str(i.stash[TRIAL].key) not in wanted]
     if not wanted:
-        run.notes.append("the last run missed nothing, so --a2a-missed runs nothing")
+        run.notes.append(NOTHING_MISSED)
     if dropped:
         gone = set(dropped)
         session.items[:] = [item for item in session.items if item not in gone]
         session.config.hook.pytest_deselected(items=dropped)
 
 
-def problems(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
-    """Say which floors the collected trials can never prove."""
+def problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.Item]) -> Iterator[str]:
+    """Say which floors are for nothing that there is, and which the trials that run can never prove.
+
+    :param part: those of the trials that this shard runs.
+    """
     if run.named or not (run.settings.min_pass or run.settings.min_pass_k):
         return
-    counted = [item for item in trials if quarantine_of(item.stash[TRIAL].key, run) is None]
+    yield from _unknown(trials, run)
+    wrong = list(_hopeless([i for i in part if quarantine_of(i.stash[TRIAL].key, run) is None], run))
+    yield from wrong
+    if wrong and run.settings.shard:
+        yield f"gates judge shard {run.settings.shard} alone; to judge the whole, join the parts with a2a-bench merge"
+
+
+def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     for group, rate in run.settings.min_pass.items():
         number = sum(not group or group in _groups(item) for item in counted)
         if number:
@@ -122,13 +166,30 @@ def problems(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
             yield f"--a2a-min-pass-k {k}={rate:g} needs --a2a-trials {k}; there are tasks with {fewest} here"
 
 
+def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    """Say which floors are for a name that nothing has: most likely it is misspelt, and would gate nothing."""
+    here = {group for item in trials for group in _groups(item)}
+    missing = {group: rate for group, rate in run.settings.min_pass.items() if group and group not in here}
+    if not missing:
+        return
+    from difflib import get_close_matches
+
+    known = here | suite_registry.group_names()
+    for group, rate in missing.items():
+        if group not in known:
+            near = get_close_matches(group, sorted(known), 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield f"--a2a-min-pass {group}={rate:g}: no suite, domain or category has that name{hint}"
+
+
 def _unprovable(group: str, rate: float, number: int) -> Iterator[str]:
     from pytest_a2a_bench.results import inference
+    from pytest_a2a_bench.results.words import count
 
     if not inference.can_prove(rate, number):
         name = f"{group}={rate:g}" if group else f"{rate:g}"
         yield (
-            f"--a2a-min-pass {name} cannot be proven by {number} trials, even if all succeed; "
+            f"--a2a-min-pass {name} cannot be proven by {count(number, 'trial')}, even if all succeed; "
             f"{inference.trials_to_prove(rate)} could (more tasks, or more --a2a-trials of each), "
             "or switch it off for this run with --a2a-min-pass off"
         )
@@ -138,7 +199,7 @@ def _groups(item: pytest.Item) -> tuple[str, ...]:
     from pytest_a2a_bench.gate import groups_of
 
     trial = item.stash[TRIAL]
-    every = groups_of(trial.key.suite, trial.key.domain)
+    every = groups_of(trial.key.suite, trial.key.domain, trial.task.category or None)
     # A suite's keywords name the category of a task, where it has categories.
     return tuple(dict.fromkeys([*every, *trial.task.keywords]))
 

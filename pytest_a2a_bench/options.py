@@ -167,6 +167,8 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
     if "replay" in values and "endpoint" not in values:
         replayed = _find(next(o for o in OPTIONS if o.name == "replay"), config, environ, [])[0]
         values |= _recorded_endpoint(values["replay"], replayed, problems)
+    elif "replay" in values:
+        problems += _without_cassettes(values["replay"])
     settings = _with_implied(Settings(**values))
     problems += _contradictions(settings, config)
     return Resolution(settings, tuple(problems), asked)
@@ -219,6 +221,16 @@ def _recorded_endpoint(directory: str, source: str, problems: list[str]) -> dict
     except A2ABenchError as error:
         problems.append(f"--a2a-replay: {error}")
         return {}
+
+
+def _without_cassettes(directory: str) -> Iterator[str]:
+    from pytest_a2a_bench.cassettes import library
+    from pytest_a2a_bench.errors import A2ABenchError
+
+    try:
+        library.read_endpoint(Path(directory))
+    except A2ABenchError as error:
+        yield f"--a2a-replay: {error}"
 
 
 def _with_implied(settings: Settings) -> Settings:

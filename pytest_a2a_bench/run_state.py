@@ -220,10 +220,13 @@ def start(config: pytest.Config) -> BenchRun:
 
     resolution = options.resolve(config, os.environ)
     settings, results = resolution.settings, options.results_directory(resolution.settings, config)
-    files = gate_files.GateFiles()
+    files, durations = gate_files.GateFiles(), dict[str, float]()
     if resolution.asked or settings.endpoint:
+        from pytest_a2a_bench import shards
+
         files = gate_files.read(settings, config.invocation_params.dir, results)
-        resolution = dataclasses.replace(resolution, problems=(*resolution.problems, *files.problems))
+        durations, wrong = shards.read_durations(settings)
+        resolution = dataclasses.replace(resolution, problems=(*resolution.problems, *files.problems, *wrong))
     if resolution.asked and resolution.problems:
         raise pytest.UsageError(options.usage_text(resolution.problems))
     return BenchRun(
@@ -231,6 +234,7 @@ def start(config: pytest.Config) -> BenchRun:
         Selection(),
         new_run_id(),
         results,
+        durations=durations,
         baseline=files.baseline,
         quarantine=files.quarantine,
         missed=files.missed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,23 +14,24 @@ import pytest
 from pytest_a2a_bench import options
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.run_state import TRIAL, BenchRun
+from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.sharding import Shard
 
 
-def load_durations(run: BenchRun) -> None:
+def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...]]:
     """Read the durations that shards are balanced by, once, for this process and its workers.
 
-    :raises pytest.UsageError: if they cannot be read.
+    :return: the durations, none without shards, and what is wrong with them.
     """
-    source = run.settings.durations
-    if source is None or run.settings.shard is None:
-        return
+    if settings.durations is None:
+        return {}, ()
     try:
-        run.durations = durations_in(Path(source))
+        found = durations_in(Path(settings.durations))
     except A2ABenchError as error:
-        raise pytest.UsageError(f"--a2a-durations={source}: {error}") from None
+        return {}, (f"--a2a-durations={settings.durations}: {error}",)
+    return (found if settings.shard is not None else {}), ()
 
 
 def durations_in(path: Path) -> dict[str, float]:
@@ -60,27 +61,46 @@ def divide(session: pytest.Session, run: BenchRun) -> None:
 
     Checks of the protocol are divided by their node ids; the user's own tests stay, in every shard.
     """
-    names = {item: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash}
-    run.whole = tuple(names.values())
-    shard = run.settings.shard
-    if shard is None:
-        return
-    from pytest_a2a_bench import conformance_items
-    from pytest_a2a_bench.results import sharding
-
-    names |= {i: i.nodeid for i in session.items if i not in names and conformance_items.is_among((i.nodeid,))}
-    mine = sharding.members(list(names.values()), run.durations, _parsed(shard))
-    others = [item for item, name in names.items() if name not in mine]
+    run.whole = tuple(str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash)
+    mine = set(part_of(session.items, run))
+    others = [item for item in session.items if item not in mine]
     if others:
-        dropped = set(others)
-        session.items[:] = [item for item in session.items if item not in dropped]
+        session.items[:] = [item for item in session.items if item in mine]
         session.config.hook.pytest_deselected(items=others)
 
 
+def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
+    """Return those of the items that this shard runs; all of them without shards."""
+    if run.settings.shard is None:
+        return list(items)
+    from pytest_a2a_bench import conformance_items
+    from pytest_a2a_bench.results import sharding
+
+    names = {item: str(item.stash[TRIAL].key) for item in items if TRIAL in item.stash}
+    names |= {i: i.nodeid for i in items if i not in names and conformance_items.is_among((i.nodeid,))}
+    mine = sharding.members(list(names.values()), run.durations, _parsed(run.settings.shard))
+    return [item for item in items if item not in names or names[item] in mine]
+
+
+def trials_elsewhere(run: BenchRun) -> int:
+    """Return how many trials there are, where this shard has none of them; else 0.
+
+    What tells is the file of this run, which under xdist the workers wrote.
+    """
+    from pytest_a2a_bench.results import manifest
+    from pytest_a2a_bench.results.store import StoreError
+
+    try:
+        found = manifest.load(run.results)
+    except StoreError:
+        return 0
+    return len(found.whole) if found.run_id == run.run_id and not found.keys else 0
+
+
 def write_manifest(session: pytest.Session, run: BenchRun) -> None:
-    """Write what this run is asked to do, if trials are among it and the results directory is there."""
+    """Write what this run is asked to do, if trials were selected, if only for other shards, and there is an agent."""
     keys = tuple(str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash)
-    if not keys or run.endpoint is None or session.config.option.collectonly:
+    if not run.whole or run.endpoint is None or session.config.option.collectonly:
         return
     from pytest_a2a_bench.results.manifest import Manifest
     from pytest_a2a_bench.results.store import StoreError

@@ -5,6 +5,7 @@ A suite is described by data and two functions, so that collection knows its tas
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.metadata
@@ -194,6 +195,23 @@ def selectable_names() -> tuple[str, ...]:
     domains = [domain for suite in load_all() for domain in suite.domains]
     parts = [module.domain for module in CONFORMANCE_MODULES]
     return tuple(dict.fromkeys([*names(), *domains, CONFORMANCE, *parts]))
+
+
+def group_names() -> set[str]:
+    """Return every name that trials can be grouped by: suites, domains, categories, and these with slashes between.
+
+    Of an installed suite that cannot be loaded only the name is known.
+    """
+    found: set[str] = set()
+    for name in names():
+        suite: Suite | _BuiltIn | None = _BUILTIN.get(name)
+        if suite is None:
+            with contextlib.suppress(ConfigurationError):
+                suite = _load(name)
+        domains, categories = (suite.domains, suite.categories) if suite is not None else ((), ())
+        found |= {name, *domains, *categories, *(f"{name}/{domain}" for domain in domains)}
+        found |= {f"{name}/{domain}/{category}" for domain in domains for category in categories}
+    return found
 
 
 def load(name: str, settings: Settings | None = None) -> Suite:

@@ -20,6 +20,7 @@ def run(namespace: Namespace) -> int:
     from pytest_a2a_bench.results.merge import merge
     from pytest_a2a_bench.results.stats import summarise
     from pytest_a2a_bench.results.store import Store
+    from pytest_a2a_bench.results.words import count
 
     whole = merge(namespace.directories, namespace.output)
     results = list(Store(namespace.output).read_all())
@@ -27,8 +28,8 @@ def run(namespace: Namespace) -> int:
         unjudged = part.trials - part.evaluated
         reward = "no reward" if part.mean_reward is None else f"reward {part.mean_reward:.3f}"
         print(
-            f"{part.label}: {part.successes} of {part.trials} trials passed, {reward}"
+            f"{part.label}: {part.successes} of {count(part.trials, 'trial')} passed, {reward}"
             + (f", {unjudged} not evaluated" if unjudged else "")
         )
-    print(f"{len(whole.keys)} trials of {len(namespace.directories)} directories in {namespace.output}")
+    print(f"{count(len(whole.keys), 'trial')} of {len(namespace.directories)} directories in {namespace.output}")
     return 0

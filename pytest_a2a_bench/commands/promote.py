@@ -22,16 +22,25 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", help="Results directory of a run")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="Where to write the baseline")
     parser.add_argument("--force", action="store_true", help="Replace a baseline that has tasks which DIR has not")
+    parser.add_argument(
+        "--allow-incomplete", action="store_true", help="Accept a run of which trials are missing, instead of refusing"
+    )
 
 
 def run(namespace: Namespace) -> int:
     """Write the baseline, and say what is in it."""
     from pytest_a2a_bench.results.baseline import load
+    from pytest_a2a_bench.results.words import count
 
     source, target = Path(namespace.directory), Path(namespace.output)
     if not source.is_dir():
         raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
     found = load(source)
+    if found.absent and not namespace.allow_incomplete:
+        raise ConfigurationError(
+            f"{source} is of a run that did not end: {found.notes[0]}; run them with --a2a-resume, or leave them out "
+            "with --allow-incomplete"
+        )
     if target.exists() and not namespace.force:
         _check_replaced(target, found)
     try:
@@ -40,10 +49,14 @@ def run(namespace: Namespace) -> int:
     except OSError as error:
         raise ConfigurationError(f"-o {target}: cannot be written: {error}") from error
     ok = sum(sum(t.outcomes) for t in found.tasks.values())
-    print(f"{target}: {len(found.tasks)} tasks, {ok} of {found.trials} trials succeeded ({ok / found.trials:.3f})")
-    errors = sum(t.errors for t in found.tasks.values())
+    trials = f"{ok} of {count(found.trials, 'trial')} succeeded ({ok / found.trials:.3f})"
+    print(f"{target}: {count(len(found.tasks), 'task')}, {trials}")
+    errors = sum(t.errors for t in found.tasks.values()) - len(found.absent)
     if errors:
-        print(f"{errors} trials could not be evaluated and are not part of it", file=sys.stderr)
+        are = "is" if errors == 1 else "are"
+        print(f"{count(errors, 'trial')} could not be evaluated and {are} not part of it", file=sys.stderr)
+    for note in found.notes:
+        print(note, file=sys.stderr)
     if len(found.run_ids) > 1:
         print(f"the trials are of {len(found.run_ids)} runs: {', '.join(found.run_ids)}", file=sys.stderr)
     _warn_of_mixtures(found)
@@ -52,11 +65,12 @@ def run(namespace: Namespace) -> int:
 
 def _check_replaced(target: Path, found: Baseline) -> None:
     from pytest_a2a_bench.results.baseline import load
+    from pytest_a2a_bench.results.words import count
 
     gone = sorted(set(load(target).tasks) - set(found.tasks))
     if gone:
         raise ConfigurationError(
-            f"{target} has {len(gone)} tasks that the new results have not ({', '.join(gone[:3])}"
+            f"{target} has {count(len(gone), 'task')} that the new results have not ({', '.join(gone[:3])}"
             f"{', ...' if len(gone) > 3 else ''}); run them too, write another file, or replace it with --force"
         )
 

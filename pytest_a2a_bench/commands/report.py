@@ -34,13 +34,14 @@ def configure(parser: ArgumentParser) -> None:
 def run(namespace: Namespace) -> int:
     """Write the page and say where it is."""
     from pytest_a2a_bench.reports.html import render, write
+    from pytest_a2a_bench.results.words import count
 
     contents = gather(namespace.directory, namespace.baseline, namespace.conformance)
     try:
         write(namespace.output, render(contents))
     except OSError as error:
         raise ConfigurationError(f"-o {namespace.output}: cannot be written: {error.strerror or error}") from error
-    print(f"{namespace.output}: {len(contents.trials)} trials")
+    print(f"{namespace.output}: {count(len(contents.trials), 'trial')}")
     return 0
 
 

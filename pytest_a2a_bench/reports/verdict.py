@@ -43,9 +43,11 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:
     for title, names in (
         ("only in the baseline", comparison.only_before),
         ("only in this run", comparison.only_after),
+        ("could not be evaluated in one of the runs", comparison.errored),
     ):
         if names:
-            yield from _wrapped(f"{title} ({len(names)}): ", one_line(", ".join(names[:MOST]), 1000), 2, width)
+            more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+            yield from _wrapped(f"{title} ({len(names)}): ", one_line(", ".join(names[:MOST]), 1000) + more, 2, width)
     for difference in comparison.differences:
         yield f"not comparable: {one_line(difference)}"
 

@@ -6,14 +6,16 @@ A file (``a2a-bench promote DIR -o baseline.json``) has no transcripts::
      "measured": {"tau2/airline": {"benchmark": ["tau2 1.0"], "dialect": ["tool_call"], "user": ["scripted"], ...}},
      "tasks": {"tau2/airline/12": {"outcomes": [1, 0, 1], "errors": 0}}}
 
-``outcomes`` are the evaluated trials of a task, in their order; ``errors`` counts those that could not be evaluated.
+``outcomes`` are the evaluated trials of a task, in their order; ``errors`` counts those that could not be evaluated, or
+that the run was asked for and has no result of.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,7 +24,9 @@ from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.results import manifest, selected
 from pytest_a2a_bench.results.store import Store, StoreError
+from pytest_a2a_bench.results.words import count
 
 SCHEMA = "a2a-bench/baseline"
 SCHEMA_VERSION = 1
@@ -30,6 +34,7 @@ SCHEMA_VERSION = 1
 CONDITIONS = (
     *("benchmark", "source", "org", "scoring", "threshold", "aided", "drift", "rot"),
     *("user", "user_llm", "tagged"),
+    *("max_steps", "max_errors", "max_turns", "max_user_turns", "history"),
 )
 """What makes two numbers incomparable where it differs. Tasks are paired by name, so the split is not among them."""
 
@@ -48,7 +53,8 @@ class TaskRecord:
     """What came of one task.
 
     :param outcomes: whether each evaluated trial succeeded, in the order of the trials.
-    :param errors: trials that could not be evaluated (infrastructure, evaluator, harness); skipped ones do not count.
+    :param errors: trials that could not be evaluated (infrastructure, evaluator, harness), or that are missing; skipped
+        ones do not count.
     """
 
     outcomes: tuple[bool, ...] = ()
@@ -61,6 +67,8 @@ class Baseline:
 
     :param tasks: task key (``tau2/airline/12``, with ``@label`` where there is one) to what came of it.
     :param source: where it was read from, for messages.
+    :param absent: keys of trials that the run was asked for and has no result of.
+    :param notes: what is to be known about where it was read from.
     """
 
     tasks: Mapping[str, TaskRecord]
@@ -68,6 +76,8 @@ class Baseline:
     run_ids: tuple[str, ...] = ()
     created_at: str = ""
     source: str = ""
+    absent: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def trials(self) -> int:
@@ -124,35 +134,59 @@ class Baseline:
             )
         tasks = {name: _record(name, value) for name, value in _mapping(data, "tasks").items()}
         measured = {
-            str(suite): {str(n): tuple(map(str, v)) for n, v in _mapping(names, "").items()}
+            str(suite): {str(n): _texts(v, f"{n} of {suite} in measured") for n, v in _mapping(names, "").items()}
             for suite, names in _mapping(data, "measured").items()
         }
-        run_ids = tuple(map(str, data.get("run_ids", ())))
+        run_ids = _texts(data.get("run_ids", []), "run_ids")
         return cls(tasks, measured, run_ids, str(data.get("created_at", "")), source)
 
 
 def load(path: Path) -> Baseline:
-    """Read a baseline from a file, or from a results directory.
+    """Read a baseline from a file, or from a results directory: the trials of its last run, where it says which.
 
     :raises ConfigurationError: one line that says what is wrong with it.
     """
     if path.is_dir():
         try:
-            results = list(Store(path).read_all())
+            return _with_outcomes(_of_directory(path), path)
         except StoreError as error:
             raise ConfigurationError(f"baseline {path}: {error}") from error
-        if not results:
-            raise ConfigurationError(f"baseline {path}: the directory holds no trial files (trials/*.json)")
-        return _with_outcomes(Baseline.of(results, str(path)), path)
     try:
         found = Baseline.from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
     except OSError as error:
         raise ConfigurationError(f"baseline {path}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        text = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ConfigurationError(
-            f"baseline {path}: {error}; make one with: a2a-bench promote RESULTS-DIR -o FILE"
+            f"baseline {path}: {text}; make one with: a2a-bench promote RESULTS-DIR -o FILE"
         ) from error
     return _with_outcomes(found, path)
+
+
+def _of_directory(directory: Path) -> Baseline:
+    """Read the trials of the last run, or, where nothing says which these are, all."""
+    if not (directory / manifest.NAME).is_file():
+        results = list(Store(directory).read_all())
+        if not results:
+            raise StoreError("the directory holds no trial files (trials/*.json)")
+        return Baseline.of(results, str(directory))
+    run = selected.load(directory)
+    found = Baseline.of(run.results, str(directory))
+    notes = []
+    if run.absent:
+        some = ", ".join(run.absent[:3]) + (", ..." if len(run.absent) > 3 else "")
+        have = "has" if len(run.absent) == 1 else "have"
+        notes.append(
+            f"{len(run.absent):,} of the run's {count(len(run.manifest.keys), 'trial')} {have} no result ({some})"
+        )
+    if run.others:
+        are, do = ("is", "does") if run.others == 1 else ("are", "do")
+        notes.append(f"{count(run.others, 'trial file')} {are} of other runs or selections and {do} not count")
+    tasks = dict(found.tasks)
+    for name, number in Counter(task_name(TrialKey.parse(key)) for key in run.absent).items():
+        record = tasks.get(name, TaskRecord())
+        tasks[name] = TaskRecord(record.outcomes, record.errors + number)
+    return dataclasses.replace(found, tasks=tasks, absent=run.absent, notes=tuple(notes))
 
 
 def task_name(key: TrialKey) -> str:
@@ -207,9 +241,15 @@ def _record(name: str, value: Any) -> TaskRecord:
     if not isinstance(outcomes, list) or any(o not in (0, 1) for o in outcomes):
         raise ValueError(f"the outcomes of task {name!r} are not a list of 0 and 1")
     errors = value.get("errors", 0)
-    if not isinstance(errors, int) or errors < 0:
+    if not isinstance(errors, int) or isinstance(errors, bool) or errors < 0:
         raise ValueError(f"the errors of task {name!r} are not a whole number")
     return TaskRecord(tuple(bool(o) for o in outcomes), errors)
+
+
+def _texts(value: Any, name: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is not a list")
+    return tuple(map(str, value))
 
 
 def _mapping(data: Any, name: str) -> Mapping[Any, Any]:

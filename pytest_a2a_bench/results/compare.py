@@ -1,6 +1,7 @@
 """Two runs compared, paired by task: per task, per domain and over all. Pure.
 
-Every number is over the trials that were evaluated; tasks that only one run has, or that have errors only, are named.
+Every number is over the trials that were evaluated; tasks that only one run has, or that have errors only in one, are
+named.
 """
 
 from __future__ import annotations
@@ -56,13 +57,15 @@ class GroupComparison:
 
 @dataclass(frozen=True, slots=True)
 class TaskComparison:
-    """One task in both runs."""
+    """One task in both runs; ``before_errors`` and ``after_errors`` are trials beside those that were evaluated."""
 
     name: str
     before_ok: int
     before: int
     after_ok: int
     after: int
+    before_errors: int = 0
+    after_errors: int = 0
 
     @property
     def drop(self) -> float:
@@ -76,7 +79,9 @@ class Comparison:
 
     :param overall: None where no task was evaluated in both.
     :param tasks: every paired task, the largest drop first.
-    :param only_before: tasks that were evaluated in the baseline alone; ``only_after`` in this run alone.
+    :param only_before: tasks that are in the baseline alone; ``only_after`` in this run alone.
+    :param errored: tasks that are in both, and of which one run evaluated no trial.
+    :param errors_before: trials of common tasks that could not be evaluated; ``errors_after`` in this run.
     :param differences: what was measured differently, so that the numbers do not compare.
     """
 
@@ -85,6 +90,9 @@ class Comparison:
     tasks: tuple[TaskComparison, ...] = ()
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
+    errored: tuple[str, ...] = ()
+    errors_before: int = 0
+    errors_after: int = 0
     differences: tuple[str, ...] = ()
     pairs: tuple[PairedTask, ...] = field(default=(), repr=False)
 
@@ -94,34 +102,59 @@ class Comparison:
             "overall": _group_json(self.overall) if self.overall else None,
             "domains": [_group_json(group) for group in self.domains],
             "tasks": [
-                {"task": t.name, "before": [t.before_ok, t.before], "after": [t.after_ok, t.after], "drop": t.drop}
+                {
+                    "task": t.name,
+                    "before": [t.before_ok, t.before],
+                    "after": [t.after_ok, t.after],
+                    "errors": [t.before_errors, t.after_errors],
+                    "drop": t.drop,
+                }
                 for t in self.tasks
             ],
             "only_before": list(self.only_before),
             "only_after": list(self.only_after),
+            "errored": list(self.errored),
+            "errors": {"before": self.errors_before, "after": self.errors_after},
             "differences": list(self.differences),
         }
 
 
 def compare(before: Baseline, after: Baseline) -> Comparison:
     """Compare two runs."""
-    old = {name: record for name, record in before.tasks.items() if record.outcomes}
-    new = {name: record for name, record in after.tasks.items() if record.outcomes}
-    names = sorted(set(old) & set(new))
+    old, new = _tried(before), _tried(after)
+    common = sorted(set(old) & set(new))
+    names = [name for name in common if old[name].outcomes and new[name].outcomes]
     pairs = {name: _pair(old[name], new[name]) for name in names}
     groups: dict[str, list[PairedTask]] = defaultdict(list)
     for name in names:
         groups["/".join(name.split("/")[:2])].append(pairs[name])
-    tasks = [TaskComparison(n, p.before_ok, p.before, p.after_ok, p.after) for n, p in pairs.items()]
+    tasks = [
+        TaskComparison(n, p.before_ok, p.before, p.after_ok, p.after, old[n].errors, new[n].errors)
+        for n, p in pairs.items()
+    ]
     return Comparison(
         overall=_group("all", list(pairs.values())) if pairs else None,
         domains=tuple(_group(name, group) for name, group in sorted(groups.items())),
         tasks=tuple(sorted(tasks, key=lambda t: (-t.drop, t.name))),
         only_before=tuple(sorted(set(old) - set(new))),
         only_after=tuple(sorted(set(new) - set(old))),
+        errored=tuple(name for name in common if name not in pairs),
+        errors_before=sum(old[name].errors for name in common),
+        errors_after=sum(new[name].errors for name in common),
         differences=tuple(differences(before.measured, after.measured)) if pairs else (),
         pairs=tuple(pairs.values()),
     )
+
+
+def passes_at_worst(before: Baseline, after: Baseline, allowed: float) -> bool:
+    """Tell whether the drop is within what is allowed if every trial that could not be evaluated now is a miss."""
+    worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()}
+    group = compare(before, Baseline(worst)).overall
+    return group is not None and judge_drop(group, allowed) == "pass"
+
+
+def _tried(run: Baseline) -> dict[str, TaskRecord]:
+    return {name: record for name, record in run.tasks.items() if record.outcomes or record.errors}
 
 
 def judge_drop(group: GroupComparison, allowed: float) -> Outcome:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import ceil, comb, floor, sqrt
+from math import ceil, comb, floor, hypot, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ LEVEL = 0.05
 
 POWER = 0.8
 """How often a run of the recommended size notices what it should."""
+
+_Z = NormalDist().inv_cdf(1 - LEVEL)
 
 RESAMPLES = 2000
 SEED = 20240612
@@ -79,8 +81,7 @@ def trials_to_prove(rate: float) -> int:
     """
     if not 0 <= rate < 1:
         raise ValueError(f"no number of trials proves a rate of {rate:g}")
-    z = NormalDist().inv_cdf(1 - LEVEL)
-    guess = max(1, floor(z * z * rate / (1 - rate)))
+    guess = max(1, floor(_Z * _Z * rate / (1 - rate)))
     return next(n for n in range(guess, guess + 3) if can_prove(rate, n))
 
 
@@ -123,16 +124,21 @@ def drop_of(tasks: Sequence[PairedTask]) -> float:
 
 
 def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
-    """Return the range that the drop is in, each limit with 95 % confidence: a bootstrap over tasks, seed fixed.
+    """Return the range that the drop is in, each limit with 95 % confidence.
 
-    Two made-up tasks join, one a little better and one a little worse (by one trial). Without them a handful of tasks
-    that happened to agree would look like certainty; Bonett and Price do the same for paired proportions.
+    Each limit is the more careful one of two. A bootstrap over tasks (seed fixed), widened as Student's t is wider than
+    the normal law and by half the smallest step of the drop, is right where there are many losses and gains. In it two
+    made-up tasks join, one a little better and one a little worse (by one trial): without them a handful of tasks that
+    happened to agree would look like certainty; Bonett and Price do the same for paired proportions. Where hardly
+    anything is lost or gained, as with agents that are nearly perfect, losses and gains are counted as rare events: see
+    :func:`_rare_limit`.
 
     :raises ValueError: if there are no tasks.
     """
     drop_of(tasks)
     step = 1 / min(min(t.before, t.after) for t in tasks)
-    drops = sorted([*(t.drop for t in tasks), step, -step])
+    exact = [t.drop for t in tasks]
+    drops = sorted([*exact, step, -step])
     values = sorted(set(drops))
     cumulative = list(accumulate(drops.count(v) for v in values)) if len(values) < 50 else None
     source, size = random.Random(seed), len(drops)
@@ -141,7 +147,45 @@ def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed:
         / size
         for _ in range(resamples)
     )
-    return Interval(means[floor(LEVEL * resamples)], means[ceil((1 - LEVEL) * resamples) - 1])
+    centre = sum(drops) / size
+    wider = sqrt(size / (size - 1)) * _student(size - 1) / _Z
+    half_step = 0.5 / (len(tasks) * max(max(t.before, t.after) for t in tasks))
+    low = centre - (centre - means[floor(LEVEL * resamples)]) * wider - half_step
+    high = centre + (means[ceil((1 - LEVEL) * resamples) - 1] - centre) * wider + half_step
+    rarest = _rare_limit(exact, step), -_rare_limit([-d for d in exact], step)
+    return Interval(max(-1.0, min(low, rarest[1])), min(1.0, max(high, rarest[0])))
+
+
+def _rare_limit(drops: Sequence[float], step: float) -> float:
+    """Return the upper limit of the average drop, with 95 % confidence, where losses and gains are rare events.
+
+    What tasks lost, and what they gained, are weighted sums of Poisson counts, whose limits are quantiles of gamma laws
+    (Fay and Feuer); the distances of both limits from what was seen add up as in Newcombe's intervals of differences.
+    Where nothing was lost or gained this is the rule of three.
+
+    :param step: what one trial weighs.
+    """
+    lost = [d for d in drops if d > 0]
+    gained = [-d for d in drops if d < 0]
+    most = _gamma_limit(sum(lost) + step, sum(d * d for d in lost) + step * step, _Z)
+    least = _gamma_limit(sum(gained), sum(d * d for d in gained), -_Z) if gained else 0.0
+    drop = sum(lost) - sum(gained)
+    return (drop + hypot(most - sum(lost), sum(gained) - least)) / len(drops)
+
+
+def _gamma_limit(mean: float, variance: float, z: float) -> float:
+    """Return a quantile of the gamma law, by the cube root of Wilson and Hilferty."""
+    freedom = 2 * mean * mean / variance
+    return mean * max(0.0, 1 - 2 / (9 * freedom) + z * sqrt(2 / (9 * freedom))) ** 3
+
+
+def _student(freedom: int) -> float:
+    """Return the one-sided 95 % quantile of Student's t, by its series around the normal law's."""
+    z, n = _Z, freedom
+    first = (z**3 + z) / (4 * n)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+    return z + first + second + third
 
 
 def trials_to_tell(tasks: Sequence[PairedTask], allowed: float) -> int:
@@ -154,10 +198,18 @@ def trials_to_tell(tasks: Sequence[PairedTask], allowed: float) -> int:
     """
     if allowed <= 0:
         raise ValueError("no number of trials shows that there is no drop at all")
-    z = NormalDist().inv_cdf(1 - LEVEL) + NormalDist().inv_cdf(POWER)
+    z = _Z + NormalDist().inv_cdf(POWER)
     # One trial's variance p(1-p), estimated without bias from both runs; a task of its own that always varies joins.
     spread = sum(map(_variance, tasks)) + 0.25
-    return max(1, ceil(z * z * 2 * spread / (len(tasks) * allowed) ** 2))
+    # Fewer show nothing even if all of them succeed.
+    fewest = _rare_limit([0.0], 1.0) / (len(tasks) * allowed)
+    return max(1, ceil(fewest), ceil(z * z * 2 * spread / (len(tasks) * allowed) ** 2))
+
+
+def enough_words(enough: int, has: int) -> str:
+    """Return how many trials would be enough, as a sentence."""
+    there = f"there is {has}" if has == 1 else f"there are {has}"
+    return f"about {enough} trials of each task in both runs would be enough ({there})"
 
 
 def tasks_to_tell(tasks: Sequence[PairedTask], allowed: float, trials: int = 1) -> int:

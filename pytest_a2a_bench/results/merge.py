@@ -15,6 +15,7 @@ from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
+from pytest_a2a_bench.results.words import count
 
 _SHOWN = 10
 
@@ -105,7 +106,7 @@ def _doubled(parts: Sequence[Part]) -> Iterator[str]:
         if len(names) > 1:
             by_places[tuple(names)].append(key)
     for several, keys in by_places.items():
-        yield f"{len(keys)} trials are in several directories, {' and '.join(several)}: {_some(keys)}"
+        yield f"{count(len(keys), 'trial')} {_are(keys)} in several directories, {' and '.join(several)}: {_some(keys)}"
 
 
 def _not_selected(parts: Sequence[Part]) -> Iterator[str]:
@@ -113,7 +114,8 @@ def _not_selected(parts: Sequence[Part]) -> Iterator[str]:
     missing = [key for key in parts[0].manifest.whole if key not in there]
     if missing:
         shards = ", ".join(part.manifest.shard or "the whole" for part in parts)
-        yield f"{len(missing)} trials are in none of the directories (shards given: {shards}): {_some(missing)}"
+        trials = f"{count(len(missing), 'trial')} {_are(missing)}"
+        yield f"{trials} in none of the directories (shards given: {shards}): {_some(missing)}"
 
 
 def _collect(parts: Sequence[Part]) -> tuple[list[TrialResult], list[str]]:
@@ -128,8 +130,12 @@ def _collect(parts: Sequence[Part]) -> tuple[list[TrialResult], list[str]]:
             else:
                 results.append(result)
         if absent:
-            problems.append(f"{part.name} has no result of its run for {len(absent)} trials: {_some(absent)}")
+            problems.append(f"{part.name} has no result of its run for {count(len(absent), 'trial')}: {_some(absent)}")
     return results, problems
+
+
+def _are(keys: Sequence[str]) -> str:
+    return "is" if len(keys) == 1 else "are"
 
 
 def _some(keys: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from harness import Bench, junit_cases, log_of
 
+from pytest_a2a_bench.cli import main
+
 TEN = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
 
 
@@ -101,6 +103,11 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(
     assert report["exitcode"] == 1
     assert [t["nodeid"] for t in report["tests"] if t["outcome"] == "failed"] == ["a2a/gate::min_pass"]
     assert report["summary"]["failed"] == 1
+    told = [("a2a.gate", "min_pass"), ("a2a.verdict", "regressed")]
+    properties = junit_cases(pytester.path / "j.xml")["min_pass"].iter("property")
+    assert [(p.attrib["name"], p.attrib["value"]) for p in properties] == told
+    [listed] = [t["user_properties"] for t in report["tests"] if t["nodeid"] == "a2a/gate::min_pass"]
+    assert listed == [{name: value} for name, value in told]
     cache = pytester.path / ".pytest_cache" / "v" / "cache" / "lastfailed"
     assert not cache.exists() or "a2a/gate" not in cache.read_text()
 
@@ -124,13 +131,27 @@ def test_no_gate_shows_no_verdict_and_still_writes_it(pytester: pytest.Pytester,
 def test_a_floor_for_one_domain_excuses_no_other(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = desk("--a2a-min-pass", "front=0.6,elsewhere=0.5")
+    result = desk("--a2a-min-pass", "front=0.6,airline=0.5")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["min_pass[[]front[]] * pass *", "not judged, because there is no trial of it: min_pass[[]elsewhere[]]"]
+        ["min_pass[[]front[]] * pass *", "not judged, because there is no trial of it: min_pass[[]airline[]]"]
     )
-    assert desk("--a2a-min-pass", "elsewhere=0.6").ret == 1
+    assert desk("--a2a-min-pass", "airline=0.6").ret == 1
     assert desk("--a2a-min-pass", "0.5,desk/front=0.75").ret == 1
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_a_floor_for_what_nobody_knows_is_refused(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    result = desk.apart(*workers, "--a2a-min-pass", "0.3,mok=0.7,desk/fornt=0.2,tau2/mock=0.1,handle_time=0.1")
+    assert result.ret == 4
+    text = " ".join((result.stdout.str() + result.stderr.str()).split())
+    assert "--a2a-min-pass mok=0.7: no suite, domain or category has that name; did you mean mock?" in text
+    assert "--a2a-min-pass desk/fornt=0.2: no suite, domain or category has that name; did you mean desk/front?" in text
+    assert "tau2/mock=" not in text
+    assert "handle_time=" not in text
+    assert log_of(pytester) == []
 
 
 def test_only_the_plain_assertion_is_a_miss(pytester: pytest.Pytester, desk: Bench) -> None:
@@ -205,7 +226,8 @@ def test_a_test_that_asks_for_less_than_success_decides(pytester: pytest.Pyteste
 
 def test_a_miss_whose_group_is_known_to_its_worker_alone_is_not_lost(pytester: pytest.Pytester, desk: Bench) -> None:
     module = pytester.path / "desk.py"
-    module.write_text(module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"'))
+    text = module.read_text().replace('"benchmark": "desk 1"', '"benchmark": "desk 1", "category": "keys"')
+    module.write_text(text.replace('name="desk",', 'name="desk", categories=("keys",),'))
     result = desk.apart("--a2a-min-pass=keys=0.6")
     assert result.ret == 0
     assert_says(result, "min_pass[keys] pass 7 of 10 trials succeeded")
@@ -239,7 +261,14 @@ def test_stopping_at_the_first_failure_does_not_stop_at_a_miss(
     monkeypatch.setenv("DESK_TASKS", "bad-a down ok-a ok-b ok-c ok-d ok-e ok-f")
     result = desk("-x", "--a2a-min-pass=0.1")
     assert result.ret == 1
-    assert_says(result, "0 of 2 trials succeeded", "1 could not be evaluated and count as not succeeded")
+    assert_says(
+        result,
+        "inconclusive: the run was cut short; so far: 0 of 2 trials succeeded",
+        "1 could not be evaluated and counts as not succeeded",
+    )
+    monkeypatch.setenv("DESK_TASKS", "bad-a bad-b down ok-a ok-b ok-c ok-d ok-e")
+    result = desk("-x", "--a2a-min-pass=0.7")
+    assert_says(result, "regressed: the run was cut short; so far: 0 of 3 trials succeeded")
 
 
 def test_a_run_that_was_cut_short_passes_no_gate(
@@ -271,7 +300,7 @@ def test_errors_stay_errors_and_in_the_denominator(
 
 
 def test_an_expected_error_passes_nothing(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, desk: Bench, process: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f down")
     pytester.makepyfile(
@@ -283,7 +312,39 @@ def test_an_expected_error_passes_nothing(
             assert trial.success
         """
     )
-    assert desk("--a2a-min-pass=0.6").ret == 1
+    for gates in (["--a2a-min-pass=0.6"], []):
+        result = desk.apart(*process, *gates, "--junitxml=j.xml")
+        assert result.ret == 1
+        assert_says(result, "1 trial could not be evaluated, and its test does not say so (xfail?): desk/front/down#0")
+        found = kinds(pytester.path / "j.xml")
+        assert [name for name, tags in found.items() if "failure" in tags] == ["errors"]
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_gates_that_nothing_was_judged_for_do_not_pass(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    write_baseline(pytester, {"desk/front/ok-a": [1]})
+    with (pytester.path / "conftest.py").open("a") as stream:
+        stream.write("\nimport pytest\ndef pytest_runtest_setup(item):\n    pytest.skip('no token')\n")
+    gates = ("--a2a-min-pass=0.5", "--a2a-baseline=b.json", "--junitxml=j.xml")
+    result = desk.apart(*workers, *gates)
+    assert result.ret == 1
+    assert_says(result, "min_pass inconclusive nothing to judge: no trial was evaluated", "a2a verdict: inconclusive")
+    assert verdict_of(pytester)["verdict"] == "inconclusive"
+    found = kinds(pytester.path / "j.xml")
+    assert [name for name, tags in found.items() if "failure" in tags] == ["min_pass", "baseline"]
+    assert desk("--a2a-min-pass=0.5", "--a2a-inconclusive=pass").ret == 0
+    result = desk()
+    assert result.ret == 0
+    assert "a2a verdict" not in result.stdout.str()
+
+
+def test_a_run_of_other_tests_alone_has_no_verdict(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.makepyfile(test_desk="def test_desk(): pass")
+    result = desk("--a2a-min-pass=0.5")
+    assert result.ret == 0
+    assert "a2a verdict" not in result.stdout.str()
 
 
 def test_reruns_repeat_only_what_the_infrastructure_failed(
@@ -314,14 +375,14 @@ def test_missed_runs_exactly_the_misses(
 
 
 def test_missed_needs_a_run_that_missed_something(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, process: tuple[str, ...]
 ) -> None:
     result = desk("--a2a-missed")
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: --a2a-missed: *verdict.json is not there: no run has ended in this*"])
     monkeypatch.setenv("DESK_TASKS", "ok")
     assert desk().ret == 0
-    result = desk("--a2a-missed")
+    result = desk.apart(*process, "--a2a-missed")
     assert result.ret == 5
     result.stdout.fnmatch_lines(["a2a: the last run missed nothing, so --a2a-missed runs nothing"])
 
@@ -351,10 +412,33 @@ def test_a_floor_that_cannot_be_proven_is_refused(
     result = desk.apart(*workers, "--a2a-min-pass=0.9,front=0.95", "--a2a-min-pass-k=2=0.1")
     assert result.ret == 4
     text = result.stderr.str() + result.stdout.str()
+    [line] = [line for line in text.splitlines() if "cannot be proven" in line]
+    assert "needs --a2a-trials 2" in line
     assert "--a2a-min-pass 0.9 cannot be proven by 10 trials, even if all succeed; 25 could" in text
     assert "--a2a-min-pass front=0.95 cannot be proven by 10 trials, even if all succeed; 52 could" in text
     assert "--a2a-min-pass-k 2=0.1 needs --a2a-trials 2; there are tasks with 1 here" in text
     assert log_of(pytester) == []
+
+
+def test_in_a_shard_a_floor_must_be_proven_by_the_part(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk("--a2a-shard=1/3", "--a2a-min-pass=0.6")
+    assert result.ret == 4
+    assert_says(result, "--a2a-min-pass 0.6 cannot be proven by 4 trials", "gates judge shard 1/3 alone")
+    assert log_of(pytester) == []
+
+
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_a_run_in_shards_is_gated_as_a_whole(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
+    for i in (1, 2, 3):
+        part = desk.apart(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
+        assert part.ret == 0
+    assert main(["merge", "part1", "part2", "part3", "-o", "whole"]) == 0
+    (pytester.path / "log.txt").unlink()
+    for floor, code in ((0.65, 0), (0.72, 1)):
+        result = desk.apart(*workers, "--a2a-results=whole", "--a2a-resume", f"--a2a-min-pass={floor}")
+        assert result.ret == code
+        assert_says(result, "7 of 10 trials succeeded")
+    assert log_of(pytester) == [], "every conversation was held already"
 
 
 def test_pass_hat_k_is_gated(pytester: pytest.Pytester, desk: Bench) -> None:
@@ -417,6 +501,34 @@ def test_a_quarantine_ends(pytester: pytest.Pytester, desk: Bench, workers: tupl
     result.stdout.fnmatch_lines(["the quarantine of desk/front/bad-[*] ended on 2020-01-31: it counts again"])
 
 
+@pytest.mark.parametrize("workers", [pytest.param((), id="alone"), WORKERS])
+def test_a_quarantine_says_what_became_of_it(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+    entries = {
+        "desk/front/ok-a": "2020-01-31",
+        "desk/front/*-b": "2020-01-31",
+        "desk/front/ok-[b]": "2999-01-31",
+        "desk/front/ok-z": "2999-01-31",
+        "desk/frnt/ok-a": "2999-01-31",
+        "tau2/airline/1": "2999-01-31",
+    }
+    text = "".join(f'[[quarantine]]\ntask = "{t}"\nreason = "x"\nexpires = {end}\n' for t, end in entries.items())
+    (pytester.path / "q.toml").write_text(text)
+    result = desk.apart(*workers, "--a2a-quarantine=q.toml")
+    assert result.ret == 0
+    assert_says(
+        result,
+        "the quarantine of desk/front/ok-a ended on 2020-01-31: it counts again",
+        "the quarantine of desk/front/*-b ended on 2020-01-31: another entry still covers it",
+        "quarantined, and its trial succeeded: desk/front/ok-[b] (x)",
+        "the quarantine of desk/front/ok-z is for no task",
+        "the quarantine of desk/frnt/ok-a is for no task",
+    )
+    assert "airline" not in result.stdout.str()
+
+
 def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, desk: Bench) -> None:
     (pytester.path / "q.toml").write_text("[[quarantine]]\ntask = 'x'\n")
     (pytester.path / "b.json").write_text("{}")
@@ -430,9 +542,12 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
         "--a2a-max-infra-errors=2.5",
         "--a2a-baseline=b.json",
         "--a2a-quarantine=q.toml",
+        "--a2a-durations=nowhere",
+        "--a2a-replay=nowhere-else",
     )
     assert result.ret == 4
     text = result.stderr.str()
+    assert len([line for line in text.splitlines() if "--a2a-" in line]) == 1
     for word in (
         "--a2a-min-pass: '1.5' is not a rate between 0 and 1",
         "--a2a-min-pass-k: ",
@@ -443,11 +558,22 @@ def test_wrong_options_and_files_are_said_together(pytester: pytest.Pytester, de
         "--a2a-max-infra-errors: '2.5' is not",
         "--a2a-baseline: baseline *b.json: it is not a baseline",
         "--a2a-quarantine: quarantine *q.toml: entry 1: reason is missing",
+        "--a2a-durations=*nowhere: no such file or directory",
+        "--a2a-replay: *nowhere-else holds no cassettes",
     ):
         assert all(part in text for part in word.split("*")), word
 
 
 class TestBaseline:
+    def test_of_a_directory_only_its_last_run_counts(
+        self, pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d ok-e ok-f")
+        assert desk("--a2a-results=old", "--a2a-trials=2").ret == 0
+        assert desk("--a2a-results=old").ret == 0
+        result = desk("--a2a-baseline=old", "--a2a-max-drop=0.9")
+        assert_says(result, "(6/6)", "old: 6 trial files are of other runs or selections and do not count")
+
     def test_the_last_run_as_a_baseline(
         self, pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:

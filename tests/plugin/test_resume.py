@@ -191,6 +191,27 @@ def test_merged_shards_are_the_whole(
     }
 
 
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_more_shards_than_trials_leave_empty_parts(
+    pytester: pytest.Pytester,
+    desk: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b")
+    for i in (1, 2, 3):
+        result = desk.apart(*workers, f"--a2a-shard={i}/3", f"--a2a-results=part{i}", "--a2a-min-pass=0")
+        assert result.ret == 0
+    result.stdout.fnmatch_lines(["a2a: shard 3/3 has nothing to do: there are 2 trials"])
+    assert json.loads((pytester.path / "part3" / "run.json").read_text())["keys"] == []
+    capsys.readouterr()
+    assert main(["merge", "part3", "part1", "part2", "-o", "merged"]) == 0
+    assert "desk/front: 2 of 2 trials passed" in capsys.readouterr().out
+    again = desk.apart(*workers, "--a2a-shard=3/3", "--a2a-results=part3", "-k", "nothing-like-this")
+    assert again.ret == 5, "that there is nothing at all is no part's fault"
+
+
 def test_what_cannot_be_merged_is_said_together(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -205,7 +226,7 @@ def test_what_cannot_be_merged_is_said_together(
     assert main(["merge", "part1", "part2", "-o", "merged"]) == 2
     told = capsys.readouterr().err
     assert "are in none of the directories (shards given: 1/3, 2/3)" in told
-    assert "part1 (shard 1/3) has no result of its run for 1 trials: desk/front/" in told
+    assert "part1 (shard 1/3) has no result of its run for 1 trial: desk/front/" in told
     assert not (pytester.path / "merged").exists()
 
     assert main(["merge", "part2", "other", "part3", "-o", "merged"]) == 2
@@ -234,6 +255,7 @@ def test_a_shard_leaves_the_users_other_tests_alone(
     ("arguments", "told"),
     [
         (["--a2a-shard=3/2"], "--a2a-shard: '3/2' is not a part: I counts from 1 to N"),
+        (["--a2a-durations=nowhere"], "--a2a-durations=*nowhere: no such file or directory"),
         (["--a2a-shard=1/2", "--a2a-durations=nowhere"], "--a2a-durations=*nowhere: no such file or directory"),
         (["--a2a-shard=1/2", "--a2a-durations=conftest.py"], "--a2a-durations=*conftest.py: cannot be read as JSON*"),
         (["--a2a-shard=1/2", "--a2a-durations=."], "--a2a-durations=*: no evaluated trial is in *"),

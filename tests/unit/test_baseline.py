@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from finished_runs import write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_trials import made_trial
 
 from pytest_a2a_bench import cli
 from pytest_a2a_bench.errors import ConfigurationError
@@ -55,7 +57,7 @@ def test_a_directory_and_its_promoted_file_are_the_same(tmp_path: Path, capsys: 
     assert cli.main(["promote", str(directory), "-o", str(tmp_path / "sub" / "b.json")]) == 0
     printed = capsys.readouterr()
     assert "b.json: 3 tasks, 4 of 5 trials succeeded (0.800)" in printed.out
-    assert "1 trials could not be evaluated and are not part of it" in printed.err
+    assert "1 trial could not be evaluated and is not part of it" in printed.err
     file, whole = load(tmp_path / "sub" / "b.json"), load(directory)
     assert (file.tasks, file.measured, file.run_ids) == (whole.tasks, whole.measured, ("run-1",))
     assert file.tasks["tau2/airline/3"] == TaskRecord((True,), 1)
@@ -69,7 +71,7 @@ def test_promoting_fewer_tasks_over_more_needs_force(tmp_path: Path, capsys: pyt
     assert cli.main(["promote", str(stored(tmp_path / "a", {"1": [1], "2": [1]})), "-o", str(target)]) == 0
     fewer = stored(tmp_path / "b", {"1": [1]})
     assert cli.main(["promote", str(fewer), "-o", str(target)]) == 2
-    assert "has 1 tasks that the new results have not (tau2/airline/2)" in capsys.readouterr().err
+    assert "has 1 task that the new results have not (tau2/airline/2)" in capsys.readouterr().err
     assert cli.main(["promote", str(fewer), "-o", str(target), "--force"]) == 0
     assert len(load(target).tasks) == 1
 
@@ -86,6 +88,16 @@ def test_promoting_fewer_tasks_over_more_needs_force(tmp_path: Path, capsys: pyt
             "the outcomes of task 't' are not a list of 0 and 1",
         ),
         ('{"schema": "a2a-bench/baseline", "schema_version": 1, "tasks": {}}', "no trial in it was evaluated"),
+        (
+            '{"schema": "a2a-bench/baseline", "schema_version": 1, "measured": {"x": {"user": 5}}}',
+            "user of x in measured is not a list",
+        ),
+        ('{"schema": "a2a-bench/baseline", "schema_version": 1, "run_ids": 5}', "run_ids is not a list"),
+        (
+            '{"schema": "a2a-bench/baseline", "schema_version": 1, "tasks": {"t": {"outcomes": [1], "errors": true}}}',
+            "the errors of task 't' are not a whole number",
+        ),
+        ("[" * 200_000, "it is nested too deeply"),
     ],
 )
 def test_what_is_no_baseline_is_said(tmp_path: Path, content: str, complaint: str) -> None:
@@ -95,6 +107,42 @@ def test_what_is_no_baseline_is_said(tmp_path: Path, content: str, complaint: st
         load(path)
     assert complaint in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_a_directory_is_what_its_last_run_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = [made_trial(f"made/even/{task}#{number}", success=task < 6) for task in range(9) for number in range(2)]
+    directory = write_run(tmp_path / "run", whole, run_id="run-1")
+    write_run(directory, [made_trial(f"made/even/{task}#0", success=task == 1) for task in range(9)], run_id="run-2")
+    found = load(directory)
+    assert [sum(r.outcomes) for r in found.tasks.values()] == [0, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert (found.trials, found.run_ids) == (9, ("run-2",))
+    assert found.notes == ("9 trial files are of other runs or selections and do not count",)
+    assert cli.main(["compare", str(directory), str(directory)]) == 0
+    assert capsys.readouterr().err.count(f"{directory}: 9 trial files are of other runs") == 2
+
+
+def test_a_run_that_was_interrupted_is_no_baseline_by_accident(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = [made_trial(f"made/even/{task}#0") for task in range(60)]
+    absent = ["made/even/1#1", "made/odd/1#0"]
+    directory = write_run(tmp_path / "run", done, absent=absent)
+    target = tmp_path / "b.json"
+    assert cli.main(["promote", str(directory), "-o", str(target), "--force"]) == 2
+    said = capsys.readouterr().err
+    assert "2 of the run's 62 trials have no result (made/even/1#1, made/odd/1#0)" in said
+    assert "--a2a-resume" in said
+    assert "--allow-incomplete" in said
+    assert not target.exists()
+    assert cli.main(["promote", str(directory), "-o", str(target), "--allow-incomplete"]) == 0
+    assert "2 of the run's 62 trials have no result" in capsys.readouterr().err
+    assert load(target).tasks["made/even/1"] == TaskRecord((True,), 1)
+    assert load(target).tasks["made/odd/1"] == TaskRecord((), 1)
+    whole = write_run(tmp_path / "whole", done, run_id="other")
+    assert cli.main(["compare", str(whole), str(directory), "--max-drop", "0.1"]) == 0
+    printed = capsys.readouterr()
+    assert "2 of the run's 62 trials have no result" in printed.err
+    assert "verdict: pass" in printed.out, "one more miss of 60 would be no drop of 0.1"
 
 
 def test_a_missing_or_empty_baseline_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,6 +196,31 @@ def test_what_matters_for_comparing() -> None:
     ]
 
 
+def test_trials_that_errored_are_told_from_tasks_that_are_not_there() -> None:
+    before = Baseline({n: TaskRecord((True,)) for n in ("a/b/1", "a/b/2", "a/b/3", "a/c/1")})
+    after = Baseline({"a/b/1": TaskRecord((True,), 3), "a/b/2": TaskRecord((), 2), "a/c/1": TaskRecord((), 1)})
+    found = compare(before, after)
+    assert (found.only_before, found.only_after, found.errored) == (("a/b/3",), (), ("a/b/2", "a/c/1"))
+    assert (found.errors_before, found.errors_after) == (0, 6)
+    turned = compare(after, before)
+    assert (turned.only_after, turned.errored, turned.errors_before) == (("a/b/3",), ("a/b/2", "a/c/1"), 6)
+    data = found.to_json()
+    assert (data["errored"], data["errors"]) == (["a/b/2", "a/c/1"], {"before": 0, "after": 6})
+    assert data["tasks"][0]["errors"] == [0, 3]
+
+
+def test_a_run_with_other_limits_or_another_history_is_another_measurement(tmp_path: Path) -> None:
+    def of(name: str, **provenance: Any) -> Baseline:
+        return load(stored(tmp_path / name, {"1": [1]}, **provenance))
+
+    one = of("a", max_steps=30, history="delta")
+    assert compare(one, of("b", max_steps=30, history="delta")).differences == ()
+    assert compare(one, of("c", max_steps=200, history="full")).differences == (
+        "tau2/airline: max_steps was 30 and is 200",
+        "tau2/airline: history was delta and is full",
+    )
+
+
 def test_data_is_told_by_what_it_is(tmp_path: Path) -> None:
     def of(name: str, revision: str) -> Baseline:
         source = {"source": "hub", "name": "org", "revision": revision}
@@ -170,10 +243,44 @@ class TestCompareCommand:
         assert printed.endswith("verdict: regressed (allowed drop 0.05)\n")
         assert cli.main(["compare", str(after), str(before)]) == 0
 
+    def test_errors_may_hide_a_drop(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        before = stored(tmp_path / "a", {str(i): [1] for i in range(123)})
+        after = stored(tmp_path / "b", {str(i): [1 if i < 82 else -1] for i in range(123)})
+        assert cli.main(["compare", str(before), str(after)]) == 0
+        printed = capsys.readouterr().out
+        assert "verdict: inconclusive (allowed drop 0.05)\n41 trials of B could not be evaluated" in printed
+        assert "could not be evaluated in one of the runs (41): tau2/airline/100, " in printed
+        assert "and 21 more" in printed
+        assert "only in" not in printed
+        assert cli.main(["compare", str(before), str(after), "--strict"]) == 1
+        capsys.readouterr()
+        assert cli.main(["compare", str(before), str(after), "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["verdict"] == "inconclusive"
+
+    def test_a_few_errors_among_many_trials_hide_nothing(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before = stored(tmp_path / "a", {str(i): [1, 1] for i in range(200)})
+        after = stored(tmp_path / "b", {str(i): [1, -1 if i == 7 else 1] for i in range(200)})
+        assert cli.main(["compare", str(before), str(after)]) == 0
+        printed = capsys.readouterr().out
+        assert "verdict: pass" in printed
+        assert "1 trial of B could not be evaluated" in printed
+
+    def test_a_long_list_says_how_many_more_there_are(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        before = stored(tmp_path / "a", {str(i): [1] for i in range(115)})
+        after = stored(tmp_path / "b", {"0": [1]})
+        assert cli.main(["compare", str(before), str(after)]) == 0
+        printed = capsys.readouterr().out
+        assert "only in the baseline (114): tau2/airline/1, " in printed
+        assert "and 94 more" in printed
+        assert "about " in printed
+        assert "(there is 1)" in printed
+
     def test_too_few_trials(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         before, after = stored(tmp_path / "a", {"1": [1]}), stored(tmp_path / "b", {"1": [1]})
         assert cli.main(["compare", str(before), str(after)]) == 0
-        assert "would be enough to tell (there are 1)" in capsys.readouterr().out
+        assert "would be enough (there is 1)" in capsys.readouterr().out
         assert cli.main(["compare", str(before), str(after), "--strict"]) == 1
 
     def test_json_and_what_does_not_compare(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,7 @@ def test_a_floor_is_over_every_trial_that_was_not_skipped(ok: int, bad: int, err
     results = [*run(ok, bad, errors), trial("s", status="skipped")]
     verdict = judge(Trials(results), Thresholds(min_pass={"": rate}))
     if not ok + bad + errors:
-        assert verdict.notes == ("not judged, because there is no trial of it: min_pass",)
+        assert only(verdict).verdict == "inconclusive"
         return
     gate = only(verdict)
     assert (gate.numbers["ok"], gate.numbers["trials"], gate.numbers["errors"]) == (ok, ok + bad + errors, errors)
@@ -175,7 +175,7 @@ class TestBaseline:
         before = Baseline.of([*run(60), trial("old")])
         gate = only(judge(Trials([*run(60), trial("new", ok=False)]), Thresholds(), before))
         assert (gate.verdict, gate.numbers["tasks"]) == ("pass", 60)
-        assert gate.sentence.endswith("only in the baseline: 1 tasks, only now: 1")
+        assert gate.sentence.endswith("only in the baseline: 1 task, only now: 1")
 
 
 class TestCeilings:
@@ -206,12 +206,88 @@ class TestCeilings:
         assert judge(Trials(results[:9], lost=1), Thresholds(max_infra_errors=limit)).gates[-1].verdict == verdict
 
 
-def test_a_run_that_was_cut_short_passes_nothing() -> None:
-    verdict = judge(Trials(run(20), cut_short=True), Thresholds(min_pass={"": 0.5}))
-    assert only(verdict).verdict == "inconclusive"
-    assert verdict.failed
-    lenient = dataclasses.replace(verdict, inconclusive="pass")
-    assert not lenient.failed
+class TestCutShort:
+    def test_it_passes_nothing(self) -> None:
+        verdict = judge(Trials(run(20), cut_short=True), Thresholds(min_pass={"": 0.5}))
+        assert only(verdict).verdict == "inconclusive"
+        assert verdict.failed
+        lenient = dataclasses.replace(verdict, inconclusive="pass")
+        assert not lenient.failed
+
+    @pytest.mark.parametrize(
+        ("selected", "verdict"),
+        [(0, "inconclusive"), (10, "inconclusive"), (9, "regressed"), (6, "regressed")],
+        ids=["who knows", "may be kept", "is lost", "over"],
+    )
+    def test_a_floor_is_lost_only_if_the_rest_cannot_rescue_it(self, selected: int, verdict: str) -> None:
+        trials = Trials(run(1, 4, 1), cut_short=True, selected=selected)
+        gate = only(judge(trials, Thresholds(min_pass={"": 0.5})))
+        assert gate.verdict == verdict
+        assert gate.sentence.startswith("the run was cut short; so far: 1 of 6 trials succeeded")
+
+    def test_pass_hat_k_and_the_baseline_cannot_be_told(self) -> None:
+        trials = Trials(run(1, 19), cut_short=True, selected=60)
+        verdict = judge(trials, Thresholds(min_pass_k={1: 0.5}), Baseline.of(run(60)))
+        assert {g.name: g.verdict for g in verdict.gates} == {
+            "min_pass_k[1]": "inconclusive",
+            "baseline": "inconclusive",
+        }
+
+    def test_a_miss_where_none_is_allowed_and_what_was_spent_stay(self) -> None:
+        thresholds = Thresholds(max_cost=1.0, max_latency={95: 1.0}, max_infra_errors=0)
+        results = [trial("1", ok=False, cost=2.0, seconds=(2.0,)), trial("2", status="infrastructure_error")]
+        verdict = judge(Trials(results, cut_short=True, selected=60), thresholds)
+        assert {g.name: g.verdict for g in verdict.gates} == {
+            "every_trial": "regressed",
+            "max_cost": "regressed",
+            "max_latency[p95]": "inconclusive",
+            "max_infra_errors": "regressed",
+        }
+        share = judge(Trials(results, cut_short=True, selected=60), Thresholds(max_infra_errors=0.1))
+        assert share.gates[-1].verdict == "inconclusive"
+
+
+EVERY_GATE = Thresholds(
+    min_pass={"": 0.5, "retail": 0.5}, min_pass_k={2: 0.1}, max_cost=9.0, max_latency={95: 9.0}, max_infra_errors=0.1
+)
+GATES = "min_pass", "min_pass[retail]", "min_pass_k[2]", "baseline", "max_cost", "max_latency[p95]", "max_infra_errors"
+
+
+class TestNothingWasJudged:
+    @pytest.mark.parametrize(
+        "trials",
+        [
+            Trials([], selected=9),
+            Trials([trial("1", status="skipped"), trial("2", domain="retail", status="skipped")], selected=2),
+        ],
+        ids=["skipped before they began", "skipped"],
+    )
+    def test_each_gate_that_was_asked_for_is_inconclusive(self, trials: Trials) -> None:
+        verdict = judge(trials, EVERY_GATE, Baseline.of(run(9)))
+        assert [(g.name, g.verdict) for g in verdict.gates] == [(name, "inconclusive") for name in GATES]
+        assert (verdict.outcome, verdict.failed, verdict.notes) == ("inconclusive", True, ())
+
+    def test_a_floor_whose_trials_are_quarantined_is_inconclusive(self) -> None:
+        results = [trial("1"), trial("q", domain="retail")]
+        floors = Thresholds(min_pass={"airline": 0.5, "retail": 0.5, "telecom": 0.5})
+        verdict = judge(Trials(results, quarantined=frozenset({"tau2/retail/q"}), selected=2), floors)
+        assert {g.name: g.verdict for g in verdict.gates} == {
+            "min_pass[airline]": "pass",
+            "min_pass[retail]": "inconclusive",
+        }
+        assert verdict.gates[1].sentence == "nothing to judge: 1 trial of it was skipped or is quarantined"
+        assert verdict.notes == ("not judged, because there is no trial of it: min_pass[telecom]",)
+
+    def test_nothing_was_asked(self) -> None:
+        assert judge(Trials([], selected=9), Thresholds()).gates == ()
+
+
+def test_errors_that_no_report_shows_fail_a_test_case_of_their_own() -> None:
+    results = [*run(3), trial("e", status="infrastructure_error")]
+    verdict = judge(Trials(results, hidden=("tau2/airline/e#0",)), Thresholds(min_pass={"": 0.5}, inconclusive="pass"))
+    gate = verdict.gates[-1]
+    assert (gate.name, gate.verdict, verdict.fails(gate)) == ("errors", "inconclusive", True)
+    assert gate.sentence == "1 trial could not be evaluated, and its test does not say so (xfail?): tau2/airline/e#0"
 
 
 def test_a_verdict_is_json() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from statistics import mean
 
 import pytest
@@ -122,7 +123,8 @@ def test_the_exact_test_agrees_with_the_stratified_chi_squared_test_on_many_task
 def test_an_interval_holds_the_drop_and_swapping_the_runs_turns_it_round(tasks: list[PairedTask]) -> None:
     low, high = drop_interval(tasks, resamples=400)
     swapped = [PairedTask(t.after, t.after_ok, t.before, t.before_ok) for t in tasks]
-    assert -1 <= low <= high <= 1
+    assert -1 <= low <= drop_of(tasks) + 1e-12
+    assert drop_of(tasks) - 1e-12 <= high <= 1
     assert drop_of(swapped) == pytest.approx(-drop_of(tasks))
     assert 0 <= paired_p(tasks) <= 1
     assert drop_interval(tasks, resamples=400) == Interval(low, high), "the seed is fixed"
@@ -154,6 +156,8 @@ def test_how_many_trials_would_be_enough() -> None:
     assert few > trials_to_tell(tasks, 0.1) > 1
     assert tasks_to_tell(tasks, 0.05) == 50 * few
     assert trials_to_tell(pairs((500, 1, 1)), 0.05) == 1
+    assert trials_to_tell(pairs((40, 1, 1)), 0.05) == 2, "40 trials prove 0.05 for nobody"
+    assert drop_interval([PairedTask(2, 2, 2, 2)] * 40).high < 0.05 < drop_interval(pairs((40, 1, 1))).high
     with pytest.raises(ValueError, match="no number of trials"):
         trials_to_tell(tasks, 0.0)
     with pytest.raises(ValueError, match="no task is in both"):
@@ -180,12 +184,73 @@ def test_an_unchanged_agent_raises_an_alarm_no_more_often_than_the_level(tasks: 
     assert alarms > 0
 
 
+@pytest.mark.parametrize("freedom", [2, 5, 20, 500])
+def test_students_quantile_is_scipys(freedom: int) -> None:
+    scipy = pytest.importorskip("scipy.stats")
+    assert inference._student(freedom) == pytest.approx(scipy.t.ppf(0.95, freedom), rel=0.015)
+
+
+@pytest.mark.parametrize("events", [0, 1, 3, 10, 60])
+def test_the_limits_of_rare_events_are_those_of_poisson(events: int) -> None:
+    scipy = pytest.importorskip("scipy.stats")
+    lost = [1.0] * events + [0.0] * (400 - events)
+    assert inference._rare_limit(lost, 1.0) * 400 == pytest.approx(scipy.gamma.ppf(0.95, events + 1), rel=0.015)
+    gained = [-d for d in lost]
+    most, least = scipy.gamma.ppf(0.95, 1), scipy.gamma.ppf(0.05, events) if events else 0.0
+    expected = -events + (most**2 + (events - least) ** 2) ** 0.5
+    assert inference._rare_limit(gained, 1.0) * 400 == pytest.approx(expected, abs=0.05)
+
+
+def evenly(before: float, after: float) -> Callable[[int], list[tuple[float, float]]]:
+    return lambda tasks: [(before, after)] * tasks
+
+
+def as_real_ones(tasks: int) -> list[tuple[float, float]]:
+    third = tasks // 3
+    middle = [0.05 + 0.9 * i / (tasks - 2 * third) for i in range(tasks - 2 * third)]
+    chances = [0.95] * third + middle + [0.05] * third
+    return [(c, c * (1 - 0.05 * tasks / sum(chances))) for c in chances]
+
+
+def halves(tasks: int) -> list[tuple[float, float]]:
+    return [(1.0, 0.9)] * (tasks // 2) + [(0.5, 0.5)] * (tasks // 2)
+
+
 @pytest.mark.slow
-def test_a_drop_as_large_as_allowed_is_rarely_passed() -> None:
-    source, runs = random.Random(5), 600
-    chances = [0.3 + 0.5 * i / 60 for i in range(60)]
-    passed = [drop_interval(simulate(chances, 0.1, 4, source), resamples=400).high <= 0.1 for _ in range(runs)]
-    assert mean(passed) <= inference.LEVEL + 3 * (inference.LEVEL * 0.95 / runs) ** 0.5
+@pytest.mark.parametrize(
+    ("chances", "tasks", "before", "after"),
+    [
+        *(
+            (evenly(1.0, 0.95), tasks, m, m)
+            for tasks, m in ((38, 1), (40, 1), (80, 1), (10, 4), (12, 4), (50, 4), (9, 8))
+        ),
+        *((evenly(0.98, 0.93), tasks, m, m) for tasks, m in ((80, 1), (50, 4), (20, 8))),
+        *((evenly(0.05, 0.0), tasks, m, m) for tasks, m in ((40, 1), (20, 8))),
+        *((evenly(0.95, 0.9), tasks, m, m) for tasks, m in ((50, 4), (20, 8))),
+        *((evenly(0.7, 0.65), tasks, m, m) for tasks, m in ((58, 1), (20, 4), (9, 8))),
+        *((evenly(0.5, 0.45), tasks, m, m) for tasks, m in ((50, 2), (20, 4), (9, 8))),
+        *((as_real_ones, tasks, m, m) for tasks, m in ((50, 1), (50, 4), (20, 8))),
+        *((halves, tasks, m, m) for tasks, m in ((50, 2), (20, 8))),
+        *((chances, 60, 4, 1) for chances in (evenly(1.0, 0.95), evenly(0.9, 0.85), as_real_ones)),
+        *((chances, 60, 1, 4) for chances in (evenly(0.05, 0.0), evenly(0.9, 0.85), as_real_ones)),
+    ],
+)
+def test_a_drop_as_large_as_allowed_is_rarely_passed(
+    chances: Callable[[int], list[tuple[float, float]]], tasks: int, before: int, after: int
+) -> None:
+    source, runs, allowed = random.Random(5), 1500, 0.05
+    every = chances(tasks)
+    assert mean(b - a for b, a in every) == pytest.approx(allowed)
+
+    def held(chance: float, trials: int) -> int:
+        return sum(source.random() < chance for _ in range(trials))
+
+    passed = 0
+    for _ in range(runs):
+        found = [PairedTask(before, held(b, before), after, held(a, after)) for b, a in every]
+        # No limit lies below what was seen.
+        passed += drop_of(found) <= allowed and drop_interval(found, resamples=300).high <= allowed
+    assert passed / runs <= inference.LEVEL + 3 * (inference.LEVEL * 0.95 / runs) ** 0.5
 
 
 @pytest.mark.slow

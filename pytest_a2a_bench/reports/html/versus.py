@@ -50,12 +50,15 @@ def _summary(comparison: Comparison) -> str:
 def _notes(comparison: Comparison) -> str:
     notes = [
         "The change is in percentage points, averaged over tasks. "
+        "The 90 % interval has 5 % on either side: of each of its ends alone one is 95 % sure, as the verdict says. "
         "p is the chance that an unchanged agent does as badly as now or worse (exact, one-sided)."
     ]
     sides = (("this run", comparison.only_after), ("the baseline", comparison.only_before))
     for name, tasks in sides:
         if tasks:
             notes.append(f"{count(len(tasks), 'task')} {'is' if len(tasks) == 1 else 'are'} only in {name}.")
+    if comparison.errored:
+        notes.append(f"{count(len(comparison.errored), 'task')} could not be evaluated in one of the runs.")
     return " ".join(notes)
 
 
@@ -81,10 +84,14 @@ def _group(group: GroupComparison) -> Html:
         rate(group.after.rate),
         points(-group.drop),
         f"{points(-group.high)} to {points(-group.low)}",
-        f"{group.p:.3f}",
+        _chance(group.p),
     )
     marked = [el("td", text, class_=_number(-group.drop if i == 3 else 0)) for i, text in enumerate(cells)]
     return el("tr", el("th", group.name.removeprefix("tau2/"), scope="row"), marked)
+
+
+def _chance(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _moved(moved: Sequence[TaskComparison]) -> Html:

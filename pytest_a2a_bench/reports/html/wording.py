@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_a2a_bench.results.words import count as count
+
 
 def rate(value: float | None) -> str:
     """Return a rate as per cent: ``64 %``."""
@@ -31,11 +33,6 @@ def dollars(value: float | None) -> str:
 def number(value: float | None, digits: int = 1) -> str:
     """Return a number with a fixed number of digits."""
     return "\u2013" if value is None else f"{value:.{digits}f}"
-
-
-def count(n: int, word: str, plural: str = "") -> str:
-    """Return a number with its word: ``1 trial``, ``1,000 trials``."""
-    return f"{n:,} {word if n == 1 else plural or word + 's'}"
 
 
 def points(change: float) -> str:
