@@ -31,7 +31,7 @@ class Judge:
 
     def start(self, planned: Iterable[Planned]) -> None:
         """Begin checks, together; those that have begun already go on."""
-        fresh = [p for p in planned if p.name not in self._results]
+        fresh = list({p.name: p for p in planned if p.name not in self._results}.values())
         if not fresh:
             return
         for p in fresh:
@@ -45,10 +45,15 @@ class Judge:
         :raises HarnessError: if the run broke.
         """
         self.start([planned])
+        future = self._results[planned.name]
         try:
-            return self._results[planned.name].result()
+            problem = future.exception()
         except concurrent.futures.CancelledError as error:
             raise HarnessError(f"{planned.name} was stopped before it ended") from error
+        if problem is not None:
+            # One exception raised for every check would gather all their tracebacks.
+            raise HarnessError(str(problem))
+        return future.result()
 
     def close(self) -> None:
         """Stop what still runs, and wait until what was made on the agent is cleared away."""

@@ -325,6 +325,25 @@ def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench,
     assert found["passed"] >= 8
 
 
+def test_ones_own_test_beside_the_suite_shares_its_checks(
+    pytester: pytest.Pytester, bench: Bench, good_url: str
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.conformance("protocol", group="get-task", level="MUST")
+        def test_mine(conformance_check):
+            assert conformance_check.passed
+        """
+    )
+    result = bench.apart("--a2a-endpoint", good_url, "-m", "conformance", "-k", "get-task")
+    found = outcomes(result)
+    assert result.ret == 0
+    assert not {"failed", "errors"} & set(found)
+    result.stdout.fnmatch_lines(["test_ones_own_test_beside_*.py *", "a2a/protocol *"])
+
+
 @pytest.mark.parametrize(
     ("marker", "complaint"),
     [
