@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, NoAnswer, SkipCheck
+from pytest_a2a_bench.conformance.exchange import Redactor
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Outcome, Requirement
 from pytest_a2a_bench.conformance.health import works
 from pytest_a2a_bench.conformance.requirements import load_requirements
@@ -170,7 +171,8 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
         return session.health.verdict(requirement, session.target.binding)
     ctx = Context(requirement, session)
     started = time.monotonic()
-    outcome, reason = await _outcome(ctx)
+    outcome, told = await _outcome(ctx)
+    reason = Redactor(session.target.secrets).text(told)
     for asked in _suspicious(ctx):
         if not await asked.health.lasts():
             return asked.health.verdict(requirement, session.target.binding, time.monotonic() - started)

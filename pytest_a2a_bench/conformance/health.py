@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
+from pytest_a2a_bench.conformance.exchange import Redactor
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.steps import is_internal
 
@@ -120,11 +121,12 @@ class Health:
         assert self._broken is not None
         suspects = self._suspects()
         named = ", ".join(dict.fromkeys(e.method for e in suspects))
+        answer = Redactor(self._session.target.secrets).text(self._broken.describe())
         return Finding(
             rule=requirement.id,
             severity="error",
             found=f"the agent stopped working: {OPERATION} for an unknown task, which it answered at first, gives "
-            f"{self._broken.describe()}; it was asked just before: {named or 'nothing'}",
+            f"{answer}; it was asked just before: {named or 'nothing'}",
             expected="every request is answered, whatever was asked before",
             spec=requirement.spec,
             fix="restart the agent and look at its log; 'a2a-bench conformance --concurrency 1' asks one at a time, "

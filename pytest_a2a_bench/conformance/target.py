@@ -1,4 +1,4 @@
-"""What is judged: one interface of one agent (pure)."""
+"""What is judged: one interface of one agent."""
 
 from __future__ import annotations
 
@@ -98,6 +98,7 @@ def targets_of(
     :raises CardError: if the card names no interface.
     """
     config = config or ClientConfig(endpoint=endpoint)
+    secrets = scenarios.secrets if scenarios is not None else ()
     parsed = parse_card(card, endpoint)
     found: dict[tuple[str, str], Target] = {}
     for interface in parsed.interfaces:
@@ -117,7 +118,7 @@ def targets_of(
             webhook=webhook,
             verify_ssl=config.verify_ssl,
             auth=auth,
-            secrets=(config.auth.token,) if config.auth is not None else (),
+            secrets=(*config.secrets, *secrets),
         )
         found.setdefault((binding, interface.version), target)
     return tuple(found.values())

@@ -138,7 +138,7 @@ class GrpcWire:
             response_headers=shown.headers(reading.headers),
             response=shown.text(reading.text()),
             events=tuple(clip(shown.text(dump(e)), 8192) for e in reading.events[:200]) if request.stream else (),
-            problem=reading.problem,
+            problem=shown.text(reading.problem),
             seconds=time.monotonic() - started,
         )
         return reading.reply(exchange)

@@ -220,7 +220,7 @@ class HttpWire:
             response_headers=shown.headers(answer.headers),
             response=shown.text(bytes(answer.body).decode("utf-8", "replace")),
             events=tuple(clip(shown.text(e), 8192) for e in answer.events[:200]),
-            problem=answer.problem,
+            problem=shown.text(answer.problem),
             seconds=seconds,
         )
 
