@@ -13,7 +13,14 @@ from pytest_a2a_bench.conformance.exchange import Limits, Redactor
 from pytest_a2a_bench.conformance.health import Health
 from pytest_a2a_bench.conformance.prepared import Prepared
 from pytest_a2a_bench.conformance.reply import Reply
-from pytest_a2a_bench.conformance.spelling import TERMINAL, spell_params, task_in
+from pytest_a2a_bench.conformance.spelling import (
+    TERMINAL,
+    config_ids,
+    configures,
+    spell_params,
+    task_id_in,
+    task_in,
+)
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.webhook import WebhookReceiver
 from pytest_a2a_bench.conformance.wire import CannotExpressError, Wire, WireRequest
@@ -35,6 +42,7 @@ class Session:
         self.prepared = Prepared()
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
+        self.configured_tasks: set[str] = set()
         self._siblings = siblings if siblings is not None else {}
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
@@ -47,7 +55,7 @@ class Session:
         return self._siblings.get((binding, version))
 
     async def call(self, request: WireRequest) -> Reply:
-        """Send a request; tasks that an answer names are remembered.
+        """Send a request; tasks and push configurations that it made are remembered.
 
         :raises SkipCheck: if the binding has no form for the request.
         """
@@ -55,7 +63,9 @@ class Session:
         reply = await self._call(request)
         self.health.note(started, reply)
         if request.operation in ("SendMessage", "SendStreamingMessage"):
-            self._remember(reply)
+            self._remember(reply, configures(request.params))
+        elif request.operation == "CreateTaskPushNotificationConfig" and reply.ok:
+            self.created_configs |= {(task_id_in(request.params), id) for id in config_ids(reply.result)}
         return reply
 
     async def webhooks(self) -> WebhookReceiver:
@@ -117,11 +127,12 @@ class Session:
         except (ProtocolError, ValueError) as error:
             raise NoAnswer(f"the interface {self.target.url!r:.200} cannot be asked: {error}") from error
 
-    def _remember(self, reply: Reply) -> None:
+    def _remember(self, reply: Reply, configured: bool) -> None:
         for value in (reply.result, *reply.events[:1], *reply.events[-1:]):
             task = task_in(value)
             if task is not None and isinstance(task.get("id"), str):
                 self.created_tasks[task["id"]] = _state(task) in TERMINAL
+                self.configured_tasks |= {task["id"]} if configured else set()
             update = value.get("statusUpdate") if isinstance(value, Mapping) else None
             if isinstance(update, Mapping) and _state(update) in TERMINAL:
                 self.created_tasks[str(update.get("taskId"))] = True
@@ -141,6 +152,7 @@ class Session:
                 await self._wire.close()
 
     async def _clear(self) -> None:
+        await asyncio.gather(*map(self._find_configs, self.configured_tasks))
         deletions = [
             self._quietly("DeleteTaskPushNotificationConfig", {"taskId": task, "id": config})
             for task, config in self.created_configs
@@ -149,9 +161,15 @@ class Session:
         left = [task for task, over in self.created_tasks.items() if not over]
         await asyncio.gather(*(self._quietly("CancelTask", {"id": task}) for task in left))
 
-    async def _quietly(self, operation: str, params: dict[str, Any]) -> None:
+    async def _find_configs(self, task: str) -> None:
+        """Learn the ids of the configurations that came with a task's message: the agent gave them."""
+        listed = await self._quietly("ListTaskPushNotificationConfigs", {"taskId": task})
+        self.created_configs |= {(task, id) for id in config_ids(listed.result)} if listed is not None else set()
+
+    async def _quietly(self, operation: str, params: dict[str, Any]) -> Reply | None:
         with contextlib.suppress(SkipCheck):
-            await self.ask(operation, params, _CLEANUP_SECONDS)
+            return await self.ask(operation, params, _CLEANUP_SECONDS)
+        return None
 
 
 def open_wire(target: Target) -> Wire:
