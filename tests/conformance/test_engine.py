@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from faulty_server import serve_app, serve_faulty
 from mutation import PROMPTS, targets
-
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
@@ -164,7 +163,9 @@ async def left_behind(*wanted: str, step: float, binding: str = "JSONRPC") -> tu
         every = await judged(running.url)
         found = [t for t in every if t.binding == binding]
         names = []
-        async for result in run_checks(found, select=lambda p: {p.requirement.id, p.requirement.group} & set(wanted)):
+        async for result in run_checks(
+            found, select=lambda p: bool({p.requirement.id, p.requirement.group} & set(wanted))
+        ):
             names.append(result.name)
         async with context_on(found[0]) as ctx:
             listed = await ctx.call("ListTasks", {"pageSize": 100})
