@@ -351,6 +351,14 @@ def test_ones_own_test_beside_the_suite_shares_its_checks(
         ("@pytest.mark.conformance", "takes one positional argument"),
         ('@pytest.mark.conformance("crad")', "takes one positional argument"),
         ('@pytest.mark.conformance("card", levle="MUST")', "does not know levle"),
+        ('@pytest.mark.conformance("protocol", group="nogroup")', "group names 'nogroup'; there are card, "),
+        ('@pytest.mark.conformance("protocol", level="must")', "level names 'must'; there are MUST, SHOULD, MAY"),
+        ('@pytest.mark.conformance("protocol", id=["SEND-001", "SEND-999"])', "id names 'SEND-999'; there are "),
+        ('@pytest.mark.conformance("protocol", binding="JSON-RPC")', "binding names 'JSON-RPC'; there are JSONRPC, "),
+        ('@pytest.mark.conformance("protocol", version="2.0")', "version names '2.0'; there are 1.0, 0.3"),
+        ('@pytest.mark.conformance("protocol", level=3)', "level=3 is no text, nor a list of texts"),
+        ('@pytest.mark.conformance("protocol", level=[])', "level names nothing; there are MUST"),
+        ('@pytest.mark.conformance("protocol", group="x", level="y")', "group names 'x'*; level names 'y'"),
     ],
 )
 def test_a_wrong_marker_is_a_usage_error(
