@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import importlib
 import pkgutil
 import time
@@ -11,9 +12,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.exchange import Redactor
-from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Outcome, Requirement
-from pytest_a2a_bench.conformance.health import works
+from pytest_a2a_bench.conformance.exchange import Redactor, is_silence
+from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Finding, Outcome, Requirement
+from pytest_a2a_bench.conformance.health import MORE_TIME, works
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared
@@ -156,6 +157,7 @@ async def _run_one(
         return CheckResult(requirement, binding, "skipped", reason=reason)
     if requirement.id in UNCHECKABLE:
         return CheckResult(requirement, binding, "skipped", reason=UNCHECKABLE[requirement.id])
+    await session.health.ready()
     async with contextlib.nullcontext() if _mostly_waits(requirement) else slots:
         return await run_check(requirement, session)
 
@@ -169,9 +171,12 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     """Run one check; whatever the agent does, there is a result."""
     if session.health.is_broken:
         return session.health.verdict(requirement, session.target.binding)
+    obstacle = session.health.obstacle(requirement, session.target.binding)
+    if obstacle is not None:
+        return obstacle
     ctx = Context(requirement, session)
     started = time.monotonic()
-    outcome, told = await _outcome(ctx)
+    outcome, told = _excuse_silence(ctx, *await _outcome(ctx))
     reason = Redactor(session.target.secrets).text(told)
     for asked in _suspicious(ctx):
         if not await asked.health.lasts():
@@ -179,6 +184,20 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     return CheckResult(
         requirement, session.target.binding, outcome, tuple(ctx.findings), reason, time.monotonic() - started
     )
+
+
+def _excuse_silence(ctx: Context, outcome: Outcome, reason: str) -> tuple[Outcome, str]:
+    """Turn findings that are nothing but the client's own limit of time into an error: the agent may be just slow."""
+    seconds = ctx.target.timeout
+    silent = [f for f in ctx.findings if any(is_silence(e, seconds) for e in f.exchanges)]
+    if not silent:
+        return outcome, reason
+    told = [f for f in ctx.findings if f not in silent]
+    if outcome in ("failed", "warned") and told:
+        ctx.findings[:] = told
+        return _severest(told), reason
+    ctx.findings[:] = [dataclasses.replace(f, severity="warning") for f in silent]
+    return "error", f"{reason or silent[0].found}; {MORE_TIME}"
 
 
 def _suspicious(ctx: Context) -> list[Session]:
@@ -211,8 +230,12 @@ async def _outcome(ctx: Context) -> tuple[Outcome, str]:
     except Exception as error:
         # A bug of ours must not cost the user the results of all other checks.
         return "error", f"the check itself broke, which is a bug of pytest-a2a-bench: {type(error).__name__}: {error}"
-    severities = {f.severity for f in ctx.findings}
-    return ("failed" if "error" in severities else "warned" if "warning" in severities else "passed"), reason
+    return _severest(ctx.findings), reason
+
+
+def _severest(findings: Iterable[Finding]) -> Outcome:
+    severities = {f.severity for f in findings}
+    return "failed" if "error" in severities else "warned" if "warning" in severities else "passed"
 
 
 async def collect(

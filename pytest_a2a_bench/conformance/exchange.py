@@ -19,6 +19,20 @@ _SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key
 _NOISE = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})
 
 
+_LATE = "no complete answer within"
+
+
+def late(seconds: float) -> str:
+    """Say that an answer did not come in time."""
+    return f"{_LATE} {seconds:g} s"
+
+
+def is_silence(exchange: Exchange, seconds: float) -> bool:
+    """Tell whether nothing at all came within so many seconds; part of an answer is not silence."""
+    began = exchange.events or (exchange.response and exchange.binding != "GRPC")
+    return exchange.problem == late(seconds) and not began
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much one answer may be.

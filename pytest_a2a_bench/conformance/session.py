@@ -62,11 +62,14 @@ class Session:
         started = time.monotonic()
         reply = await self._call(request)
         self.health.note(started, reply)
+        self._note(request, reply)
+        return reply
+
+    def _note(self, request: WireRequest, reply: Reply) -> None:
         if request.operation in ("SendMessage", "SendStreamingMessage"):
             self._remember(reply, configures(request.params))
         elif request.operation == "CreateTaskPushNotificationConfig" and reply.ok:
             self.created_configs |= {(task_id_in(request.params), id) for id in config_ids(reply.result)}
-        return reply
 
     async def webhooks(self) -> WebhookReceiver:
         """Return the receiver at the place that the user named: one for all interfaces, for it has one port.
@@ -98,15 +101,16 @@ class Session:
         """
         target = self.target
         old = target.version == "0.3"
-        return await self._call(
-            WireRequest(
-                operation,
-                spell_params(operation, params, target.binding) if old else params,
-                headers=target.extension_headers,
-                version_header=None if old else target.version,
-                timeout=timeout,
-            )
+        request = WireRequest(
+            operation,
+            spell_params(operation, params, target.binding) if old else params,
+            headers=target.extension_headers,
+            version_header=None if old else target.version,
+            timeout=timeout,
         )
+        reply = await self._call(request)
+        self._note(request, reply)
+        return reply
 
     async def _call(self, request: WireRequest) -> Reply:
         if self._wire is None:

@@ -21,6 +21,7 @@ from pytest_a2a_bench.conformance.card.document import read_document
 from pytest_a2a_bench.conformance.card.judge import card_versions
 from pytest_a2a_bench.conformance.card.ledger import Ledger
 from pytest_a2a_bench.conformance.card.served import CardHttp, check_served
+from pytest_a2a_bench.conformance.exchange import late
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError
 
@@ -72,7 +73,7 @@ async def fetch_card_async(
             async with asyncio.timeout(timeout):
                 raw, http = await _find(client, url, dict(headers or {}))
         except TimeoutError:
-            raw, http = None, CardHttp(url, problem=f"no complete answer within {timeout:g} s")
+            raw, http = None, CardHttp(url, problem=late(timeout))
     ledger = Ledger()
     check_served(http, card_versions(raw)[0], ledger)
     return raw, http, ledger.findings()
