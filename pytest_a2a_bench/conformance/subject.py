@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_a2a_bench.conformance.exchange import Redactor
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.report import CARD, card_results
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
@@ -140,9 +141,9 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
     """
     from pytest_a2a_bench.conformance.card import check_card, fetch_card
 
-    raw, http, findings = fetch_card(config.endpoint, timeout=timeout, verify=config.verify_ssl)
+    raw, http, findings = fetch_card(config.endpoint, auth=config.auth, timeout=timeout, verify=config.verify_ssl)
     if raw is not None:
-        findings = check_card(raw, url=http.url, http=http, jwks=jwks)
+        findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None)
 
 
