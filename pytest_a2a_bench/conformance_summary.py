@@ -54,7 +54,7 @@ class Summary:
         from pytest_a2a_bench.reports import matrix
 
         rows = [_row(values) for values in self.reported.values()]
-        yield from matrix.lines(rows)
+        yield from matrix.lines(rows, self._planned())
         for waiver in removable(self.run.waivers or (), rows):
             yield f"removable waiver: {waiver} (its check passes)"
         skips = matrix.skip_lines(rows)
@@ -62,6 +62,11 @@ class Summary:
             yield "skipped:"
             yield from skips
         yield matrix.count_line(rows)
+
+    def _planned(self) -> dict[str, int]:
+        from pytest_a2a_bench.conformance.subject import Subject
+
+        return Subject.from_json(self.run.subject).planned if self.run.subject is not None else {}
 
 
 def _values(report: Any) -> dict[str, Any]:

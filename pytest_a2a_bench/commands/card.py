@@ -69,12 +69,27 @@ def run(namespace: Namespace) -> int:
 
 
 def _check_arguments(namespace: Namespace) -> None:
+    from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
+    from pytest_a2a_bench.conformance.complaints import refuse_bad
+
+    keys = namespace.jwks
+    refuse_bad(
+        lambda: _check_values(namespace),
+        lambda: _algorithms(namespace.algorithms),
+        lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
+    )
+
+
+def _check_values(namespace: Namespace) -> None:
     from pytest_a2a_bench.conformance.card.sources import is_url
 
+    wrong = []
     if namespace.online and not is_url(namespace.source):
-        raise ConfigurationError(f"--online needs the agent's URL; {namespace.source} is a file")
+        wrong.append(f"--online needs the agent's URL; {namespace.source} is a file")
     if not 0 < namespace.timeout < float("inf"):
-        raise ConfigurationError(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
+        wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
 
 
 def _load(namespace: Namespace) -> tuple[Any, CardHttp | None, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,12 @@ class Subject:
         if self.problem:
             return [Planned(_UNREADABLE, CARD)]
         return plan(self.card, self.endpoint)
+
+    @property
+    def planned(self) -> dict[str, int]:
+        """How many checks there are for this agent, of its card and its protocol, by version."""
+        entries = [*self.card_plan(), *(p.requirement for p in self.plan())]
+        return dict(Counter(entry.version for entry in entries))
 
     def targets(
         self, config: ClientConfig, scenarios: Scenarios, timeout: float, webhook: Place | None = None

@@ -111,6 +111,10 @@ def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[s
         (["GOOD", "--waivers", "/no/such/file.toml"], "cannot be read"),
         (["GOOD", "--scenarios", "/no/such/file.toml"], "cannot be read"),
         (["GOOD", "--id", "CARD-001", "--binding", "GRPC"], "no check is left"),
+        (["GOOD", "--webhook-bind", "8.8.8.8:99"], "the webhook cannot listen on 8.8.8.8:99"),
+        (["GOOD", "--webhook-bind", "no-such-host.invalid:8099"], "the webhook cannot listen on no-such-host.invalid"),
+        (["GOOD", "-o", "/dev/null/report.json"], "-o /dev/null/report.json: cannot be written"),
+        (["GOOD", "-o", "/"], "-o /: cannot be written"),
     ],
 )
 def test_what_cannot_run_is_one_line_and_exit_code_2(
@@ -121,6 +125,32 @@ def test_what_cannot_run_is_one_line_and_exit_code_2(
     assert complaint in captured.err
     assert captured.err.count("\n") == 1
     assert captured.out == ""
+
+
+def test_everything_that_is_wrong_is_told_at_once(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = ("--timeout", "0", "--concurrency", "0")
+    files = ("--waivers", "/no/waivers", "--scenarios", "/no/scenarios", "--jwks", "/no/keys", "--webhook-bind", "x")
+    assert run(good_url, "--group", "nope", "--id", "XYZ", *numbers, *files) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    parts = ("--timeout is 0", "--concurrency is 0", "--group names nope", "'XYZ'", "/no/waivers", "/no/scenarios")
+    assert [part for part in (*parts, "/no/keys", "listen on 'x'") if part not in said] == []
+
+
+def test_a_selection_is_not_called_conformant_without_saying_so(
+    good_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(good_url, "--id", "GET-002") == 0
+    assert "A2A 1.0: fully conformant in what was chosen: MUST 3/3; " in capsys.readouterr().out
+
+
+def test_what_could_not_be_judged_is_exit_code_2_and_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("A_TOKEN", "x")
+    with start_builtin("faulty?variant=guarded&auth_env=A_TOKEN") as agent:
+        assert run(agent.url, "--group", "get-task", "--group", "card") == 2
+    assert "A2A 1.0: not judged completely: " in capsys.readouterr().out
 
 
 def test_the_token_is_nowhere_in_a_report(

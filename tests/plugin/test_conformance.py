@@ -133,7 +133,7 @@ def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
         warnings_are_errors = bench.apart(*run, "-Werror::pytest_a2a_bench.errors.ConformanceWarning")
     assert lax.ret == 0
     assert outcomes(lax)["warned"] == 1
-    lax.stdout.fnmatch_lines(["*ConformanceWarning: CARD-014 *", "A2A 1.0: conformant: *"])
+    lax.stdout.fnmatch_lines(["*ConformanceWarning: CARD-014 *", "A2A 1.0: conformant in its card alone: *"])
     for result in (strict, warnings_are_errors):
         assert result.ret == 1
         assert outcomes(result)["failed"] == 1
@@ -185,6 +185,13 @@ def test_a_bad_file_is_a_usage_error(
     result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", option, file)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *file.toml: *"])
+
+
+def test_all_bad_files_are_told_at_once(bench: Bench, good_url: str) -> None:
+    files = ("--a2a-waivers", "/no/waivers", "--a2a-scenarios", "/no/scenarios", "--a2a-card-jwks", "/no/keys")
+    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", *files, "--a2a-webhook-bind", "8.8.8.8:99")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *8.8.8.8:99*/no/keys*/no/waivers*/no/scenarios*"])
 
 
 def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
