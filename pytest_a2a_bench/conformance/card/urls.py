@@ -75,9 +75,9 @@ def judge_url(url: str, schemes: tuple[str, ...] = ("https", "http"), *, authori
     :param authority: whether ``host:port`` without a scheme will do (gRPC).
     """
     if authority and _AUTHORITY.match(url):
-        name, _, port = url.rpartition(":")
+        name, _, digits = url.rpartition(":")
         host = name.strip("[]")
-        return UrlFacts(url, "", host, _host_problem(host) or _port_problem(int(port)), _reach(host))
+        return UrlFacts(url, "", host, _host_problem(host) or _port_problem(int(digits)), _reach(host))
     if any(c <= " " or c == "\x7f" for c in url):
         return UrlFacts(url, problem="holds a space or a control character")
     try:
