@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.run_state import BenchRun
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Summary:
         if skips and self.config.get_verbosity() >= 0:
             yield "skipped:"
             yield from skips
+        if self.run.judge is not None:
+            yield from (one_line(text) for text in self.run.judge.left)
         yield matrix.count_line(rows)
 
     def _planned(self) -> dict[str, int]:

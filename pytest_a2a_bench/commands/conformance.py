@@ -5,16 +5,22 @@ Exit code 0 is clean, 1 has findings, 2 could not run, or not all of it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import os
+import signal
 import sys
+import threading
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.config import ClientConfig
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.webhook import Place
 
 NAME = "conformance"
+TERMINATED = 143
 HELP = "judge an agent: its card and what it does on the wire"
 
 _FORMATS = ("text", "json", "junit", "sarif", "markdown")
@@ -62,7 +69,11 @@ def run(namespace: Namespace) -> int:
     from pytest_a2a_bench.reports import render
 
     _check_arguments(namespace)
-    report = judge_agent(namespace)
+    try:
+        with _terminable():
+            report = judge_agent(namespace)
+    except _Terminated:
+        return TERMINATED
     text = render(report, namespace.format)
     if namespace.output:
         _write(Path(namespace.output), text)
@@ -72,6 +83,27 @@ def run(namespace: Namespace) -> int:
     if any(j.status == "failed" for j in report.judgements):
         return 1
     return 0 if report.is_clean else 2
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does, so that what was made on the agent is cleared away."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def judge_agent(namespace: Namespace) -> Report:
@@ -114,7 +146,12 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
 
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
     targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace))
-    return list(check_all(targets, planned, namespace.concurrency).values())
+    left: list[str] = []
+    try:
+        return list(check_all(targets, planned, namespace.concurrency, left).values())
+    finally:
+        for text in left:
+            print(f"a2a-bench: {one_line(text)}", file=sys.stderr)
 
 
 def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:

@@ -94,6 +94,7 @@ async def run_checks(
     select: Select | None = None,
     concurrency: int = CONCURRENCY,
     planned: Iterable[Planned] | None = None,
+    left: list[str] | None = None,
 ) -> AsyncGenerator[CheckResult, None]:
     """Run the checks of an agent's interfaces and yield each result as it comes.
 
@@ -103,6 +104,7 @@ async def run_checks(
     :param select: which of the planned checks to run.
     :param concurrency: how many run at once.
     :param planned: runs these instead of all that the card gives.
+    :param left: gets what may still be on the agent when this has ended.
     """
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
     chosen = [p for p in (_planned(several) if planned is None else planned) if select is None or select(p)]
@@ -122,6 +124,8 @@ async def run_checks(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(s.close() for s in sessions.values()))
+        if left is not None:
+            left += [s.left for s in sessions.values() if s.left]
 
 
 def _planned(targets: Sequence[Target]) -> list[Planned]:

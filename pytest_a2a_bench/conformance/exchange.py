@@ -28,6 +28,11 @@ def late(seconds: float) -> str:
     return f"{_LATE} {seconds:g} s"
 
 
+def is_late(exchange: Exchange) -> bool:
+    """Tell whether an answer did not come, or did not end, in time."""
+    return exchange.problem.startswith(_LATE)
+
+
 def is_silence(exchange: Exchange, seconds: float) -> bool:
     """Tell whether nothing at all came within so many seconds; part of an answer is not silence."""
     began = exchange.events or (exchange.response and exchange.binding != "GRPC")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.exchange import Limits, Redactor
+from pytest_a2a_bench.conformance.exchange import Limits, Redactor, is_late
 from pytest_a2a_bench.conformance.health import Health
 from pytest_a2a_bench.conformance.prepared import Prepared
 from pytest_a2a_bench.conformance.reply import Reply
@@ -17,6 +17,7 @@ from pytest_a2a_bench.conformance.spelling import (
     TERMINAL,
     config_ids,
     configures,
+    message_ids,
     spell_params,
     task_id_in,
     task_in,
@@ -26,7 +27,10 @@ from pytest_a2a_bench.conformance.webhook import WebhookReceiver
 from pytest_a2a_bench.conformance.wire import CannotExpressError, Wire, WireRequest
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
 
-_CLEANUP_SECONDS = 3.0
+_CLEANUP_SECONDS = 6.0
+_ONE_SECONDS = 3.0
+_PAGES = 5
+_SENDING = ("SendMessage", "SendStreamingMessage")
 _IN_FLIGHT = 24
 _PORT_SECONDS = 30.0
 
@@ -43,6 +47,7 @@ class Session:
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
         self.configured_tasks: set[str] = set()
+        self.unanswered: set[str] = set()
         self._siblings = siblings if siblings is not None else {}
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
@@ -60,13 +65,24 @@ class Session:
         :raises SkipCheck: if the binding has no form for the request.
         """
         started = time.monotonic()
-        reply = await self._call(request)
+        reply = await self._call_noting(request)
         self.health.note(started, reply)
+        return reply
+
+    async def _call_noting(self, request: WireRequest) -> Reply:
+        message = request.params.get("message") if request.operation in _SENDING else None
+        name = message.get("messageId") if isinstance(message, Mapping) else None
+        sent = {name} if isinstance(name, str) else set()
+        # Until there is an answer, also where the check that waits for it is stopped.
+        self.unanswered |= sent
+        reply = await self._call(request)
+        if not is_late(reply.exchange) or reply.events:
+            self.unanswered -= sent
         self._note(request, reply)
         return reply
 
     def _note(self, request: WireRequest, reply: Reply) -> None:
-        if request.operation in ("SendMessage", "SendStreamingMessage"):
+        if request.operation in _SENDING:
             self._remember(reply, configures(request.params))
         elif request.operation == "CreateTaskPushNotificationConfig" and reply.ok:
             self.created_configs |= {(task_id_in(request.params), id) for id in config_ids(reply.result)}
@@ -108,9 +124,7 @@ class Session:
             version_header=None if old else target.version,
             timeout=timeout,
         )
-        reply = await self._call(request)
-        self._note(request, reply)
-        return reply
+        return await self._call_noting(request)
 
     async def _call(self, request: WireRequest) -> Reply:
         if self._wire is None:
@@ -161,7 +175,7 @@ class Session:
             self._quietly("DeleteTaskPushNotificationConfig", {"taskId": task, "id": config})
             for task, config in self.created_configs
         ]
-        await asyncio.gather(*deletions)
+        await asyncio.gather(*deletions, self._find_unanswered())
         left = [task for task, over in self.created_tasks.items() if not over]
         await asyncio.gather(*(self._quietly("CancelTask", {"id": task}) for task in left))
 
@@ -170,9 +184,32 @@ class Session:
         listed = await self._quietly("ListTaskPushNotificationConfigs", {"taskId": task})
         self.created_configs |= {(task, id) for id in config_ids(listed.result)} if listed is not None else set()
 
+    async def _find_unanswered(self) -> None:
+        """Find the tasks of messages that were not answered in time, by the ids that those were given here."""
+        token = ""
+        for _ in range(_PAGES if self.unanswered and self.target.version != "0.3" else 0):
+            page = {"pageSize": 100, "historyLength": 20, **({"pageToken": token} if token else {})}
+            listed = await self._quietly("ListTasks", page)
+            result = listed.result if listed is not None and isinstance(listed.result, Mapping) else {}
+            tasks = result.get("tasks")
+            for task in tasks if isinstance(tasks, list) else []:
+                found = message_ids(task) & self.unanswered
+                if found and isinstance(task.get("id"), str):
+                    self.created_tasks[task["id"]] = _state(task) in TERMINAL
+                    self.unanswered -= found
+            token = str(result.get("nextPageToken") or "")
+            if not token:
+                return
+
+    @property
+    def left(self) -> str:
+        """What may still be on the agent after :meth:`close`; empty for nothing that is known of."""
+        count = len(self.unanswered)
+        return f"{count} messages to {self.target} were never answered; tasks of theirs may still run" if count else ""
+
     async def _quietly(self, operation: str, params: dict[str, Any]) -> Reply | None:
-        with contextlib.suppress(SkipCheck):
-            return await self.ask(operation, params, _CLEANUP_SECONDS)
+        with contextlib.suppress(SkipCheck, NoAnswer):
+            return await self.ask(operation, params, _ONE_SECONDS)
         return None
 
 

@@ -42,6 +42,13 @@ def message_in(result: Any) -> Mapping[str, Any] | None:
     return result if result.get("kind") == "message" or "messageId" in result else None
 
 
+def message_ids(task: Any) -> set[str]:
+    """Return the ids of the messages in a task's history."""
+    history = task.get("history") if isinstance(task, Mapping) else None
+    messages = history if isinstance(history, list) else []
+    return {str(m["messageId"]) for m in messages if isinstance(m, Mapping) and m.get("messageId")}
+
+
 def config_ids(result: Any) -> list[str]:
     """Return the ids of the push configurations of a result: one, or a list of them, as 1.0 and 0.3 give them."""
     inside = result.get("configs", [result]) if isinstance(result, Mapping) else result

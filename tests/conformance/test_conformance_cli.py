@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+import httpx
 import pytest
 
 from pytest_a2a_bench import cli
@@ -160,3 +165,28 @@ def test_the_token_is_nowhere_in_a_report(
     for format in ("text", "json", "junit", "sarif", "markdown"):
         run(bad_url, "--id", "GET-002", "--auth-env", "MY_TOKEN", "--format", format)
         assert "s3cret-token-value" not in capsys.readouterr().out
+
+
+def states(url: str) -> list[str]:
+    """Return the states of all tasks that an agent has."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"pageSize": 100}}
+    answer = httpx.post(url, json=asked, headers={"A2A-Version": "1.0"}, trust_env=False).json()
+    return [task["status"]["state"] for task in answer["result"]["tasks"]]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["term", "int"])
+def test_an_interrupted_run_clears_away(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    prompts = tmp_path / "prompts.toml"
+    prompts.write_text('slow = "slow please"\ninput = "input please"\n')
+    with start_builtin("faulty?latency=20") as agent:
+        command = [sys.executable, "-m", "pytest_a2a_bench.cli", "conformance", agent.url, "--scenarios", str(prompts)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            until = time.monotonic() + 30
+            while states(agent.url).count("TASK_STATE_WORKING") < 3 and time.monotonic() < until:
+                time.sleep(0.05)
+            process.send_signal(number)
+            _, said = process.communicate(timeout=30)
+        assert process.returncode == code, said
+        found = states(agent.url)
+    assert "TASK_STATE_CANCELED" in found
+    assert {"TASK_STATE_WORKING", "TASK_STATE_SUBMITTED", "TASK_STATE_INPUT_REQUIRED"} & set(found) == set()

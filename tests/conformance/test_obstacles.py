@@ -7,6 +7,7 @@ import json
 import time
 from typing import Any
 
+import httpx
 import pytest
 from faulty_server import TOKENS, serve_app, serve_faulty
 from starlette.requests import Request
@@ -14,10 +15,11 @@ from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import fetch_card_async
-from pytest_a2a_bench.conformance.engine import collect
+from pytest_a2a_bench.conformance.engine import collect, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.health import WITHOUT_CREDENTIALS
 from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.spelling import TERMINAL, state_of
 from pytest_a2a_bench.conformance.target import targets_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -148,3 +150,74 @@ def test_what_comes_too_late_is_an_error_and_says_how_to_wait_longer() -> None:
     assert late
     assert all("within 0.8 s" in r.reason and "--timeout" in r.reason for r in late)
     assert {r.requirement.id for r in judged if r.outcome == "passed"} >= {"GET-002"}
+
+
+async def late_tasks() -> tuple[list[str], list[str]]:
+    """Let an agent answer messages too late, and return its tasks' states and what the run says that it left."""
+    async with (
+        serve_faulty(None, "bare", transport="jsonrpc", step=60.0) as running,
+        serve_app(Tardy(running.server.app, 2.0)) as url,
+    ):
+        card, _, _ = await fetch_card_async(running.url)
+        assert card is not None
+        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+        found = targets_of(card, url, scenarios=Scenarios({"slow": "slow please"}), timeout=0.5)
+        left: list[str] = []
+        async for _ in run_checks(found, select=lambda p: p.requirement.id == "SEND-004", left=left):
+            pass
+        async with httpx.AsyncClient() as client:
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
+            headers = {"A2A-Version": "1.0"}
+            listed = (await client.post(running.url, json=asked, headers=headers)).json()["result"]["tasks"]
+        return [state_of(task) for task in listed], left
+
+
+class Tardy(Slow):
+    """Does at once what it is told, and answers messages later."""
+
+    def __init__(self, app: Any, seconds: float) -> None:
+        super().__init__(app, 0.0)
+        self._late = seconds
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        message = await receive()
+
+        async def again() -> Any:
+            return message
+
+        async def later(event: Any) -> None:
+            if b"SendMessage" in (message.get("body") or b"") and event["type"] == "http.response.start":
+                await asyncio.sleep(self._late)
+            await send(event)
+
+        await self._app(scope, again, later)
+
+
+def test_tasks_of_messages_that_were_answered_too_late_are_found_and_cancelled() -> None:
+    states, left = asyncio.run(late_tasks())
+    assert states
+    assert set(states) <= TERMINAL
+    assert "TASK_STATE_CANCELED" in states
+    assert left == []
+
+
+async def lost_messages() -> list[str]:
+    """Send messages that nobody ever answers, and return what the run says that it left."""
+    async with (
+        serve_faulty(None, "bare", transport="jsonrpc") as running,
+        serve_app(Slow(running.server.app, 30.0, ("SendMessage",))) as url,
+    ):
+        card, _, _ = await fetch_card_async(running.url)
+        assert card is not None
+        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+        left: list[str] = []
+        found = targets_of(card, url, timeout=0.5)
+        async for _ in run_checks(found, select=lambda p: p.requirement.id == "SEND-001", left=left):
+            pass
+        return left
+
+
+def test_what_could_not_be_cleared_away_is_said() -> None:
+    (text,) = asyncio.run(lost_messages())
+    assert "messages to JSONRPC 1.0 at http://127.0.0.1" in text
+    assert "tasks of theirs may still run" in text
