@@ -21,6 +21,7 @@ PARTS = tuple(module.domain for module in CONFORMANCE_MODULES)
 
 _TRANSPORTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
 _FILTERS = ("group", "level", "id", "binding", "version")
+_SHOWN = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,32 @@ def _marker_problem(marker: pytest.Mark | None) -> str:
     unknown = sorted(set(marker.kwargs) - set(_FILTERS))
     if unknown:
         return f"@pytest.mark.conformance does not know {', '.join(unknown)}; valid are: {', '.join(_FILTERS)}"
-    return ""
+    wrong = [text for name in _FILTERS for text in _value_problems(name, marker.kwargs.get(name))]
+    return f"@pytest.mark.conformance: {'; '.join(wrong)}" if wrong else ""
+
+
+def _value_problems(name: str, given: Any) -> Iterator[str]:
+    if given is None:
+        return
+    values = (given,) if isinstance(given, str) else given
+    if not isinstance(values, (tuple, list, set, frozenset)) or not all(isinstance(v, str) for v in values):
+        yield f"{name}={given!r} is no text, nor a list of texts"
+        return
+    known = _known_values(name)
+    unknown = [repr(value) for value in values if value not in known]
+    if unknown or not values:
+        valid = ", ".join(known[:_SHOWN]) + (" ..." if len(known) > _SHOWN else "")
+        yield f"{name} names {', '.join(unknown) or 'nothing'}; there are {valid}"
+
+
+def _known_values(name: str) -> list[str]:
+    from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS
+    from pytest_a2a_bench.conformance.requirements import load_requirements
+
+    if name == "binding":
+        return [*BINDINGS, "card"]
+    entries = (entry for version in VERSIONS for entry in load_requirements(version))
+    return list(dict.fromkeys(str(getattr(entry, name)) for entry in entries))
 
 
 def adopt(item: pytest.Item) -> None:

@@ -33,19 +33,20 @@ def check_files(run: BenchRun) -> None:
 
     :raises pytest.UsageError: naming all that is wrong.
     """
-    from pytest_a2a_bench.errors import ConfigurationError
+    from pytest_a2a_bench.conformance.complaints import complaints
+    from pytest_a2a_bench.conformance.webhook import check_place
 
     settings = run.settings
     if not any((settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url)):
         return
-    try:
-        _webhook(run)
-        if "://" not in (settings.card_jwks or "://"):
-            _jwks(run)
-        _waivers(run)
-        _scenarios(run)
-    except ConfigurationError as error:
-        run_state.raise_usage_error(str(error))
+    wrong = complaints(
+        lambda: check_place(_webhook(run)),
+        lambda: _jwks(run) if "://" not in (settings.card_jwks or "://") else None,
+        lambda: _waivers(run),
+        lambda: _scenarios(run),
+    )
+    if wrong:
+        run_state.raise_usage_error("; ".join(wrong))
 
 
 def subject_of(run: BenchRun) -> Subject:

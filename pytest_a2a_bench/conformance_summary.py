@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.run_state import BenchRun
 
 if TYPE_CHECKING:
@@ -54,14 +55,21 @@ class Summary:
         from pytest_a2a_bench.reports import matrix
 
         rows = [_row(values) for values in self.reported.values()]
-        yield from matrix.lines(rows)
+        yield from matrix.lines(rows, self._planned())
         for waiver in removable(self.run.waivers or (), rows):
             yield f"removable waiver: {waiver} (its check passes)"
         skips = matrix.skip_lines(rows)
         if skips and self.config.get_verbosity() >= 0:
             yield "skipped:"
             yield from skips
+        if self.run.judge is not None:
+            yield from (one_line(text) for text in self.run.judge.left)
         yield matrix.count_line(rows)
+
+    def _planned(self) -> dict[str, int]:
+        from pytest_a2a_bench.conformance.subject import Subject
+
+        return Subject.from_json(self.run.subject).planned if self.run.subject is not None else {}
 
 
 def _values(report: Any) -> dict[str, Any]:

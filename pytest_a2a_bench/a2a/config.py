@@ -30,6 +30,12 @@ class Credentials:
     token: str = dataclasses.field(repr=False)
     source: str = ""
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not leave this package: the token, and the password in it if it is ``user:password``."""
+        password = self.token.partition(":")[2]
+        return (self.token, password) if password else (self.token,)
+
     def __repr__(self) -> str:
         return f"Credentials(token='***', source={self.source!r})"
 
@@ -79,10 +85,7 @@ class ClientConfig:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not leave this package: the token, and the password in it if it is ``user:password``."""
-        if self.auth is None:
-            return ()
-        password = self.auth.token.partition(":")[2]
-        return (self.auth.token, password) if password else (self.auth.token,)
+        return self.auth.secrets if self.auth is not None else ()
 
     def _choice_problems(self) -> Iterator[str]:
         for name, choices in (("protocol", PROTOCOLS), ("transport", TRANSPORTS), ("streaming", STREAMING)):

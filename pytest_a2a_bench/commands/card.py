@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.config import Credentials
     from pytest_a2a_bench.conformance.card import CardHttp
     from pytest_a2a_bench.conformance.finding import Finding
 
@@ -36,6 +37,7 @@ def run(namespace: Namespace) -> int:
     from pytest_a2a_bench.conformance.card import card_versions, check_card
     from pytest_a2a_bench.conformance.card.render import render, to_text
     from pytest_a2a_bench.conformance.card.sources import load_jwks
+    from pytest_a2a_bench.conformance.exchange import Redactor
 
     _check_arguments(namespace)
     raw, http, duplicates = _load(namespace)
@@ -55,6 +57,8 @@ def run(namespace: Namespace) -> int:
         findings += _unserved(http, versions[0])
     if namespace.online and raw is not None:
         findings += _check_online(raw, namespace)
+    auth = _credentials(namespace)
+    findings = Redactor(auth.secrets if auth is not None else ()).findings(findings)
     if namespace.format == "text":
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         sys.stdout.write(to_text(_shown(namespace.source), versions, findings, colour=colour))
@@ -65,12 +69,27 @@ def run(namespace: Namespace) -> int:
 
 
 def _check_arguments(namespace: Namespace) -> None:
+    from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
+    from pytest_a2a_bench.conformance.complaints import refuse_bad
+
+    keys = namespace.jwks
+    refuse_bad(
+        lambda: _check_values(namespace),
+        lambda: _algorithms(namespace.algorithms),
+        lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
+    )
+
+
+def _check_values(namespace: Namespace) -> None:
     from pytest_a2a_bench.conformance.card.sources import is_url
 
+    wrong = []
     if namespace.online and not is_url(namespace.source):
-        raise ConfigurationError(f"--online needs the agent's URL; {namespace.source} is a file")
+        wrong.append(f"--online needs the agent's URL; {namespace.source} is a file")
     if not 0 < namespace.timeout < float("inf"):
-        raise ConfigurationError(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
+        wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
 
 
 def _load(namespace: Namespace) -> tuple[Any, CardHttp | None, tuple[str, ...]]:
@@ -80,7 +99,7 @@ def _load(namespace: Namespace) -> tuple[Any, CardHttp | None, tuple[str, ...]]:
     if is_url(namespace.source):
         from pytest_a2a_bench.conformance.card import fetch_card
 
-        raw, http, _ = fetch_card(namespace.source, timeout=namespace.timeout)
+        raw, http, _ = fetch_card(namespace.source, auth=_credentials(namespace), timeout=namespace.timeout)
         return raw, http, ()
     try:
         document = read_card_file(namespace.source)
@@ -114,8 +133,15 @@ def _algorithms(given: str) -> dict[str, Any]:
 def _check_online(raw: Any, namespace: Namespace) -> list[Finding]:
     from pytest_a2a_bench.conformance.card import check_online
 
+    auth = _credentials(namespace)
+    return check_online(raw, namespace.source, token=auth.token if auth else "", timeout=namespace.timeout)
+
+
+def _credentials(namespace: Namespace) -> Credentials | None:
+    from pytest_a2a_bench.a2a.config import Credentials
+
     token = os.environ.get(namespace.auth_env, "").strip()
-    return check_online(raw, namespace.source, token=token, timeout=namespace.timeout)
+    return Credentials(token, namespace.auth_env) if token else None
 
 
 def _shown(source: str) -> str:

@@ -1,28 +1,38 @@
 """``a2a-bench conformance URL``: judge an agent's card and protocol.
 
-Exit code 0 is clean, 1 has findings, 2 could not run.
+Exit code 0 is clean, 1 has findings, 2 could not run, or not all of it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib.metadata
 import os
+import signal
 import sys
+import threading
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.conformance.engine import Planned
     from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
     from pytest_a2a_bench.conformance.report import Report
+    from pytest_a2a_bench.conformance.scenarios import Scenarios
     from pytest_a2a_bench.conformance.subject import Subject
+    from pytest_a2a_bench.conformance.webhook import Place
 
 NAME = "conformance"
+TERMINATED = 143
 HELP = "judge an agent: its card and what it does on the wire"
 
 _FORMATS = ("text", "json", "junit", "sarif", "markdown")
@@ -59,16 +69,41 @@ def run(namespace: Namespace) -> int:
     from pytest_a2a_bench.reports import render
 
     _check_arguments(namespace)
-    report = judge_agent(namespace)
+    try:
+        with _terminable():
+            report = judge_agent(namespace)
+    except _Terminated:
+        return TERMINATED
     text = render(report, namespace.format)
     if namespace.output:
         _write(Path(namespace.output), text)
         sys.stdout.write(_brief(report))
     else:
         sys.stdout.write(text)
-    if not report.could_run and not report.is_clean:
-        return 2
-    return 0 if report.is_clean else 1
+    if any(j.status == "failed" for j in report.judgements):
+        return 1
+    return 0 if report.is_clean else 2
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does, so that what was made on the agent is cleared away."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def judge_agent(namespace: Namespace) -> Report:
@@ -95,16 +130,14 @@ def judge_agent(namespace: Namespace) -> Report:
         waivers=waivers,
         strict=namespace.strict,
         seconds=time.monotonic() - begin,
+        planned=subject.planned,
         tool={"name": "pytest-a2a-bench", "version": _own_version()},
     )
 
 
 def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> list[CheckResult]:
     from pytest_a2a_bench.conformance.judging import check_all
-    from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
-    from pytest_a2a_bench.conformance.webhook import read_place
 
-    scenarios = load_scenarios(Path(namespace.scenarios)) if namespace.scenarios else Scenarios()
     planned: list[Planned] = [p for p in subject.plan() if _is_wanted(namespace, p.requirement, p.binding)]
     if not planned:
         return []
@@ -112,9 +145,13 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
         from pytest_a2a_bench.conformance.finding import CheckResult
 
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
-    place = read_place(namespace.webhook_bind, namespace.webhook_url)
-    targets = subject.targets(config, scenarios, namespace.timeout, place)
-    return list(check_all(targets, planned, namespace.concurrency).values())
+    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace))
+    left: list[str] = []
+    try:
+        return list(check_all(targets, planned, namespace.concurrency, left).values())
+    finally:
+        for text in left:
+            print(f"a2a-bench: {one_line(text)}", file=sys.stderr)
 
 
 def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
@@ -129,21 +166,63 @@ def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
 
 
 def _check_arguments(namespace: Namespace) -> None:
-    from pytest_a2a_bench.conformance.finding import VERSIONS
-    from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
-    from pytest_a2a_bench.conformance.webhook import read_place
+    from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
+    from pytest_a2a_bench.conformance.complaints import refuse_bad
+    from pytest_a2a_bench.conformance.requirements import requirement
+    from pytest_a2a_bench.conformance.waivers import read_waivers
+    from pytest_a2a_bench.conformance.webhook import check_place
 
+    keys, waivers = namespace.jwks, namespace.waivers
+    refuse_bad(
+        lambda: _check_numbers(namespace),
+        lambda: _check_groups(namespace.group),
+        *(functools.partial(requirement, id) for id in namespace.id),
+        lambda: check_place(_place(namespace)),
+        lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
+        lambda: read_waivers(waivers) if waivers else None,
+        lambda: _scenarios(namespace),
+        lambda: _check_output(Path(namespace.output)) if namespace.output else None,
+        lambda: _config(namespace),
+    )
+
+
+def _check_numbers(namespace: Namespace) -> None:
+    wrong = []
     if not 0 < namespace.timeout < float("inf"):
-        raise ConfigurationError(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
-    read_place(namespace.webhook_bind, namespace.webhook_url)
+        wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
     if namespace.concurrency < 1:
-        raise ConfigurationError(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
-    for id in namespace.id:
-        requirement(id)
+        wrong.append(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+
+
+def _check_groups(names: list[str]) -> None:
+    from pytest_a2a_bench.conformance.finding import VERSIONS
+    from pytest_a2a_bench.conformance.requirements import load_requirements
+
     groups = list(dict.fromkeys(entry.group for version in VERSIONS for entry in load_requirements(version)))
-    unknown = [name for name in namespace.group if name not in groups]
+    unknown = [name for name in names if name not in groups]
     if unknown:
         raise ConfigurationError(f"--group names {', '.join(unknown)}; there are {', '.join(groups)}")
+
+
+def _check_output(path: Path) -> None:
+    """Tell before the run that its report could not be written."""
+    above = next((folder for folder in path.absolute().parents if folder.exists()), path)
+    if path.is_dir() or not above.is_dir() or not os.access(path if path.exists() else above, os.W_OK):
+        raise ConfigurationError(f"-o {path}: cannot be written; name a file in a directory that is yours")
+
+
+def _place(namespace: Namespace) -> Place | None:
+    from pytest_a2a_bench.conformance.webhook import read_place
+
+    return read_place(namespace.webhook_bind, namespace.webhook_url)
+
+
+def _scenarios(namespace: Namespace) -> Scenarios:
+    from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
+
+    return load_scenarios(Path(namespace.scenarios)) if namespace.scenarios else Scenarios()
 
 
 def _config(namespace: Namespace) -> ClientConfig:
@@ -170,7 +249,7 @@ def _write(path: Path, text: str) -> None:
 def _brief(report: Report) -> str:
     from pytest_a2a_bench.reports import matrix, text
 
-    lines = [text.header(report), *matrix.lines(report.rows), *text.tail(report)]
+    lines = [text.header(report), *matrix.lines(report.rows, report.planned), *text.tail(report)]
     return "\n".join(lines) + "\n"
 
 

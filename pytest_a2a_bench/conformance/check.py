@@ -294,10 +294,10 @@ class Context:
                 rule=self.requirement.id,
                 severity=severity,
                 found=redactor.text(found)[:_FOUND_LIMIT],
-                expected=expected or self.requirement.text,
+                expected=redactor.text(expected) or self.requirement.text,
                 spec=self.requirement.spec,
-                pointer=pointer,
-                fix=fix,
+                pointer=redactor.text(pointer),
+                fix=redactor.text(fix),
                 exchanges=tuple(r.exchange for r in chosen),
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import importlib
 import pkgutil
 import time
@@ -11,8 +12,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Outcome, Requirement
-from pytest_a2a_bench.conformance.health import works
+from pytest_a2a_bench.conformance.exchange import Redactor, is_silence
+from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Finding, Outcome, Requirement
+from pytest_a2a_bench.conformance.health import MORE_TIME, works
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared
@@ -92,6 +94,7 @@ async def run_checks(
     select: Select | None = None,
     concurrency: int = CONCURRENCY,
     planned: Iterable[Planned] | None = None,
+    left: list[str] | None = None,
 ) -> AsyncGenerator[CheckResult, None]:
     """Run the checks of an agent's interfaces and yield each result as it comes.
 
@@ -101,6 +104,7 @@ async def run_checks(
     :param select: which of the planned checks to run.
     :param concurrency: how many run at once.
     :param planned: runs these instead of all that the card gives.
+    :param left: gets what may still be on the agent when this has ended.
     """
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
     chosen = [p for p in (_planned(several) if planned is None else planned) if select is None or select(p)]
@@ -120,6 +124,8 @@ async def run_checks(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(s.close() for s in sessions.values()))
+        if left is not None:
+            left += [s.left for s in sessions.values() if s.left]
 
 
 def _planned(targets: Sequence[Target]) -> list[Planned]:
@@ -155,6 +161,7 @@ async def _run_one(
         return CheckResult(requirement, binding, "skipped", reason=reason)
     if requirement.id in UNCHECKABLE:
         return CheckResult(requirement, binding, "skipped", reason=UNCHECKABLE[requirement.id])
+    await session.health.ready()
     async with contextlib.nullcontext() if _mostly_waits(requirement) else slots:
         return await run_check(requirement, session)
 
@@ -168,15 +175,33 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     """Run one check; whatever the agent does, there is a result."""
     if session.health.is_broken:
         return session.health.verdict(requirement, session.target.binding)
+    obstacle = session.health.obstacle(requirement, session.target.binding)
+    if obstacle is not None:
+        return obstacle
     ctx = Context(requirement, session)
     started = time.monotonic()
-    outcome, reason = await _outcome(ctx)
+    outcome, told = _excuse_silence(ctx, *await _outcome(ctx))
+    reason = Redactor(session.target.secrets).text(told)
     for asked in _suspicious(ctx):
         if not await asked.health.lasts():
             return asked.health.verdict(requirement, session.target.binding, time.monotonic() - started)
     return CheckResult(
         requirement, session.target.binding, outcome, tuple(ctx.findings), reason, time.monotonic() - started
     )
+
+
+def _excuse_silence(ctx: Context, outcome: Outcome, reason: str) -> tuple[Outcome, str]:
+    """Turn findings that are nothing but the client's own limit of time into an error: the agent may be just slow."""
+    seconds = ctx.target.timeout
+    silent = [f for f in ctx.findings if any(is_silence(e, seconds) for e in f.exchanges)]
+    if not silent:
+        return outcome, reason
+    told = [f for f in ctx.findings if f not in silent]
+    if outcome in ("failed", "warned") and told:
+        ctx.findings[:] = told
+        return _severest(told), reason
+    ctx.findings[:] = [dataclasses.replace(f, severity="warning") for f in silent]
+    return "error", f"{reason or silent[0].found}; {MORE_TIME}"
 
 
 def _suspicious(ctx: Context) -> list[Session]:
@@ -209,8 +234,12 @@ async def _outcome(ctx: Context) -> tuple[Outcome, str]:
     except Exception as error:
         # A bug of ours must not cost the user the results of all other checks.
         return "error", f"the check itself broke, which is a bug of pytest-a2a-bench: {type(error).__name__}: {error}"
-    severities = {f.severity for f in ctx.findings}
-    return ("failed" if "error" in severities else "warned" if "warning" in severities else "passed"), reason
+    return _severest(ctx.findings), reason
+
+
+def _severest(findings: Iterable[Finding]) -> Outcome:
+    severities = {f.severity for f in findings}
+    return "failed" if "error" in severities else "warned" if "warning" in severities else "passed"
 
 
 async def collect(

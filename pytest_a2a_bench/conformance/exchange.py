@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shlex
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_a2a_bench.conformance.finding import Exchange
+from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.redact import HIDDEN, hide_secrets
 
 SHOWN_BYTES = 65_536
@@ -17,6 +18,25 @@ SHOWN_BYTES = 65_536
 
 _SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key|credential", re.IGNORECASE)
 _NOISE = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})
+
+
+_LATE = "no complete answer within"
+
+
+def late(seconds: float) -> str:
+    """Say that an answer did not come in time."""
+    return f"{_LATE} {seconds:g} s"
+
+
+def is_late(exchange: Exchange) -> bool:
+    """Tell whether an answer did not come, or did not end, in time."""
+    return exchange.problem.startswith(_LATE)
+
+
+def is_silence(exchange: Exchange, seconds: float) -> bool:
+    """Tell whether nothing at all came within so many seconds; part of an answer is not silence."""
+    began = exchange.events or (exchange.response and exchange.binding != "GRPC")
+    return exchange.problem == late(seconds) and not began
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +75,32 @@ class Redactor:
         """Return headers without the values that authenticate."""
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         return {k: HIDDEN if _SECRET_HEADERS.search(k) else self.text(v) for k, v in pairs}
+
+    def findings(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return findings without the secrets, neither in their words nor in their exchanges."""
+        return [self._finding(f) for f in findings] if self.secrets else list(findings)
+
+    def _finding(self, finding: Finding) -> Finding:
+        return dataclasses.replace(
+            finding,
+            found=self.text(finding.found),
+            expected=self.text(finding.expected),
+            fix=self.text(finding.fix),
+            pointer=self.text(finding.pointer),
+            exchanges=tuple(map(self._exchange, finding.exchanges)),
+        )
+
+    def _exchange(self, exchange: Exchange) -> Exchange:
+        return dataclasses.replace(
+            exchange,
+            url=self.text(exchange.url),
+            request_headers=self.headers(exchange.request_headers),
+            request=self.text(exchange.request),
+            response_headers=self.headers(exchange.response_headers),
+            response=self.text(exchange.response),
+            events=tuple(map(self.text, exchange.events)),
+            problem=self.text(exchange.problem),
+        )
 
     def url(self, url: str) -> str:
         """Return a URL without user info and without the secrets."""

@@ -9,15 +9,17 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
+from pytest_a2a_bench.conformance.exchange import Redactor, is_silence
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
-from pytest_a2a_bench.conformance.steps import is_internal
+from pytest_a2a_bench.conformance.steps import is_internal, refused
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.reply import Reply
     from pytest_a2a_bench.conformance.session import Session
 
 BEGIN_SECONDS = 2.0
-"""Most seconds that the checks wait for the first probe; a slower agent is asked beside them."""
+"""Most seconds that the checks of other interfaces wait for the first probe of a slow one."""
+MORE_TIME = "an agent that is slower needs more time: --timeout (a2a-bench conformance), --a2a-timeout (pytest)"
 PROBE_SECONDS = 5.0
 PAUSES = (0.0, 0.2, 0.8)
 """Seconds before each try of a probe: an agent that is busy for a moment has not stopped working."""
@@ -26,6 +28,9 @@ _JUST_BEFORE = 0.05
 _KEPT = 200
 
 OPERATION = "GetTask"
+WITHOUT_CREDENTIALS = frozenset({"auth", "extended-card"})
+"""Groups that can be judged on an agent that refuses the credentials that it gets."""
+
 _LOOKS = frozenset({"GetTask", "ListTasks", "tasks/get", "tasks/list"})
 
 
@@ -55,6 +60,8 @@ class Health:
         self._asking = asyncio.Lock()
         self._well_since = 0.0
         self._broken: Reply | None = None
+        self._refuses = ""
+        self._is_silent = False
         self._told = ""
 
     @property
@@ -69,8 +76,13 @@ class Health:
 
     async def begin(self) -> None:
         """Ask for the first time, before anything else is asked."""
-        self._first = asyncio.create_task(self._probe())
+        self._first = asyncio.create_task(self._look())
         await asyncio.wait({self._first}, timeout=BEGIN_SECONDS)
+
+    async def ready(self) -> None:
+        """Wait for the answer to the first question."""
+        if self._first is not None:
+            await asyncio.shield(self._first)
 
     async def close(self) -> None:
         """Stop asking."""
@@ -97,15 +109,58 @@ class Health:
             return False
 
     async def _did_work(self) -> bool:
-        first = await self._first if self._first is not None else None
+        first = await asyncio.shield(self._first) if self._first is not None else None
         return first is not None and works(first)
 
-    async def _probe(self) -> Reply | None:
-        seconds = min(self._session.target.timeout, PROBE_SECONDS)
+    async def _look(self) -> Reply | None:
+        """Ask whether anything can be judged here: nothing where all that is asked is refused, or never answered."""
+        first = await self._probe()
+        if first is None or (works(first) and not refused(first)):
+            return first
+        if refused(first):
+            # Refusing an unknown task may be a defect of one operation; nothing comes of a message that is refused.
+            sent = await self._probe("SendMessage", {"message": self._message()}, self._session.target.timeout)
+            if sent is not None and refused(sent):
+                self._refuses = sent.describe()
+        elif is_silence(first.exchange, self._probe_seconds):
+            seconds = self._session.target.timeout
+            again = await asyncio.gather(*(self._probe(name, seconds=seconds) for name in (OPERATION, "CancelTask")))
+            self._is_silent = all(r is not None and is_silence(r.exchange, seconds) for r in again)
+            return again[0]
+        return first
+
+    def _message(self) -> dict[str, object]:
+        text = self._session.target.scenarios.get("task")
+        return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
+
+    @property
+    def _probe_seconds(self) -> float:
+        return min(self._session.target.timeout, PROBE_SECONDS)
+
+    async def _probe(
+        self, operation: str = OPERATION, params: dict[str, object] | None = None, seconds: float = 0.0
+    ) -> Reply | None:
+        asked = params if params is not None else {"id": str(uuid.uuid4())}
         try:
-            return await self._session.ask(OPERATION, {"id": str(uuid.uuid4())}, seconds)
+            return await self._session.ask(operation, asked, seconds or self._probe_seconds)
         except (SkipCheck, NoAnswer):
             return None  # There is no asking on this interface, which its checks say themselves.
+
+    def obstacle(self, requirement: Requirement, binding: str) -> CheckResult | None:
+        """Return the result of a check that cannot be made on this interface: the first is an error, the others skip.
+
+        None where it can be made.
+        """
+        if self._is_silent:
+            why = f"nothing is answered within {self._session.target.timeout:g} s; {MORE_TIME}"
+        elif self._refuses and requirement.group not in WITHOUT_CREDENTIALS:
+            why = f"the agent refuses: {self._refuses}: {self._session.target.refusal}"
+        else:
+            return None
+        if self._told:
+            return CheckResult(requirement, binding, "skipped", reason=f"could not be judged, see {self._told}")
+        self._told = f"{requirement.id}[{binding}]"
+        return CheckResult(requirement, binding, "error", reason=Redactor(self._session.target.secrets).text(why))
 
     def verdict(self, requirement: Requirement, binding: str, seconds: float = 0.0) -> CheckResult:
         """Return the result of a check that the broken agent could not be judged by: the first one tells, once."""
@@ -120,11 +175,12 @@ class Health:
         assert self._broken is not None
         suspects = self._suspects()
         named = ", ".join(dict.fromkeys(e.method for e in suspects))
+        answer = Redactor(self._session.target.secrets).text(self._broken.describe())
         return Finding(
             rule=requirement.id,
             severity="error",
             found=f"the agent stopped working: {OPERATION} for an unknown task, which it answered at first, gives "
-            f"{self._broken.describe()}; it was asked just before: {named or 'nothing'}",
+            f"{answer}; it was asked just before: {named or 'nothing'}",
             expected="every request is answered, whatever was asked before",
             spec=requirement.spec,
             fix="restart the agent and look at its log; 'a2a-bench conformance --concurrency 1' asks one at a time, "

@@ -17,7 +17,7 @@ _CLEANUP_SECONDS = 8.0
 
 
 class Judge:
-    """Runs checks on the shared loop.
+    """Runs checks on the shared loop. After :meth:`close` its ``left`` says what may still be on the agent.
 
     :param targets: the agent's interfaces.
     :param concurrency: how many checks run at once.
@@ -26,12 +26,13 @@ class Judge:
     def __init__(self, targets: Iterable[Target], concurrency: int = CONCURRENCY) -> None:
         self._targets = tuple(targets)
         self._concurrency = concurrency
+        self.left: list[str] = []
         self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
         self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
 
     def start(self, planned: Iterable[Planned]) -> None:
         """Begin checks, together; those that have begun already go on."""
-        fresh = [p for p in planned if p.name not in self._results]
+        fresh = list({p.name: p for p in planned if p.name not in self._results}.values())
         if not fresh:
             return
         for p in fresh:
@@ -45,10 +46,15 @@ class Judge:
         :raises HarnessError: if the run broke.
         """
         self.start([planned])
+        future = self._results[planned.name]
         try:
-            return self._results[planned.name].result()
+            problem = future.exception()
         except concurrent.futures.CancelledError as error:
             raise HarnessError(f"{planned.name} was stopped before it ended") from error
+        if problem is not None:
+            # One exception raised for every check would gather all their tracebacks.
+            raise HarnessError(str(problem))
+        return future.result()
 
     def close(self) -> None:
         """Stop what still runs, and wait until what was made on the agent is cleared away."""
@@ -61,7 +67,7 @@ class Judge:
 
     async def _run(self, planned: list[Planned], over: threading.Event) -> None:
         try:
-            running = run_checks(self._targets, planned=planned, concurrency=self._concurrency)
+            running = run_checks(self._targets, planned=planned, concurrency=self._concurrency, left=self.left)
             async with contextlib.aclosing(running) as results:
                 async for result in results:
                     self._results[result.name].set_result(result)
@@ -79,9 +85,15 @@ class Judge:
 
 
 def check_all(
-    targets: Iterable[Target], planned: Iterable[Planned], concurrency: int = CONCURRENCY
+    targets: Iterable[Target],
+    planned: Iterable[Planned],
+    concurrency: int = CONCURRENCY,
+    left: list[str] | None = None,
 ) -> Mapping[str, CheckResult]:
-    """Run checks and return their results by name, in the order of the plan."""
+    """Run checks and return their results by name, in the order of the plan.
+
+    :param left: gets what may still be on the agent in the end.
+    """
     every = list(planned)
     judge = Judge(targets, concurrency)
     try:
@@ -89,3 +101,5 @@ def check_all(
         return {p.name: judge.result(p) for p in every}
     finally:
         judge.close()
+        if left is not None:
+            left += judge.left

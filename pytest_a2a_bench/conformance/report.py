@@ -89,6 +89,7 @@ class Report:
     :param agent: name and version from its card, as it says.
     :param interfaces: what its card declares: ``1.0 JSONRPC``.
     :param waivers: every waiver of the run, used or not.
+    :param planned: how many checks there are for the agent, chosen or not, by version.
     """
 
     endpoint: str
@@ -98,6 +99,7 @@ class Report:
     waivers: tuple[Waiver, ...] = ()
     strict: bool = False
     seconds: float = 0.0
+    planned: Mapping[str, int] = field(default_factory=dict)
     tool: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -127,7 +129,7 @@ class Report:
             "strict": self.strict,
             "seconds": round(self.seconds, 3),
             "counts": counts(self.rows),
-            "levels": {level.version: level.text for level in compliance(self.rows)},
+            "levels": {level.version: level.text for level in compliance(self.rows, self.planned)},
             "removable_waivers": [str(w) for w in removable(self.waivers, self.rows)],
             "results": [_judgement_json(j) for j in self.judgements],
         }
@@ -192,8 +194,11 @@ def outcome_of(findings: Iterable[Finding]) -> Outcome:
 class Compliance:
     """How much of one version of the protocol is kept.
 
-    :param verdict: ``not conformant``, ``conformant``, ``fully conformant`` or ``not judged``.
+    :param verdict: ``not conformant``, ``conformant``, ``fully conformant``, ``not judged completely`` (there are
+        errors) or ``not judged`` (no MUST was).
     :param kept: (kept, checked) by level.
+    :param scope: what alone a good verdict is about; empty where all was looked at.
+    :param omitted: how many checks were not chosen.
     """
 
     version: str
@@ -201,24 +206,38 @@ class Compliance:
     kept: Mapping[str, tuple[int, int]]
     skipped: int = 0
     waived: int = 0
+    scope: str = ""
+    omitted: int = 0
 
     @property
     def text(self) -> str:
         """One line."""
         levels = ", ".join(f"{level} {kept}/{checked}" for level, (kept, checked) in self.kept.items() if checked)
-        notes = [f"{n} {word}" for n, word in ((self.waived, "waived"), (self.skipped, "skipped")) if n]
-        return f"{self.verdict}: {'; '.join([levels or 'nothing was checked', *notes])}"
+        counted = ((self.waived, "waived"), (self.skipped, "skipped"), (self.omitted, "not chosen"))
+        notes = [f"{n} {word}" for n, word in counted if n]
+        scope = f" in {self.scope}" if self.scope and self.verdict in _GOOD else ""
+        return f"{self.verdict}{scope}: {'; '.join([levels or 'nothing was checked', *notes])}"
 
 
-def compliance(rows: Iterable[Row]) -> list[Compliance]:
-    """Return the compliance level of each version: every MUST kept is conformant, every SHOULD too is fully so."""
+_GOOD = ("conformant", "fully conformant")
+
+
+def compliance(rows: Iterable[Row], planned: Mapping[str, int] | None = None) -> list[Compliance]:
+    """Return the compliance level of each version: every MUST kept is conformant, every SHOULD too is fully so.
+
+    :param planned: how many checks there are by version; what was not chosen cannot be vouched for.
+    """
     by_version: dict[str, list[Row]] = {}
     for row in rows:
         by_version.setdefault(row.version, []).append(row)
-    return [_compliance(version, by_version[version]) for version in sorted(by_version, reverse=True)]
+    every = planned or {}
+    return [
+        _compliance(version, by_version[version], max(0, every.get(version, 0) - len(by_version[version])))
+        for version in sorted(by_version, reverse=True)
+    ]
 
 
-def _compliance(version: str, rows: list[Row]) -> Compliance:
+def _compliance(version: str, rows: list[Row], omitted: int) -> Compliance:
     checked = [row for row in rows if row.status != "skipped"]
     kept = {
         level: (
@@ -228,10 +247,12 @@ def _compliance(version: str, rows: list[Row]) -> Compliance:
         for level in ("MUST", "SHOULD", "MAY")
     }
     broken = [row for row in checked if row.level == "MUST" and row.status != "passed"]
-    if not checked or all(row.status == "error" for row in checked):
-        verdict = "not judged"
-    elif any(row.status in ("failed", "error", "waived") for row in broken):
+    if any(row.status in ("failed", "waived") for row in broken):
         verdict = "not conformant"
+    elif not kept["MUST"][1] or all(row.status == "error" for row in checked):
+        verdict = "not judged"
+    elif any(row.status == "error" for row in checked):
+        verdict = "not judged completely"
     else:
         verdict = "fully conformant" if all(row.status == "passed" for row in checked) else "conformant"
     return Compliance(
@@ -240,6 +261,8 @@ def _compliance(version: str, rows: list[Row]) -> Compliance:
         kept,
         skipped=len(rows) - len(checked),
         waived=sum(row.status == "waived" for row in checked),
+        scope="its card alone" if all(r.binding == CARD for r in rows) else "what was chosen" if omitted else "",
+        omitted=omitted,
     )
 
 

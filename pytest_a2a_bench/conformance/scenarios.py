@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,6 +50,16 @@ class Scenarios:
         if found is None and key in ("default", "task"):
             return self.prompts.get("default", DEFAULT_PROMPT)
         return found
+
+    @property
+    def other_token(self) -> str:
+        """The other user's token, from the environment variable that ``other_token_env`` names; empty without one."""
+        return os.environ.get(self.prompts.get("other_token_env", ""), "").strip()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be shown nowhere: that token, and the password in it if it is ``user:password``."""
+        return tuple(s for s in (self.other_token, self.other_token.partition(":")[2]) if s)
 
 
 def missing_text(key: str) -> str:

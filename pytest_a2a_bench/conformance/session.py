@@ -9,17 +9,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.exchange import Limits, Redactor
+from pytest_a2a_bench.conformance.exchange import Limits, Redactor, is_late
 from pytest_a2a_bench.conformance.health import Health
 from pytest_a2a_bench.conformance.prepared import Prepared
 from pytest_a2a_bench.conformance.reply import Reply
-from pytest_a2a_bench.conformance.spelling import TERMINAL, spell_params, task_in
+from pytest_a2a_bench.conformance.spelling import (
+    TERMINAL,
+    config_ids,
+    configures,
+    message_ids,
+    spell_params,
+    task_id_in,
+    task_in,
+)
 from pytest_a2a_bench.conformance.target import Target
 from pytest_a2a_bench.conformance.webhook import WebhookReceiver
 from pytest_a2a_bench.conformance.wire import CannotExpressError, Wire, WireRequest
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
 
-_CLEANUP_SECONDS = 3.0
+_CLEANUP_SECONDS = 6.0
+_ONE_SECONDS = 3.0
+_PAGES = 5
+_SENDING = ("SendMessage", "SendStreamingMessage")
 _IN_FLIGHT = 24
 _PORT_SECONDS = 30.0
 
@@ -35,6 +46,8 @@ class Session:
         self.prepared = Prepared()
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
+        self.configured_tasks: set[str] = set()
+        self.unanswered: set[str] = set()
         self._siblings = siblings if siblings is not None else {}
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
@@ -47,16 +60,32 @@ class Session:
         return self._siblings.get((binding, version))
 
     async def call(self, request: WireRequest) -> Reply:
-        """Send a request; tasks that an answer names are remembered.
+        """Send a request; tasks and push configurations that it made are remembered.
 
         :raises SkipCheck: if the binding has no form for the request.
         """
         started = time.monotonic()
-        reply = await self._call(request)
+        reply = await self._call_noting(request)
         self.health.note(started, reply)
-        if request.operation in ("SendMessage", "SendStreamingMessage"):
-            self._remember(reply)
         return reply
+
+    async def _call_noting(self, request: WireRequest) -> Reply:
+        message = request.params.get("message") if request.operation in _SENDING else None
+        name = message.get("messageId") if isinstance(message, Mapping) else None
+        sent = {name} if isinstance(name, str) else set()
+        # Until there is an answer, also where the check that waits for it is stopped.
+        self.unanswered |= sent
+        reply = await self._call(request)
+        if not is_late(reply.exchange) or reply.events:
+            self.unanswered -= sent
+        self._note(request, reply)
+        return reply
+
+    def _note(self, request: WireRequest, reply: Reply) -> None:
+        if request.operation in _SENDING:
+            self._remember(reply, configures(request.params))
+        elif request.operation == "CreateTaskPushNotificationConfig" and reply.ok:
+            self.created_configs |= {(task_id_in(request.params), id) for id in config_ids(reply.result)}
 
     async def webhooks(self) -> WebhookReceiver:
         """Return the receiver at the place that the user named: one for all interfaces, for it has one port.
@@ -88,15 +117,14 @@ class Session:
         """
         target = self.target
         old = target.version == "0.3"
-        return await self._call(
-            WireRequest(
-                operation,
-                spell_params(operation, params, target.binding) if old else params,
-                headers=target.extension_headers,
-                version_header=None if old else target.version,
-                timeout=timeout,
-            )
+        request = WireRequest(
+            operation,
+            spell_params(operation, params, target.binding) if old else params,
+            headers=target.extension_headers,
+            version_header=None if old else target.version,
+            timeout=timeout,
         )
+        return await self._call_noting(request)
 
     async def _call(self, request: WireRequest) -> Reply:
         if self._wire is None:
@@ -117,11 +145,12 @@ class Session:
         except (ProtocolError, ValueError) as error:
             raise NoAnswer(f"the interface {self.target.url!r:.200} cannot be asked: {error}") from error
 
-    def _remember(self, reply: Reply) -> None:
+    def _remember(self, reply: Reply, configured: bool) -> None:
         for value in (reply.result, *reply.events[:1], *reply.events[-1:]):
             task = task_in(value)
             if task is not None and isinstance(task.get("id"), str):
                 self.created_tasks[task["id"]] = _state(task) in TERMINAL
+                self.configured_tasks |= {task["id"]} if configured else set()
             update = value.get("statusUpdate") if isinstance(value, Mapping) else None
             if isinstance(update, Mapping) and _state(update) in TERMINAL:
                 self.created_tasks[str(update.get("taskId"))] = True
@@ -141,17 +170,47 @@ class Session:
                 await self._wire.close()
 
     async def _clear(self) -> None:
+        await asyncio.gather(*map(self._find_configs, self.configured_tasks))
         deletions = [
             self._quietly("DeleteTaskPushNotificationConfig", {"taskId": task, "id": config})
             for task, config in self.created_configs
         ]
-        await asyncio.gather(*deletions)
+        await asyncio.gather(*deletions, self._find_unanswered())
         left = [task for task, over in self.created_tasks.items() if not over]
         await asyncio.gather(*(self._quietly("CancelTask", {"id": task}) for task in left))
 
-    async def _quietly(self, operation: str, params: dict[str, Any]) -> None:
-        with contextlib.suppress(SkipCheck):
-            await self.ask(operation, params, _CLEANUP_SECONDS)
+    async def _find_configs(self, task: str) -> None:
+        """Learn the ids of the configurations that came with a task's message: the agent gave them."""
+        listed = await self._quietly("ListTaskPushNotificationConfigs", {"taskId": task})
+        self.created_configs |= {(task, id) for id in config_ids(listed.result)} if listed is not None else set()
+
+    async def _find_unanswered(self) -> None:
+        """Find the tasks of messages that were not answered in time, by the ids that those were given here."""
+        token = ""
+        for _ in range(_PAGES if self.unanswered and self.target.version != "0.3" else 0):
+            page = {"pageSize": 100, "historyLength": 20, **({"pageToken": token} if token else {})}
+            listed = await self._quietly("ListTasks", page)
+            result = listed.result if listed is not None and isinstance(listed.result, Mapping) else {}
+            tasks = result.get("tasks")
+            for task in tasks if isinstance(tasks, list) else []:
+                found = message_ids(task) & self.unanswered
+                if found and isinstance(task.get("id"), str):
+                    self.created_tasks[task["id"]] = _state(task) in TERMINAL
+                    self.unanswered -= found
+            token = str(result.get("nextPageToken") or "")
+            if not token:
+                return
+
+    @property
+    def left(self) -> str:
+        """What may still be on the agent after :meth:`close`; empty for nothing that is known of."""
+        count = len(self.unanswered)
+        return f"{count} messages to {self.target} were never answered; tasks of theirs may still run" if count else ""
+
+    async def _quietly(self, operation: str, params: dict[str, Any]) -> Reply | None:
+        with contextlib.suppress(SkipCheck, NoAnswer):
+            return await self.ask(operation, params, _ONE_SECONDS)
+        return None
 
 
 def open_wire(target: Target) -> Wire:

@@ -42,6 +42,39 @@ def message_in(result: Any) -> Mapping[str, Any] | None:
     return result if result.get("kind") == "message" or "messageId" in result else None
 
 
+def message_ids(task: Any) -> set[str]:
+    """Return the ids of the messages in a task's history."""
+    history = task.get("history") if isinstance(task, Mapping) else None
+    messages = history if isinstance(history, list) else []
+    return {str(m["messageId"]) for m in messages if isinstance(m, Mapping) and m.get("messageId")}
+
+
+def config_ids(result: Any) -> list[str]:
+    """Return the ids of the push configurations of a result: one, or a list of them, as 1.0 and 0.3 give them."""
+    inside = result.get("configs", [result]) if isinstance(result, Mapping) else result
+    return [found for item in inside if (found := _config_id(item))] if isinstance(inside, list) else []
+
+
+def _config_id(config: Any) -> str:
+    if not isinstance(config, Mapping):
+        return ""
+    inner = config.get("pushNotificationConfig")
+    name = str(config.get("name") or "").rpartition("/")[2]
+    return str(config.get("id") or (inner.get("id") if isinstance(inner, Mapping) else "") or name or "")
+
+
+def configures(params: Mapping[str, Any]) -> bool:
+    """Tell whether the parameters of a message, of either version, bring a push configuration."""
+    configuration = params.get("configuration")
+    names = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
+    return isinstance(configuration, Mapping) and any(configuration.get(name) for name in names)
+
+
+def task_id_in(params: Mapping[str, Any]) -> str:
+    """Return the task that parameters about a push configuration, of either version, name; empty for none."""
+    return str(params.get("taskId") or params.get("parent") or "").removeprefix("tasks/")
+
+
 def spell_params(operation: str, params: Mapping[str, Any], binding: str) -> dict[str, Any]:
     """Write parameters of 1.0 in the form of 0.3: JSON with ``kind`` for JSON-RPC, protobuf's JSON elsewhere."""
     proto = binding != "JSONRPC"

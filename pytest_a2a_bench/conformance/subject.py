@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_a2a_bench.conformance.exchange import Redactor
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.report import CARD, card_results
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
@@ -84,6 +86,12 @@ class Subject:
             return [Planned(_UNREADABLE, CARD)]
         return plan(self.card, self.endpoint)
 
+    @property
+    def planned(self) -> dict[str, int]:
+        """How many checks there are for this agent, of its card and its protocol, by version."""
+        entries = [*self.card_plan(), *(p.requirement for p in self.plan())]
+        return dict(Counter(entry.version for entry in entries))
+
     def targets(
         self, config: ClientConfig, scenarios: Scenarios, timeout: float, webhook: Place | None = None
     ) -> tuple[Target, ...]:
@@ -140,9 +148,9 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
     """
     from pytest_a2a_bench.conformance.card import check_card, fetch_card
 
-    raw, http, findings = fetch_card(config.endpoint, timeout=timeout, verify=config.verify_ssl)
+    raw, http, findings = fetch_card(config.endpoint, auth=config.auth, timeout=timeout, verify=config.verify_ssl)
     if raw is not None:
-        findings = check_card(raw, url=http.url, http=http, jwks=jwks)
+        findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None)
 
 

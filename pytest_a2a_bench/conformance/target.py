@@ -1,4 +1,4 @@
-"""What is judged: one interface of one agent (pure)."""
+"""What is judged: one interface of one agent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.a2a.auth import AuthParts, may_receive, place
+from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, place
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.scenarios import Scenarios
@@ -25,6 +25,7 @@ class Target:
     :param binding: ``JSONRPC``, ``HTTP+JSON`` or ``GRPC``.
     :param url: the interface's address.
     :param timeout: seconds for one answer.
+    :param refusal: what to say and to advise where the agent refuses the credentials that it gets.
     :param webhook: where the agent is to deliver push notifications; None for a loopback address.
     """
 
@@ -40,6 +41,7 @@ class Target:
     verify_ssl: bool = True
     auth: AuthParts = field(default_factory=AuthParts, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    refusal: str = ""
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
@@ -98,6 +100,7 @@ def targets_of(
     :raises CardError: if the card names no interface.
     """
     config = config or ClientConfig(endpoint=endpoint)
+    secrets = scenarios.secrets if scenarios is not None else ()
     parsed = parse_card(card, endpoint)
     found: dict[tuple[str, str], Target] = {}
     for interface in parsed.interfaces:
@@ -117,7 +120,8 @@ def targets_of(
             webhook=webhook,
             verify_ssl=config.verify_ssl,
             auth=auth,
-            secrets=(config.auth.token,) if config.auth is not None else (),
+            secrets=(*config.secrets, *secrets),
+            refusal=explain_refusal(interface.url, config, bool(auth)),
         )
         found.setdefault((binding, interface.version), target)
     return tuple(found.values())

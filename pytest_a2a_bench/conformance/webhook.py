@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import secrets
+import socket
 import time
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -57,6 +59,26 @@ def read_place(bind: str | None, url: str | None) -> Place | None:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ConfigurationError(f"the webhook's URL is {url!r}; give an http(s) URL without a query")
     return Place(host, int(number), url.rstrip("/"))
+
+
+def check_place(place: Place | None) -> None:
+    """Refuse a place where this machine cannot listen; a port that is taken may be free later.
+
+    :raises ConfigurationError: saying why.
+    """
+    if place is None:
+        return
+    try:
+        socket.create_server((place.host, place.port), family=_family(place.host)).close()
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            where = f"{_authority(place.host)}:{place.port}"
+            what = f"the webhook cannot listen on {where}: {error}; name an address and port of this machine"
+            raise ConfigurationError(what) from error
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def _authority(host: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.grpc_wire import read_target
-from pytest_a2a_bench.conformance.exchange import Limits, Redactor, clip, dump
+from pytest_a2a_bench.conformance.exchange import Limits, Redactor, clip, dump, late
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.operations import OPERATIONS, Operation, operation
 from pytest_a2a_bench.conformance.reply import Reply, ReplyError, read_grpc_error
@@ -126,7 +126,7 @@ class GrpcWire:
             async with asyncio.timeout(request.timeout + 1):
                 await reading.run(self._channel, path, content, metadata, started)
         except TimeoutError:
-            reading.problem = f"no complete answer within {request.timeout:g} s"
+            reading.problem = late(request.timeout)
         shown = self._redactor
         exchange = Exchange(
             binding=self.binding,
@@ -138,7 +138,7 @@ class GrpcWire:
             response_headers=shown.headers(reading.headers),
             response=shown.text(reading.text()),
             events=tuple(clip(shown.text(dump(e)), 8192) for e in reading.events[:200]) if request.stream else (),
-            problem=reading.problem,
+            problem=shown.text(reading.problem),
             seconds=time.monotonic() - started,
         )
         return reading.reply(exchange)
@@ -217,7 +217,7 @@ class _Reading:
             else:
                 self.headers[key] = value if isinstance(value, str) else repr(value)
         if name == "DEADLINE_EXCEEDED":
-            self.problem = f"no complete answer within {self.request.timeout:g} s"
+            self.problem = late(self.request.timeout)
         elif name == "UNAVAILABLE":
             self.problem = f"gRPC UNAVAILABLE: {message:.300}"
         elif name == "RESOURCE_EXHAUSTED" and "larger than max" in message:

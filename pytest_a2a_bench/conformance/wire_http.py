@@ -17,7 +17,7 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.jsontext import parse_json
 from pytest_a2a_bench.a2a.sse import SSEParser
-from pytest_a2a_bench.conformance.exchange import Limits, Redactor, clip
+from pytest_a2a_bench.conformance.exchange import Limits, Redactor, clip, late
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.operations import OPERATIONS, operation, rest_call
 from pytest_a2a_bench.conformance.reply import Reply, ReplyError, read_rest_error, read_rpc_error
@@ -98,7 +98,7 @@ class HttpWire:
             async with asyncio.timeout(request.timeout):
                 await self._exchange_again(prepared, request, answer, started)
         except TimeoutError:
-            answer.problem = f"no complete answer within {request.timeout:g} s"
+            answer.problem = late(request.timeout)
         except (ProtocolError, httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             answer.problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         exchange = self._record(request, prepared, answer, time.monotonic() - started)
@@ -220,7 +220,7 @@ class HttpWire:
             response_headers=shown.headers(answer.headers),
             response=shown.text(bytes(answer.body).decode("utf-8", "replace")),
             events=tuple(clip(shown.text(e), 8192) for e in answer.events[:200]),
-            problem=answer.problem,
+            problem=shown.text(answer.problem),
             seconds=seconds,
         )
 

@@ -17,7 +17,7 @@ def render(report: Report) -> str:
     lines = [f"# A2A conformance of {escape(report.endpoint)}", ""]
     if report.agent:
         lines += [f"Agent: {escape(report.agent)}", ""]
-    lines += [f"- **A2A {level.version}**: {level.text}" for level in compliance(report.rows)]
+    lines += [f"- **A2A {level.version}**: {level.text}" for level in compliance(report.rows, report.planned)]
     lines += ["", matrix.count_line(report.rows), "", *_table(matrix.cells(report.rows)), ""]
     told = [j for j in report.judgements if j.is_finding]
     if told:

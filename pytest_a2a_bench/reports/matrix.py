@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_a2a_bench.conformance.finding import BINDINGS
 from pytest_a2a_bench.conformance.report import CARD, STATUSES, Row, compliance, counts
@@ -40,13 +40,16 @@ def cell(rows: Sequence[Row]) -> str:
     return " ".join([f"{found['passed']}/{checked}", *notes])
 
 
-def lines(rows: Iterable[Row]) -> list[str]:
-    """Return the table as aligned text, and under it the compliance level of each version."""
+def lines(rows: Iterable[Row], planned: Mapping[str, int] | None = None) -> list[str]:
+    """Return the table as aligned text, and under it the compliance level of each version.
+
+    :param planned: how many checks there are by version, chosen or not.
+    """
     every = list(rows)
     table = cells(every)
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     text = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in table]
-    return [*text, *(f"A2A {level.version}: {level.text}" for level in compliance(every))]
+    return [*text, *(f"A2A {level.version}: {level.text}" for level in compliance(every, planned))]
 
 
 def count_line(rows: Iterable[Row]) -> str:

@@ -74,6 +74,8 @@ def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str
         (["FILE", "--online"], "--online needs the agent's URL"),
         (["FILE", "--timeout", "0"], "--timeout is 0.0"),
         (["FILE", "--algorithms", "HS256"], "--algorithms names HS256"),
+        (["FILE", "--algorithms", "HS256", "--timeout", "0"], "--timeout is 0.0"),
+        (["FILE", "--timeout", "0", "--algorithms", "HS256"], "--algorithms names HS256"),
         (["FILE", "--jwks", "no-such-keys.json"], "no-such-keys.json"),
         (["FILE", "--format", "xml"], "invalid choice: 'xml'"),
     ],

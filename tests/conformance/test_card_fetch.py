@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 from cards import minimal_0_3, minimal_1_0
 
+from pytest_a2a_bench import cli
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import check_card, fetch_card
 from pytest_a2a_bench.conformance.card.sources import load_jwks
+from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
 
 PATH = "/.well-known/agent-card.json"
@@ -100,6 +103,47 @@ def test_a_good_server_is_silent() -> None:
         assert check_card(raw, http=http) == []
         assert fetch_card(url + PATH)[0] == raw
         assert fetch_card(url + "/some/rpc")[0] == raw
+
+
+def behind_a_gateway(path: str, handler: Any) -> Answer:
+    sent = handler.headers.get("Authorization", "")
+    if sent != "Bearer the-right-token":
+        return 401, {}, f"who is {sent}?".encode()
+    return good(path, handler)
+
+
+def test_a_card_behind_authentication_is_judged() -> None:
+    assert found(behind_a_gateway, auth=Credentials("the-right-token")) == []
+    assert found(behind_a_gateway) == ["CARD-001"]
+    with serve(behind_a_gateway) as url:
+        assert look_at(ClientConfig(url, auth=Credentials("the-right-token"))).findings == ()
+        _, _, findings = fetch_card(url)
+        assert "put a token in A2A_AUTH_TOKEN" in findings[0].found
+        wrong = look_at(ClientConfig(url, auth=Credentials("a-wrong-token"))).findings
+    assert [f.rule for f in wrong] == ["CARD-001"]
+    assert "who is" in wrong[0].exchanges[0].response
+    assert "a-wrong-token" not in repr(wrong)
+
+
+def test_a_token_is_not_shown_to_a_server_that_does_not_ask() -> None:
+    seen = []
+
+    def site(path: str, handler: Any) -> Answer:
+        seen.append(handler.headers.get("Authorization"))
+        return good(path, handler)
+
+    assert found(site, auth=Credentials("the-right-token")) == []
+    assert set(seen) == {None}
+
+
+@pytest.mark.parametrize(("token", "code"), [("the-right-token", 0), ("a-wrong-token", 1)])
+def test_the_command_sends_the_token_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], token: str, code: int
+) -> None:
+    monkeypatch.setenv("MY_TOKEN", token)
+    with serve(behind_a_gateway) as url:
+        assert cli.main(["card", url, "--auth-env", "MY_TOKEN", "--format", "json"]) == code
+    assert token not in capsys.readouterr().out
 
 
 def test_a_server_on_a2a_sdk_only_lacks_cache_control(noop_url: str) -> None:

@@ -80,6 +80,19 @@ BAD_1_0: list[tuple[str, str, str, Break]] = [
     ("http in public", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="http://a.example.com/")),
     ("http in private", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="http://10.0.0.7/")),
     ("listening address", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="http://0.0.0.0:80/")),
+    ("url with a placeholder", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://{host}/rpc")),
+    ("url with another placeholder", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://<your-host>/")),
+    ("url with two schemes", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://https://a.example.com/")),
+    ("url with port 0", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://a.example.com:0/")),
+    ("url with an empty label", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://a..example.com/")),
+    ("grpc with a port beyond", "CARD-009", "/supportedInterfaces/0/url", also(put(*INTERFACE, "protocolBinding", value="GRPC"), put(*INTERFACE, "url", value="a.example.com:99999"))),
+    ("blank name", "CARD-003", "/name", put("name", value=" \t")),
+    ("blank description", "CARD-003", "/description", put("description", value=" ")),
+    ("blank skill id", "CARD-005", "/skills/0/id", put("skills", 0, "id", value=" ")),
+    ("empty tag", "CARD-005", "/skills/0/tags/0", put("skills", 0, "tags", value=[""])),
+    ("api key with a header that is none", "CARD-018", "/securitySchemes/s/apiKeySecurityScheme/name", scheme({"apiKeySecurityScheme": {"location": "header", "name": "X Y:"}})),
+    ("scope of no flow", "CARD-019", "/securityRequirements/0/schemes/s/list/0", also(oauth({"clientCredentials": {**FLOW, "scopes": {"read": "Read"}}}), put("securityRequirements", value=[{"schemes": {"s": {"list": ["wirte"]}}}]))),
+    ("key in url", "CARD-017", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://a.example.com/?key=0123456789abcdef")),
     ("patch version", "CARD-010", "/supportedInterfaces/0/protocolVersion", put(*INTERFACE, "protocolVersion", value="1.0.1")),
     ("v1", "CARD-010", "/supportedInterfaces/0/protocolVersion", put(*INTERFACE, "protocolVersion", value="v1")),
     ("misspelt binding", "CARD-011", "/supportedInterfaces/0/protocolBinding", put(*INTERFACE, "protocolBinding", value="REST")),
@@ -180,6 +193,10 @@ BAD_0_3: list[tuple[str, str, str, Break]] = [
     ("user in url", "V03-CARD-017", "/url", put("url", value="https://u:p@a.example.com/")),
     ("relative icon", "V03-CARD-018", "/iconUrl", put("iconUrl", value="icon.png")),
     ("misspelt transport", "V03-CARD-019", "/preferredTransport", put("preferredTransport", value="JSON-RPC")),
+    ("blank name", "V03-CARD-002", "/name", put("name", value="  ")),
+    ("placeholder in the url", "V03-CARD-013", "/url", put("url", value="https://{host}/")),
+    ("api key with a header that is none", "V03-CARD-006", "/securitySchemes/s/name", scheme({"type": "apiKey", "name": "X Y:", "in": "header"})),
+    ("scope of no flow", "V03-CARD-007", "/security/0/s/0", also(scheme({"type": "oauth2", "flows": {"clientCredentials": {**FLOW, "scopes": {"read": "Read"}}}}), put("security", value=[{"s": ["wirte"]}]))),
     ("snake case", "V03-CARD-023", "/default_input_modes", rename("defaultInputModes", "default_input_modes")),
     ("signature not base64url", "V03-SIGN-001", "/signatures/0/protected", signed_with("!!")),
     ("signature without alg", "V03-SIGN-002", "/signatures/0/protected", signed_with({"kid": "k"})),
@@ -288,6 +305,29 @@ def test_http_is_accepted_on_the_private_host_that_served_the_card() -> None:
     assert check_card(card, url="http://agent:9999/") == []
     assert [f.rule for f in check_card(card, url="http://other:9999/")] == ["CARD-009"]
     assert [f.rule for f in check_card(card, url="https://agent:9999/")] == ["CARD-009"]
+
+
+def test_a_card_gives_nothing_away_by_naming_the_private_host_that_served_it() -> None:
+    card = minimal_1_0()
+    card["supportedInterfaces"][0]["url"] = "https://agent:9999/rpc"
+    assert [f.rule for f in check_card(card)] == ["CARD-017"]
+    assert check_card(card, url="https://agent:9999/") == []
+    assert [f.rule for f in check_card(card, url="https://other:9999/")] == ["CARD-017"]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://xn--bcher-kva.example/", "https://bücher.example./a", "https://a_b.example.com"]
+)
+def test_host_names_of_every_kind_will_do(url: str) -> None:
+    card = minimal_1_0()
+    card["supportedInterfaces"][0]["url"] = url
+    assert check_card(card) == []
+
+
+def test_a_card_of_0_3_without_a_preferred_transport_is_correct_by_its_schema() -> None:
+    card = minimal_0_3()
+    del card["preferredTransport"]
+    assert [(f.rule, f.severity) for f in check_card(card)] == [("V03-CARD-003", "note")]
 
 
 def test_secrets_are_never_shown() -> None:

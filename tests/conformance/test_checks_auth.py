@@ -44,6 +44,19 @@ def test_tokens_are_not_in_the_evidence(guarded: dict[str, CheckResult]) -> None
     assert "bob-token" not in shown
 
 
+def test_another_user_whom_the_agent_does_not_know_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANOTHER_TOKEN", "nobody-knows-this")
+    prompts = {**SCRIPTED, "other_token_env": "ANOTHER_TOKEN"}
+    ids = ("AUTH-006", "AUTH-007", "AUTH-008", "LIST-017")
+    with full_agent(Features(auth=True)) as url:
+        results = judge(
+            url, ids=ids, prompts=prompts, config=ClientConfig(endpoint=url, auth=Credentials("alice-token"))
+        )
+    seen = {r.requirement.id: r for r in results.values() if r.binding == "JSONRPC"}
+    assert {id: seen[id].outcome for id in ids} == dict.fromkeys(ids, "skipped")
+    assert all("the token of the other user" in seen[id].reason for id in ids)
+
+
 def test_an_open_agent_that_declares_an_extended_card() -> None:
     with full_agent(Features(extended=True)) as url:
         results = judge(url, groups=GROUPS)

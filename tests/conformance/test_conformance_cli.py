@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
+import httpx
 import pytest
 
 from pytest_a2a_bench import cli
@@ -111,6 +116,10 @@ def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[s
         (["GOOD", "--waivers", "/no/such/file.toml"], "cannot be read"),
         (["GOOD", "--scenarios", "/no/such/file.toml"], "cannot be read"),
         (["GOOD", "--id", "CARD-001", "--binding", "GRPC"], "no check is left"),
+        (["GOOD", "--webhook-bind", "8.8.8.8:99"], "the webhook cannot listen on 8.8.8.8:99"),
+        (["GOOD", "--webhook-bind", "no-such-host.invalid:8099"], "the webhook cannot listen on no-such-host.invalid"),
+        (["GOOD", "-o", "/dev/null/report.json"], "-o /dev/null/report.json: cannot be written"),
+        (["GOOD", "-o", "/"], "-o /: cannot be written"),
     ],
 )
 def test_what_cannot_run_is_one_line_and_exit_code_2(
@@ -123,6 +132,32 @@ def test_what_cannot_run_is_one_line_and_exit_code_2(
     assert captured.out == ""
 
 
+def test_everything_that_is_wrong_is_told_at_once(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = ("--timeout", "0", "--concurrency", "0")
+    files = ("--waivers", "/no/waivers", "--scenarios", "/no/scenarios", "--jwks", "/no/keys", "--webhook-bind", "x")
+    assert run(good_url, "--group", "nope", "--id", "XYZ", *numbers, *files) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    parts = ("--timeout is 0", "--concurrency is 0", "--group names nope", "'XYZ'", "/no/waivers", "/no/scenarios")
+    assert [part for part in (*parts, "/no/keys", "listen on 'x'") if part not in said] == []
+
+
+def test_a_selection_is_not_called_conformant_without_saying_so(
+    good_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(good_url, "--id", "GET-002") == 0
+    assert "A2A 1.0: fully conformant in what was chosen: MUST 3/3; " in capsys.readouterr().out
+
+
+def test_what_could_not_be_judged_is_exit_code_2_and_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("A_TOKEN", "x")
+    with start_builtin("faulty?variant=guarded&auth_env=A_TOKEN") as agent:
+        assert run(agent.url, "--group", "get-task", "--group", "card") == 2
+    assert "A2A 1.0: not judged completely: " in capsys.readouterr().out
+
+
 def test_the_token_is_nowhere_in_a_report(
     bad_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,3 +165,28 @@ def test_the_token_is_nowhere_in_a_report(
     for format in ("text", "json", "junit", "sarif", "markdown"):
         run(bad_url, "--id", "GET-002", "--auth-env", "MY_TOKEN", "--format", format)
         assert "s3cret-token-value" not in capsys.readouterr().out
+
+
+def states(url: str) -> list[str]:
+    """Return the states of all tasks that an agent has."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {"pageSize": 100}}
+    answer = httpx.post(url, json=asked, headers={"A2A-Version": "1.0"}, trust_env=False).json()
+    return [task["status"]["state"] for task in answer["result"]["tasks"]]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["term", "int"])
+def test_an_interrupted_run_clears_away(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    prompts = tmp_path / "prompts.toml"
+    prompts.write_text('slow = "slow please"\ninput = "input please"\n')
+    with start_builtin("faulty?latency=20") as agent:
+        command = [sys.executable, "-m", "pytest_a2a_bench.cli", "conformance", agent.url, "--scenarios", str(prompts)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            until = time.monotonic() + 30
+            while states(agent.url).count("TASK_STATE_WORKING") < 3 and time.monotonic() < until:
+                time.sleep(0.05)
+            process.send_signal(number)
+            _, said = process.communicate(timeout=30)
+        assert process.returncode == code, said
+        found = states(agent.url)
+    assert "TASK_STATE_CANCELED" in found
+    assert {"TASK_STATE_WORKING", "TASK_STATE_SUBMITTED", "TASK_STATE_INPUT_REQUIRED"} & set(found) == set()

@@ -121,11 +121,28 @@ def test_the_matrix_keeps_versions_apart() -> None:
         ([result("failed")], "not conformant: MUST 0/1"),
         ([result("skipped")], "not judged: nothing was checked; 1 skipped"),
         ([result("error")], "not judged: MUST 0/1"),
+        ([result("error"), result("passed")], "not judged completely: MUST 1/2"),
+        ([result("error"), result("failed")], "not conformant: MUST 0/2"),
+        ([result("error", level="SHOULD"), result("passed")], "not judged completely: MUST 1/1, SHOULD 0/1"),
+        ([result("passed", level="SHOULD")], "not judged: SHOULD 1/1"),
+        ([result("passed", binding="card")], "fully conformant in its card alone: MUST 1/1"),
+        ([result("passed", binding="card"), result("passed")], "fully conformant: MUST 2/2"),
+        ([result("failed", binding="card")], "not conformant: MUST 0/1"),
     ],
 )
 def test_compliance_levels(results: list[CheckResult], verdict: str) -> None:
     (level,) = compliance(report(*results).rows)
     assert level.text == verdict
+
+
+def test_a_selection_is_said_to_be_one() -> None:
+    rows = report(result("passed"), result("failed", version="0.3")).rows
+    texts = [level.text for level in compliance(rows, {"1.0": 5, "0.3": 2})]
+    assert texts == [
+        "fully conformant in what was chosen: MUST 1/1; 4 not chosen",
+        "not conformant: MUST 0/1; 1 not chosen",
+    ]
+    assert compliance(rows, {"1.0": 1, "0.3": 1})[0].text == "fully conformant: MUST 1/1"
 
 
 def test_a_waiver_hides_a_failure_but_does_not_make_an_agent_conformant() -> None:

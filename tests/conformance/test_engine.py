@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from faulty_server import serve_faulty
+from faulty_server import serve_app, serve_faulty
 from mutation import PROMPTS, targets
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.conformance import check as registry
 from pytest_a2a_bench.conformance.card import fetch_card_async
@@ -21,6 +23,9 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session import Session
 from pytest_a2a_bench.conformance.spelling import TERMINAL, state_of
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
+
+# Agents keep their connections to webhooks open until the event loop of a test is gone.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 URL = "http://127.0.0.1:9"
 
@@ -155,16 +160,20 @@ async def judged(url: str) -> tuple[Target, ...]:
     return targets(url, card)
 
 
-async def slow_runs() -> tuple[list[str], list[Any]]:
-    """Start slow tasks, leave early, and return the states of all tasks that the agent has."""
-    async with serve_faulty(None, step=5.0) as running:
-        found = [t for t in await judged(running.url) if t.binding == "JSONRPC"]
+async def left_behind(*wanted: str, step: float, binding: str = "JSONRPC") -> tuple[list[str], list[Any]]:
+    """Run checks by id or group, and return the states of all tasks that the agent has, and their configurations."""
+    async with serve_faulty(None, step=step) as running:
+        every = await judged(running.url)
+        found = [t for t in every if t.binding == binding]
         names = []
-        async for result in run_checks(found, select=lambda p: p.requirement.id in ("SEND-004", "PUSH-001")):
+        async for result in run_checks(
+            found, select=lambda p: bool({p.requirement.id, p.requirement.group} & set(wanted))
+        ):
             names.append(result.name)
         async with context_on(found[0]) as ctx:
             listed = await ctx.call("ListTasks", {"pageSize": 100})
             tasks = listed.result["tasks"]
+            assert len(tasks) < 100
             configs = [await ctx.call("ListTaskPushNotificationConfigs", {"taskId": t["id"]}) for t in tasks]
         return [state_of(t) for t in tasks], [c.result.get("configs") for c in configs if c.ok]
 
@@ -180,11 +189,60 @@ async def context_on(target: Target) -> AsyncIterator[Context]:
 
 
 def test_nothing_is_left_behind() -> None:
-    states, configs = asyncio.run(slow_runs())
+    states, configs = asyncio.run(left_behind("SEND-004", "PUSH-001", step=5.0))
     assert states
     assert set(states) <= TERMINAL
     assert "TASK_STATE_CANCELED" in states
     assert not any(configs)
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_no_push_configuration_is_left_behind(binding: str) -> None:
+    states, configs = asyncio.run(left_behind("push", step=0.05, binding=binding))
+    assert set(states) <= TERMINAL
+    assert len(configs) > 10
+    assert not any(configs)
+
+
+class OldAgent:
+    """An agent of 0.3 that keeps the configurations that come with messages, under ids of its own."""
+
+    def __init__(self) -> None:
+        self.configs: dict[str, str] = {}
+
+    def answer(self, method: str, params: dict[str, Any]) -> Any:
+        if method == "message/send":
+            task = f"t-{len(self.configs)}"
+            if "pushNotificationConfig" in params.get("configuration", {}):
+                self.configs[f"given-to-{task}"] = task
+            return {"kind": "task", "id": task, "contextId": "c", "status": {"state": "completed"}}
+        if method == "tasks/pushNotificationConfig/delete":
+            self.configs.pop(params["pushNotificationConfigId"])
+            return None
+        task = params["id"]
+        if method == "tasks/get":
+            return {"kind": "task", "id": task, "contextId": "c", "status": {"state": "completed"}}
+        return [{"taskId": task, "pushNotificationConfig": {"id": i}} for i, t in self.configs.items() if t == task]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        asked = await Request(scope, receive).json()
+        result = self.answer(asked["method"], asked.get("params", {}))
+        await JSONResponse({"jsonrpc": "2.0", "id": asked["id"], "result": result})(scope, receive, send)
+
+
+async def old_configs() -> tuple[int, int]:
+    """Return how many configurations an agent of 0.3 had while it was judged, and how many afterwards."""
+    agent = OldAgent()
+    async with serve_app(agent) as url:
+        card = {"url": url, "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC"}
+        found = targets_of({**card, "capabilities": {"pushNotifications": True}}, url, timeout=2.0)
+        async for _ in run_checks(found, select=lambda p: p.requirement.id == "V03-SEND-003"):
+            held = len(agent.configs)
+    return held, len(agent.configs)
+
+
+def test_no_push_configuration_is_left_behind_on_an_agent_of_0_3() -> None:
+    assert asyncio.run(old_configs()) == (1, 0)
 
 
 async def leave_early() -> int:

@@ -69,6 +69,10 @@ class TestCatalogue:
         with pytest.raises(ConfigurationError, match="for the agent 'faulty' only"):
             AgentOptions("noop", fault="card-no-tags")
 
+    def test_it_does_not_speak_0_3(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"A2A 1\.0 only"):
+            start_builtin("faulty?protocol=0.3")
+
     def test_a_guarded_agent_needs_tokens(self) -> None:
         with pytest.raises(ConfigurationError, match="--auth-env"):
             start_builtin("faulty?variant=guarded")

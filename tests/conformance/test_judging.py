@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.conformance import judging
 from pytest_a2a_bench.conformance.engine import Planned
+from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.judging import Judge, check_all
 from pytest_a2a_bench.conformance.raw import RawWire
 from pytest_a2a_bench.conformance.scenarios import Scenarios
@@ -92,6 +94,34 @@ def test_a_check_that_was_not_begun_is_begun_when_it_is_asked_for(
     assert judge.result(planned[1]).name == planned[1].name
     assert judge.result(planned[0]) is judge.result(planned[0])
     judge.close()
+
+
+def test_a_check_that_is_wanted_twice_is_run_once(subject: Subject, targets: tuple[Target, ...]) -> None:
+    planned = group(subject, "get-task")
+    judge = Judge(targets)
+    judge.start([*planned, *planned])
+    assert {judge.result(p).name for p in planned} == {p.name for p in planned}
+    judge.close()
+
+
+def test_a_run_that_broke_is_told_anew_to_each_check(
+    subject: Subject, targets: tuple[Target, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> AsyncGenerator[CheckResult, None]:
+        results: list[CheckResult] = []
+        for result in results:
+            yield result
+        raise KeyError("oops")
+
+    monkeypatch.setattr(judging, "run_checks", broken)
+    judge = Judge(targets)
+    seen = []
+    for planned in group(subject, "get-task") * 2:
+        with pytest.raises(HarnessError, match="the run of the checks broke: KeyError") as caught:
+            judge.result(planned)
+        seen.append(caught.value)
+    judge.close()
+    assert len({id(error) for error in seen}) == len(seen)
 
 
 def test_stopping_early_is_quick_and_says_so(subject: Subject, targets: tuple[Target, ...]) -> None:

@@ -133,7 +133,7 @@ def test_a_should_warns_and_strict_makes_it_fail(bench: Bench) -> None:
         warnings_are_errors = bench.apart(*run, "-Werror::pytest_a2a_bench.errors.ConformanceWarning")
     assert lax.ret == 0
     assert outcomes(lax)["warned"] == 1
-    lax.stdout.fnmatch_lines(["*ConformanceWarning: CARD-014 *", "A2A 1.0: conformant: *"])
+    lax.stdout.fnmatch_lines(["*ConformanceWarning: CARD-014 *", "A2A 1.0: conformant in its card alone: *"])
     for result in (strict, warnings_are_errors):
         assert result.ret == 1
         assert outcomes(result)["failed"] == 1
@@ -185,6 +185,13 @@ def test_a_bad_file_is_a_usage_error(
     result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", option, file)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *file.toml: *"])
+
+
+def test_all_bad_files_are_told_at_once(bench: Bench, good_url: str) -> None:
+    files = ("--a2a-waivers", "/no/waivers", "--a2a-scenarios", "/no/scenarios", "--a2a-card-jwks", "/no/keys")
+    result = bench("--a2a-endpoint", good_url, "--a2a-suite", "card", *files, "--a2a-webhook-bind", "8.8.8.8:99")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *8.8.8.8:99*/no/keys*/no/waivers*/no/scenarios*"])
 
 
 def test_scenarios_come_from_ini_relative_to_it(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
@@ -325,6 +332,25 @@ def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench,
     assert found["passed"] >= 8
 
 
+def test_ones_own_test_beside_the_suite_shares_its_checks(
+    pytester: pytest.Pytester, bench: Bench, good_url: str
+) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.conformance("protocol", group="get-task", level="MUST")
+        def test_mine(conformance_check):
+            assert conformance_check.passed
+        """
+    )
+    result = bench.apart("--a2a-endpoint", good_url, "-m", "conformance", "-k", "get-task")
+    found = outcomes(result)
+    assert result.ret == 0
+    assert not {"failed", "errors"} & set(found)
+    result.stdout.fnmatch_lines(["test_ones_own_test_beside_*.py *", "a2a/protocol *"])
+
+
 @pytest.mark.parametrize(
     ("marker", "complaint"),
     [
@@ -332,6 +358,14 @@ def test_fixtures_for_tests_of_ones_own(pytester: pytest.Pytester, bench: Bench,
         ("@pytest.mark.conformance", "takes one positional argument"),
         ('@pytest.mark.conformance("crad")', "takes one positional argument"),
         ('@pytest.mark.conformance("card", levle="MUST")', "does not know levle"),
+        ('@pytest.mark.conformance("protocol", group="nogroup")', "group names 'nogroup'; there are card, "),
+        ('@pytest.mark.conformance("protocol", level="must")', "level names 'must'; there are MUST, SHOULD, MAY"),
+        ('@pytest.mark.conformance("protocol", id=["SEND-001", "SEND-999"])', "id names 'SEND-999'; there are "),
+        ('@pytest.mark.conformance("protocol", binding="JSON-RPC")', "binding names 'JSON-RPC'; there are JSONRPC, "),
+        ('@pytest.mark.conformance("protocol", version="2.0")', "version names '2.0'; there are 1.0, 0.3"),
+        ('@pytest.mark.conformance("protocol", level=3)', "level=3 is no text, nor a list of texts"),
+        ('@pytest.mark.conformance("protocol", level=[])', "level names nothing; there are MUST"),
+        ('@pytest.mark.conformance("protocol", group="x", level="y")', "group names 'x'*; level names 'y'"),
     ],
 )
 def test_a_wrong_marker_is_a_usage_error(

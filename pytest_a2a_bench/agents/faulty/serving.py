@@ -34,6 +34,11 @@ class FaultyServer:
     """
 
     def __init__(self, options: AgentOptions, http_url: str, grpc_url: str | None, token: str | None) -> None:
+        if options.protocol == "0.3":
+            raise ConfigurationError(
+                "built-in agent 'faulty': it speaks A2A 1.0 only, and --protocol is 0.3; leave that out, "
+                "or take another agent, such as noop"
+            )
         fault = find_fault(options.fault)
         variant = variant_of(options, fault)
         if variant == "guarded" and not token:

@@ -12,21 +12,23 @@ from typing import Any
 
 import httpx
 
-from pytest_a2a_bench.a2a.auth import origin_of
+from pytest_a2a_bench.a2a.auth import origin_of, place
 from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls
-from pytest_a2a_bench.a2a.config import redact_url
+from pytest_a2a_bench.a2a.config import Credentials, redact_url
 from pytest_a2a_bench.a2a.jsontext import excerpt
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.conformance.card.document import read_document
 from pytest_a2a_bench.conformance.card.judge import card_versions
 from pytest_a2a_bench.conformance.card.ledger import Ledger
 from pytest_a2a_bench.conformance.card.served import CardHttp, check_served
+from pytest_a2a_bench.conformance.exchange import Redactor, late
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError
 
 MAX_BYTES = 2 * 1024 * 1024
 _SHOWN = 4096
 _MAX_REDIRECTS = 3
+_REFUSALS = (401, 403)
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 Fetched = tuple[Any | None, CardHttp, list[Finding]]
@@ -48,18 +50,29 @@ class Answer:
 
 
 def fetch_card(
-    url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 10.0, verify: bool = True
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    auth: Credentials | None = None,
+    timeout: float = 10.0,
+    verify: bool = True,
 ) -> Fetched:
     """Fetch a card; see :func:`fetch_card_async`."""
-    return run(fetch_card_async(url, headers=headers, timeout=timeout, verify=verify))
+    return run(fetch_card_async(url, headers=headers, auth=auth, timeout=timeout, verify=verify))
 
 
 async def fetch_card_async(
-    url: str, *, headers: Mapping[str, str] | None = None, timeout: float = 10.0, verify: bool = True
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    auth: Credentials | None = None,
+    timeout: float = 10.0,
+    verify: bool = True,
 ) -> Fetched:
     """Fetch a card from its own URL, or from an agent's base URL.
 
-    :param headers: to be sent along, such as an Authorization.
+    :param headers: to be sent along.
+    :param auth: shown to a server that asks for it, for cards are public by rule.
     :param timeout: seconds for all requests together.
     :returns: the card (None where there is none), how it was served, and what is wrong with that. Give the second
         to :func:`check_card`, which finds the same again together with the rest.
@@ -70,12 +83,12 @@ async def fetch_card_async(
     async with httpx.AsyncClient(verify=verify, trust_env=False, follow_redirects=False, timeout=timeout) as client:
         try:
             async with asyncio.timeout(timeout):
-                raw, http = await _find(client, url, dict(headers or {}))
+                raw, http = await _find(client, url, dict(headers or {}), auth)
         except TimeoutError:
-            raw, http = None, CardHttp(url, problem=f"no complete answer within {timeout:g} s")
+            raw, http = None, CardHttp(url, problem=late(timeout))
     ledger = Ledger()
     check_served(http, card_versions(raw)[0], ledger)
-    return raw, http, ledger.findings()
+    return raw, http, Redactor(auth.secrets if auth is not None else ()).findings(ledger.findings())
 
 
 async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], limit: int = MAX_BYTES) -> Answer:
@@ -97,11 +110,18 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], l
     return replace(answer, problem=f"{redact_url(url)} redirects more than {_MAX_REDIRECTS} times")
 
 
-async def _find(client: httpx.AsyncClient, url: str, headers: dict[str, str]) -> tuple[Any | None, CardHttp]:
+async def _find(
+    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: Credentials | None
+) -> tuple[Any | None, CardHttp]:
     first: CardHttp | None = None
     for candidate in card_urls(url):
         answer = await get(client, candidate, headers)
+        if answer.status in _REFUSALS and auth is not None:
+            headers = {**headers, **place(auth, None).headers}
+            answer = await get(client, candidate, headers)
         raw, http = _read(answer, is_legacy=urllib.parse.urlsplit(candidate).path.endswith(LEGACY_CARD_PATH))
+        if answer.status in _REFUSALS and auth is None:
+            http = replace(http, problem=f"{http.problem}; it may want credentials: put a token in A2A_AUTH_TOKEN")
         if not http.problem:
             etag = answer.headers.get("etag")
             if etag:

@@ -15,6 +15,7 @@ from pytest_a2a_bench.conformance.finding import Severity
 
 CORE_BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
 
+_FIELD_NAME = re.compile(r"^[A-Za-z0-9!#$%&'*+.^_`|~\-]+$")
 _TOKEN = r"[A-Za-z0-9!#$&^_.+*\-]+"
 _MEDIA_TYPE = re.compile(rf"^{_TOKEN}/{_TOKEN}(?:\s*;\s*[A-Za-z0-9!#$&^_.+*\-]+=(?:\"[^\"]*\"|[^\s;\"]+))*$")
 _MISSPELT = {
@@ -72,14 +73,16 @@ def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, bind
     elif facts.is_plain and not plain.allows(facts):
         severity: Severity = "error" if facts.reach == "public" else "warning"
         ledger.add(ids.url, path, f"the URL {shown} has no TLS", fix="serve https", severity=severity)
-    _check_exposure(ledger, ids, path, facts)
+    _check_exposure(ledger, ids, path, facts, plain)
 
 
-def _check_exposure(ledger: Ledger, ids: RuleIds, path: Path, facts: UrlFacts) -> None:
+def _check_exposure(ledger: Ledger, ids: RuleIds, path: Path, facts: UrlFacts, plain: PlainHttp) -> None:
     if facts.secret:
         found = f"the URL {show(facts.url)} carries a credential ({facts.secret})"
         fix = "remove it, revoke it, and declare a security scheme"
         ledger.add(ids.secrets, path, found, fix=fix)
+    elif facts.problem or plain.is_known(facts):
+        return
     elif facts.reach == "private" and facts.scheme in ("https", "grpcs"):
         ledger.add(ids.secrets, path, f"the URL {show(facts.url)} names an internal host", fix="use the public name")
 
@@ -96,6 +99,43 @@ def check_binding(ledger: Ledger, ids: RuleIds, path: Path, binding: str, *, uri
     elif uri and binding and binding not in CORE_BINDINGS and not is_uri(binding):
         found = f"the name {show(binding)}"
         ledger.add(ids.binding, path, found, fix=f"use one of {', '.join(CORE_BINDINGS)}, or a URI of your own")
+
+
+def check_blanks(ledger: Ledger, rules: tuple[str, str], card: Mapping[str, Any], severity: Severity | None) -> None:
+    """Look for required texts that hold nothing but blanks.
+
+    :param rules: about the card's own members, and about those of a skill.
+    """
+    for name in ("name", "description"):
+        _check_blank(ledger, rules[0], (name,), card.get(name), severity)
+    for i, skill in objects(card.get("skills")):
+        for name in ("id", "name", "description"):
+            _check_blank(ledger, rules[1], ("skills", i, name), skill.get(name), severity)
+        for j, tag in enumerate(as_list(skill.get("tags"))):
+            if tag == "":
+                ledger.add(rules[1], ("skills", i, "tags", j), "the tag is empty", fix="remove it", severity=severity)
+            _check_blank(ledger, rules[1], ("skills", i, "tags", j), tag, severity)
+
+
+def _check_blank(ledger: Ledger, rule: str, path: Path, text: Any, severity: Severity | None) -> None:
+    if isinstance(text, str) and text and not text.strip():
+        ledger.add(rule, path, f"the text {show(text)} is blank", fix="fill it in", severity=severity)
+
+
+def check_key_name(ledger: Ledger, ids: RuleIds, path: Path, location: Any, name: Any) -> None:
+    """Judge the name of the header or cookie that carries an API key."""
+    if location in ("header", "cookie") and isinstance(name, str) and name and not _FIELD_NAME.match(name):
+        found = f"{show(name)} cannot be the name of a {location}"
+        ledger.add(ids.schemes, path, found, expected="a name as HTTP takes it", fix="write one such as X-API-Key")
+
+
+def check_scopes(ledger: Ledger, rule: str, path: Path, scopes: Any, flows: Any) -> None:
+    """Check that scopes which a requirement names are declared by a flow, where flows declare any."""
+    known = {scope for flow in as_object(flows).values() for scope in as_object(as_object(flow).get("scopes"))}
+    for i, scope in enumerate(as_list(scopes)):
+        if known and isinstance(scope, str) and scope not in known:
+            found = f"no flow of the scheme has the scope {show(scope)}; there are {', '.join(sorted(known)[:8])}"
+            ledger.add(rule, (*path, i), found, fix="declare it in the flow, or correct it", severity="warning")
 
 
 def check_skills(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None:
@@ -153,7 +193,7 @@ def check_web_urls(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> Non
         if facts.problem:
             ledger.add(ids.web_urls, path, f"the URL {show(url)} {facts.problem}", fix="write https://...")
         elif facts.secret:
-            _check_exposure(ledger, ids, path, facts)
+            _check_exposure(ledger, ids, path, facts, PlainHttp())
 
 
 def check_flow_urls(ledger: Ledger, ids: RuleIds, path: Path, members: Mapping[str, Any], plain: PlainHttp) -> None:
@@ -168,7 +208,7 @@ def check_flow_urls(ledger: Ledger, ids: RuleIds, path: Path, members: Mapping[s
             ledger.add(
                 ids.schemes, (*path, name), f"the URL {show(url)} has no TLS", fix="use https", severity="warning"
             )
-        _check_exposure(ledger, ids, (*path, name), facts)
+        _check_exposure(ledger, ids, (*path, name), facts, plain)
 
 
 def check_secrets(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None:

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 _LOOPBACK_NAMES = ("localhost",)
 _PRIVATE_SUFFIXES = (".local", ".internal", ".lan", ".svc", ".localdomain", ".home.arpa", ".test")
 _SECRET_QUERY = re.compile(
-    r"(?:^|&)(api[_-]?key|access[_-]?token|token|secret|password|passwd|sig)=[^&]", re.IGNORECASE
+    r"(?:^|&)(?:(api[_-]?key|access[_-]?token|token|secret|password|passwd|sig)=[^&]|(key|auth|jwt)=[^&]{12})",
+    re.IGNORECASE,
 )
+_LABEL = r"\w(?:[\w\-]*\w)?"
+_HOST = re.compile(rf"^{_LABEL}(?:\.{_LABEL})*\.?$")
 _AUTHORITY = re.compile(r"^[A-Za-z0-9.\-]+:\d{1,5}$|^\[[0-9A-Fa-f:.]+\]:\d{1,5}$")
 
 
@@ -41,17 +44,24 @@ class UrlFacts:
 class PlainHttp:
     """Where a URL may do without TLS, besides a loopback host.
 
-    :param host: a private host, the one that served the card: a test bed such as a network of containers.
+    :param host: a private host that served the card without TLS: a test bed such as a network of containers.
+    :param served: the host that served the card, however.
     """
 
     everywhere: bool = False
     host: str = ""
+    served: str = ""
 
     @classmethod
     def of(cls, card_url: str, *, everywhere: bool) -> PlainHttp:
         """Return what a card from this URL may name."""
-        facts = judge_url(card_url, ("http",))
-        return cls(everywhere, facts.host if facts.reach == "private" and not facts.problem else "")
+        facts = judge_url(card_url)
+        is_private = facts.reach == "private" and not facts.problem
+        return cls(everywhere, facts.host if is_private and facts.is_plain else "", facts.host)
+
+    def is_known(self, facts: UrlFacts) -> bool:
+        """Tell whether a URL names the host that served the card, so that it gives nothing away."""
+        return bool(self.served) and facts.host == self.served
 
     def allows(self, facts: UrlFacts) -> bool:
         """Tell whether a URL may do without TLS."""
@@ -65,13 +75,14 @@ def judge_url(url: str, schemes: tuple[str, ...] = ("https", "http"), *, authori
     :param authority: whether ``host:port`` without a scheme will do (gRPC).
     """
     if authority and _AUTHORITY.match(url):
-        host = url.rpartition(":")[0].strip("[]")
-        return UrlFacts(url, "", host, reach=_reach(host))
+        name, _, digits = url.rpartition(":")
+        host = name.strip("[]")
+        return UrlFacts(url, "", host, _host_problem(host) or _port_problem(int(digits)), _reach(host))
     if any(c <= " " or c == "\x7f" for c in url):
         return UrlFacts(url, problem="holds a space or a control character")
     try:
         parts = urllib.parse.urlsplit(url)
-        host, _ = parts.hostname or "", parts.port
+        host, port = parts.hostname or "", parts.port
     except ValueError as error:
         return UrlFacts(url, problem=f"cannot be read ({str(error)[:80]})")
     scheme = parts.scheme.lower()
@@ -80,7 +91,20 @@ def judge_url(url: str, schemes: tuple[str, ...] = ("https", "http"), *, authori
         return UrlFacts(url, scheme, problem="is not absolute", secret=secret)
     if schemes and scheme not in schemes and not (authority and not host):
         return UrlFacts(url, scheme, host, f"has the scheme {scheme!r}", _reach(host), secret)
-    return UrlFacts(url, scheme, host, "", _reach(host), secret)
+    if host in ("http", "https") and parts.path.startswith("//"):
+        return UrlFacts(url, scheme, host, "has two schemes", secret=secret)
+    problem = (_host_problem(host) if host else "") or _port_problem(port)
+    return UrlFacts(url, scheme, host, problem, _reach(host), secret)
+
+
+def _host_problem(host: str) -> str:
+    if ":" in host or _HOST.match(host):
+        return ""
+    return f"has the host {host[:80]!r}, which is no host name: a placeholder that was not filled in?"
+
+
+def _port_problem(port: int | None) -> str:
+    return "" if port is None or 0 < port < 65536 else f"has the port {port}; there are 1 to 65535"
 
 
 def is_uri(text: str) -> bool:
@@ -92,7 +116,7 @@ def _secret(parts: urllib.parse.SplitResult) -> str:
     if parts.username or parts.password:
         return "user:password@"
     match = _SECRET_QUERY.search(parts.query)
-    return f"the query parameter {match.group(1)}" if match else ""
+    return f"the query parameter {match.group(1) or match.group(2)}" if match else ""
 
 
 def _reach(host: str) -> str:

@@ -31,6 +31,7 @@ def check(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp, *, hybrid: 
     """
     _check_transports(card, ledger, plain, hybrid)
     _check_version(card, ledger)
+    shared.check_blanks(ledger, ("V03-CARD-002", "V03-CARD-002"), card, "warning")
     shared.check_skills(ledger, IDS, card)
     _check_schemes(card, ledger, plain)
     _check_security(card, ledger)
@@ -53,7 +54,7 @@ def _check_transports(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp,
     preferred = as_text(card.get("preferredTransport"))
     if card.get("url") and "preferredTransport" not in card:
         found = "preferredTransport is missing; the text demands it (§5.6.1), the schema has the default JSONRPC (§5.5)"
-        ledger.add("V03-CARD-003", ("preferredTransport",), found, fix="write 'JSONRPC'", severity="warning")
+        ledger.add("V03-CARD-003", ("preferredTransport",), found, fix="write 'JSONRPC'", severity="note")
     transports: dict[str, str] = {}
     for path, url, transport in _interfaces(card):
         name = "preferredTransport" if path == () else "transport"
@@ -89,7 +90,9 @@ def _check_schemes(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) ->
     schemes = as_object(card.get("securitySchemes"))
     for name, scheme in schemes.items():
         path: Path = ("securitySchemes", name)
-        shared.check_flow_urls(ledger, IDS, path, as_object(scheme), plain)
+        members = as_object(scheme)
+        shared.check_key_name(ledger, IDS, (*path, "name"), members.get("in"), members.get("name"))
+        shared.check_flow_urls(ledger, IDS, path, members, plain)
         for kind, flow in as_object(as_object(scheme).get("flows")).items():
             shared.check_flow_urls(ledger, IDS, (*path, "flows", kind), as_object(flow), plain)
     if card.get("supportsAuthenticatedExtendedCard") is True and not schemes:
@@ -105,6 +108,9 @@ def _check_security(card: Mapping[str, Any], ledger: Ledger) -> None:
     for path, alternatives in places:
         for i, alternative in enumerate(as_list(alternatives)):
             shared.check_references(ledger, "V03-CARD-007", (*path, i), as_object(alternative), schemes)
+            for name, scopes in as_object(alternative).items():
+                flows = as_object(schemes.get(name)).get("flows")
+                shared.check_scopes(ledger, "V03-CARD-007", (*path, i, name), scopes, flows)
 
 
 def _check_newer(card: Mapping[str, Any], ledger: Ledger) -> None:

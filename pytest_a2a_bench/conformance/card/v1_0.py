@@ -39,6 +39,7 @@ def check(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:
     """Write down what breaks a rule of 1.0."""
     _check_interfaces(card, ledger, plain)
     _check_leftovers(card, ledger)
+    shared.check_blanks(ledger, ("CARD-003", "CARD-005"), card, None)
     shared.check_skills(ledger, IDS, card)
     _check_schemes(card, ledger, plain)
     _check_requirements(card, ledger)
@@ -120,6 +121,7 @@ def _check_schemes(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) ->
 
 def _check_scheme(path: Path, members: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:
     location = members.get("location")
+    shared.check_key_name(ledger, IDS, (*path, "name"), location, members.get("name"))
     if path[-1] == "apiKeySecurityScheme" and isinstance(location, str) and location:
         if location not in ("query", "header", "cookie"):
             places = "query, header or cookie"
@@ -153,4 +155,9 @@ def _check_requirement(path: Path, requirement: Mapping[str, Any], schemes: Mapp
             fix = f'write {{"schemes": {{"{misplaced[0][:40]}": {{"list": []}}}}}}'
             ledger.add("CARD-019", path, found, fix=fix)
         return
-    shared.check_references(ledger, "CARD-019", (*path, "schemes"), as_object(requirement["schemes"]), schemes)
+    named = as_object(requirement["schemes"])
+    shared.check_references(ledger, "CARD-019", (*path, "schemes"), named, schemes)
+    for name, scopes in named.items():
+        place: Path = (*path, "schemes", name, "list")
+        flows = as_object(as_object(schemes.get(name)).get("oauth2SecurityScheme")).get("flows")
+        shared.check_scopes(ledger, "CARD-019", place, as_object(scopes).get("list"), flows)

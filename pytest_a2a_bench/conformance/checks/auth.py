@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.a2a import auth
+from pytest_a2a_bench.a2a.card import parse_card
+from pytest_a2a_bench.a2a.config import Credentials as Token
 from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.check import Context, check
@@ -70,6 +72,8 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
     """A message with invalid credentials is refused."""
     demands_credentials(ctx)
     other = credentials(ctx, GARBAGE)
+    if not is_basic(other) and is_basic(pair := credentials(ctx, f"nobody:{GARBAGE}")):
+        other = pair
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False, headers=other.headers, query=other.query)
     if not refused(reply):
         found = f"SendMessage with credentials that nobody has: {reply.describe()}"
@@ -85,23 +89,19 @@ class Credentials:
 
 
 def credentials(ctx: Context, token: str) -> Credentials:
-    """Return the user's credentials with another token in them; a bearer token where there are none."""
-    own, secrets = ctx.target.auth, [secret for secret in ctx.target.secrets if secret]
-
-    def other(values: Mapping[str, str]) -> dict[str, str]:
-        found = dict(values)
-        for secret in secrets:
-            found = {name: value.replace(secret, token) for name, value in found.items()}
-        return {name: value if token in value else token for name, value in found.items()}
-
-    headers = other(own.headers)
-    cookies = other(own.cookies)
-    if cookies:
-        headers["cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
-    query = other(own.query)
+    """Return a token where the card wants one, as the user's own is sent; as a bearer token where it does not say."""
+    parts = auth.place(Token(token), parse_card(ctx.target.card, ctx.target.endpoint))
+    headers, query = dict(parts.headers), dict(parts.query)
+    if parts.cookies:
+        headers["cookie"] = "; ".join(f"{name}={value}" for name, value in parts.cookies.items())
     if ctx.binding == "GRPC":
         headers, query = {**headers, **query}, {}
-    return Credentials(headers if headers or query else {"authorization": f"Bearer {token}"}, query)
+    return Credentials(headers, query)
+
+
+def is_basic(sent: Credentials) -> bool:
+    """Tell whether these are HTTP's basic credentials."""
+    return sent.headers.get("Authorization", "").startswith("Basic ")
 
 
 @check("AUTH-003")
@@ -140,10 +140,18 @@ def another_user(ctx: Context) -> Credentials:
     name = ctx.prompt("other_token_env")
     if not ctx.target.auth:
         ctx.skip("the first user sends no credentials here, so that there are no two users to tell apart")
-    token = os.environ.get(name, "")
+    token = ctx.target.scenarios.other_token
     if not token:
         ctx.skip(f"the environment variable {name}, which other_token_env names, is not set")
     return credentials(ctx, token)
+
+
+async def known_user(ctx: Context) -> None:
+    """Skip where there is no other user, or one whose token is always refused: that tells nothing about others."""
+    another_user(ctx)
+    reply = await ctx.shared("known-user", lambda: as_other(ctx, "GetTask", {"id": ctx.unknown_id()}))
+    if refused(reply):
+        ctx.skip(f"the token of the other user, which other_token_env names, is refused: {reply.describe()}")
 
 
 async def as_other(ctx: Context, operation: str, params: Mapping[str, Any]) -> Reply:
@@ -164,7 +172,7 @@ def _hidden(ctx: Context, reply: Reply, what: str) -> None:
 @check("AUTH-006")
 async def tasks_are_private(ctx: Context) -> None:
     """Another user cannot read a task."""
-    another_user(ctx)
+    await known_user(ctx)
     task = await ctx.completed_task()
     _hidden(ctx, await as_other(ctx, "GetTask", {"id": task["id"]}), "another user's GetTask")
 
@@ -172,7 +180,7 @@ async def tasks_are_private(ctx: Context) -> None:
 @check("AUTH-007")
 async def operations_are_private(ctx: Context) -> None:
     """Another user cannot cancel, watch or configure a task."""
-    another_user(ctx)
+    await known_user(ctx)
     task = await ctx.completed_task()
     calls: dict[str, dict[str, Any]] = {"CancelTask": {"id": task["id"]}}
     if ctx.target.declares("streaming"):
@@ -186,7 +194,7 @@ async def operations_are_private(ctx: Context) -> None:
 @check("AUTH-008")
 async def foreign_looks_unknown(ctx: Context) -> None:
     """Another's task gives the same error as an unknown one."""
-    another_user(ctx)
+    await known_user(ctx)
     task = await ctx.completed_task()
     foreign = await as_other(ctx, "GetTask", {"id": task["id"]})
     unknown = await as_other(ctx, "GetTask", {"id": ctx.unknown_id()})
@@ -203,7 +211,7 @@ def _shape(reply: Reply) -> tuple[Any, ...]:
 @check("LIST-017")
 async def lists_are_private(ctx: Context) -> None:
     """Another user's list does not have the task."""
-    another_user(ctx)
+    await known_user(ctx)
     task = await ctx.completed_task()
     reply = await as_other(ctx, "ListTasks", {"contextId": task.get("contextId")})
     result = reply.result if isinstance(reply.result, Mapping) else {}

@@ -1,0 +1,223 @@
+"""Agents that nothing can be judged on: told once for each interface, with what to do, and not held against them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import httpx
+import pytest
+from faulty_server import TOKENS, serve_app, serve_faulty
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.engine import collect, run_checks
+from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.health import WITHOUT_CREDENTIALS
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.spelling import TERMINAL, state_of
+from pytest_a2a_bench.conformance.target import targets_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+async def guarded(token: str) -> tuple[CheckResult, ...]:
+    """Judge an agent that wants a token, without allowing the origin of its gRPC port."""
+    async with serve_faulty(None, "guarded") as running:
+        card, _, _ = await fetch_card_async(running.url)
+        assert card is not None
+        config = ClientConfig(running.url, auth=Credentials(token, "MY_TOKEN") if token else None)
+        return await collect(targets_of(card, running.url, config=config, scenarios=Scenarios({"task": "hi"})))
+
+
+def told(results: tuple[CheckResult, ...], outcome: str) -> dict[str, list[CheckResult]]:
+    """Return results by binding, without what is judged with no credentials."""
+    found: dict[str, list[CheckResult]] = {}
+    for r in results:
+        if r.outcome == outcome and r.requirement.group not in WITHOUT_CREDENTIALS:
+            found.setdefault(r.binding, []).append(r)
+    return found
+
+
+def test_a_token_that_is_withheld_is_told_once_with_the_origin_to_allow() -> None:
+    results = asyncio.run(guarded(TOKENS[0]))
+    assert [r.name for r in results if r.outcome in ("failed", "warned")] == []
+    errors = told(results, "error")
+    assert {binding: len(found) for binding, found in errors.items()} == {"GRPC": 1}
+    (error,) = errors["GRPC"]
+    assert "MY_TOKEN was withheld" in error.reason
+    assert "A2A_ALLOWED_ORIGINS=http://127.0.0.1:" in error.reason
+    assert not told(results, "passed").get("GRPC")
+    assert len(told(results, "passed")["JSONRPC"]) > 50
+
+
+def test_a_missing_token_is_told_once_for_each_interface() -> None:
+    results = asyncio.run(guarded(""))
+    assert [r.name for r in results if r.outcome in ("failed", "warned")] == []
+    errors = told(results, "error")
+    assert {binding: len(found) for binding, found in errors.items()} == {"JSONRPC": 1, "HTTP+JSON": 1, "GRPC": 1}
+    assert all("put a token in A2A_AUTH_TOKEN" in found[0].reason for found in errors.values())
+    judged = {r.requirement.id for r in results if r.outcome == "passed"}
+    assert judged >= {"AUTH-001", "AUTH-003", "AUTH-004", "AUTH-005"}
+
+
+def test_a_token_that_is_wrong_is_said_to_be() -> None:
+    results = asyncio.run(guarded("not-that-one"))
+    assert all("MY_TOKEN was sent and refused" in told(results, "error")[b][0].reason for b in ("JSONRPC", "HTTP+JSON"))
+    assert not [r for r in results if "not-that-one" in r.reason]
+
+
+async def forbidding() -> tuple[CheckResult, ...]:
+    """Judge an open agent that forbids everything but sending messages."""
+
+    async def forbid(scope: Any, receive: Any, send: Any) -> None:
+        asked = await Request(scope, receive).json()
+        task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
+        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+        if asked["method"] == "SendMessage":
+            answer["result"] = {"task": task}
+        else:
+            answer["error"] = {"code": -32050, "message": "forbidden"}
+        await JSONResponse(answer, 200 if "result" in answer else 403)(scope, receive, send)
+
+    async with serve_app(forbid) as url:
+        card = {"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}
+        return await collect(targets_of(card, url), select=lambda p: p.requirement.id == "SEND-001")
+
+
+def test_an_agent_that_refuses_only_unknown_tasks_is_judged() -> None:
+    (result,) = [r for r in asyncio.run(forbidding()) if r.binding == "JSONRPC"]
+    assert result.outcome == "passed"
+
+
+class Slow:
+    """Answers as another application does, later.
+
+    :param methods: to these requests only; to all where there is none.
+    """
+
+    def __init__(self, app: Any, seconds: float, methods: tuple[str, ...] = ()) -> None:
+        self._app, self._seconds, self._methods = app, seconds, methods
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        message = await receive()
+
+        async def again() -> Any:
+            return message
+
+        method = json.loads(message.get("body") or b"{}").get("method") if scope.get("method") == "POST" else ""
+        if scope.get("method") == "POST" and (not self._methods or method in self._methods):
+            await asyncio.sleep(self._seconds)
+        await self._app(scope, again, send)
+
+
+async def slow(seconds: float, methods: tuple[str, ...], timeout: float, groups: set[str]) -> Any:
+    """Judge a slow agent, and return the results, the seconds, and the states of the tasks that it has afterwards."""
+    async with (
+        serve_faulty(None, "bare", transport="jsonrpc", step=60.0) as running,
+        serve_app(Slow(running.server.app, seconds, methods)) as url,
+    ):
+        card, _, _ = await fetch_card_async(running.url)
+        assert card is not None
+        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+        found = targets_of(card, url, scenarios=Scenarios({"slow": "slow please"}), timeout=timeout)
+        started = time.monotonic()
+        results = await collect(found, select=lambda p: p.requirement.group in groups)
+        return results, time.monotonic() - started
+
+
+def test_an_agent_that_never_answers_ends_the_run_soon() -> None:
+    results, seconds = asyncio.run(slow(30.0, (), 1.0, {"send", "get-task", "cancel", "auth", "validation"}))
+    assert seconds < 6
+    judged = [r for r in results if r.binding == "JSONRPC"]
+    errors = [r for r in judged if r.outcome == "error"]
+    assert len(errors) == 1
+    assert errors[0].reason.startswith("nothing is answered within 1 s; ")
+    assert "--timeout" in errors[0].reason
+    assert "--a2a-timeout" in errors[0].reason
+    assert {r.outcome for r in judged} == {"error", "skipped"}
+
+
+def test_what_comes_too_late_is_an_error_and_says_how_to_wait_longer() -> None:
+    results, _ = asyncio.run(slow(2.0, ("SendMessage",), 0.8, {"send", "get-task"}))
+    judged = [r for r in results if r.binding == "JSONRPC"]
+    assert [r.name for r in judged if r.outcome in ("failed", "warned")] == []
+    late = [r for r in judged if r.outcome == "error"]
+    assert late
+    assert all("within 0.8 s" in r.reason and "--timeout" in r.reason for r in late)
+    assert {r.requirement.id for r in judged if r.outcome == "passed"} >= {"GET-002"}
+
+
+async def late_tasks() -> tuple[list[str], list[str]]:
+    """Let an agent answer messages too late, and return its tasks' states and what the run says that it left."""
+    async with (
+        serve_faulty(None, "bare", transport="jsonrpc", step=60.0) as running,
+        serve_app(Tardy(running.server.app, 2.0)) as url,
+    ):
+        card, _, _ = await fetch_card_async(running.url)
+        assert card is not None
+        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+        found = targets_of(card, url, scenarios=Scenarios({"slow": "slow please"}), timeout=0.5)
+        left: list[str] = []
+        async for _ in run_checks(found, select=lambda p: p.requirement.id == "SEND-004", left=left):
+            pass
+        async with httpx.AsyncClient() as client:
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
+            headers = {"A2A-Version": "1.0"}
+            listed = (await client.post(running.url, json=asked, headers=headers)).json()["result"]["tasks"]
+        return [state_of(task) for task in listed], left
+
+
+class Tardy(Slow):
+    """Does at once what it is told, and answers messages later."""
+
+    def __init__(self, app: Any, seconds: float) -> None:
+        super().__init__(app, 0.0)
+        self._late = seconds
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        message = await receive()
+
+        async def again() -> Any:
+            return message
+
+        async def later(event: Any) -> None:
+            if b"SendMessage" in (message.get("body") or b"") and event["type"] == "http.response.start":
+                await asyncio.sleep(self._late)
+            await send(event)
+
+        await self._app(scope, again, later)
+
+
+def test_tasks_of_messages_that_were_answered_too_late_are_found_and_cancelled() -> None:
+    states, left = asyncio.run(late_tasks())
+    assert states
+    assert set(states) <= TERMINAL
+    assert "TASK_STATE_CANCELED" in states
+    assert left == []
+
+
+async def lost_messages() -> list[str]:
+    """Send messages that nobody ever answers, and return what the run says that it left."""
+    async with (
+        serve_faulty(None, "bare", transport="jsonrpc") as running,
+        serve_app(Slow(running.server.app, 30.0, ("SendMessage",))) as url,
+    ):
+        card, _, _ = await fetch_card_async(running.url)
+        assert card is not None
+        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+        left: list[str] = []
+        found = targets_of(card, url, timeout=0.5)
+        async for _ in run_checks(found, select=lambda p: p.requirement.id == "SEND-001", left=left):
+            pass
+        return left
+
+
+def test_what_could_not_be_cleared_away_is_said() -> None:
+    (text,) = asyncio.run(lost_messages())
+    assert "messages to JSONRPC 1.0 at http://127.0.0.1" in text
+    assert "tasks of theirs may still run" in text
