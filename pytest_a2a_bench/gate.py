@@ -94,6 +94,7 @@ class GateResult:
             "sentence": self.sentence,
             "numbers": dict(self.numbers),
             "refused": self.refused,
+            "settled": self.settled,
         }
 
 
