@@ -63,6 +63,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
     from pytest_a2a_bench.reports.html.checks import read_checks
 
     checks, explanations = read_checks(_load(conformance, "--conformance")) if conformance else ((), {})
+    comparison, about_baseline = _comparison(baseline, trials) if baseline else (None, [])
     try:
         verdict = Verdict.from_json(data) if data else None
     except ValueError as error:
@@ -75,9 +76,9 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
         checks=checks,
         explanations=explanations,
         verdict=verdict,
-        comparison=_comparison(baseline, trials) if baseline else None,
+        comparison=comparison,
         baseline_name=str(baseline or ""),
-        notes=notes,
+        notes=[*notes, *about_baseline],
         made_at=now(),
         version=own_version(),
     )
@@ -96,11 +97,13 @@ def _verdict(path: Path, trials: list[TrialResult]) -> tuple[Mapping[str, Any], 
     return data, []
 
 
-def _comparison(path: Path, trials: list[TrialResult]) -> Any:
+def _comparison(path: Path, trials: list[TrialResult]) -> tuple[Any, list[str]]:
+    """Return the comparison, and what is to be said about the baseline."""
     from pytest_a2a_bench.results.baseline import Baseline, load
     from pytest_a2a_bench.results.compare import compare
 
-    return compare(load(path), Baseline.of(trials))
+    found = load(path)
+    return compare(found, Baseline.of(trials)), [f"The baseline {path}: {note}." for note in found.notes]
 
 
 def _load(path: Path, what: str) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed:
         for _ in range(resamples)
     )
     centre = sum(drops) / size
-    wider = sqrt(size / (size - 1)) * _student(size - 1) / _Z
+    wider = sqrt(size / (size - 1)) * _student(max(1, len(tasks) - 1)) / _Z
     half_step = 0.5 / (len(tasks) * max(max(t.before, t.after) for t in tasks))
     low = centre - (centre - means[floor(LEVEL * resamples)]) * wider - half_step
     high = centre + (means[ceil((1 - LEVEL) * resamples) - 1] - centre) * wider + half_step

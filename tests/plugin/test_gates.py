@@ -617,7 +617,7 @@ class TestBaseline:
         assert_says(
             result, "baseline inconclusive 1.000 before, 1.000 now over 7 tasks", "too few trials to tell: about"
         )
-        assert_says(result, "trials of each task in both runs would be enough (there are 1)")
+        assert_says(result, "trials of each task in both runs would be enough (there is 1)")
         assert desk("--a2a-baseline=b.json", "-k", "ok", "--a2a-inconclusive=pass").ret == 0
 
     def test_what_was_measured_otherwise_is_refused(self, pytester: pytest.Pytester, desk: Bench) -> None:

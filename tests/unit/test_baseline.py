@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from made_trials import made_trial
 
 from pytest_a2a_bench import cli
+from pytest_a2a_bench.commands.report import gather
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load
@@ -117,6 +118,8 @@ def test_a_directory_is_what_its_last_run_was_asked_for(tmp_path: Path, capsys: 
     assert [sum(r.outcomes) for r in found.tasks.values()] == [0, 1, 0, 0, 0, 0, 0, 0, 0]
     assert (found.trials, found.run_ids) == (9, ("run-2",))
     assert found.notes == ("9 trial files are of other runs or selections and do not count",)
+    note = f"The baseline {directory}: 9 trial files are of other runs or selections and do not count."
+    assert note in gather(directory, directory, None).notes
     assert cli.main(["compare", str(directory), str(directory)]) == 0
     assert capsys.readouterr().err.count(f"{directory}: 9 trial files are of other runs") == 2
 

@@ -231,6 +231,8 @@ def halves(tasks: int) -> list[tuple[float, float]]:
         *((evenly(0.5, 0.45), tasks, m, m) for tasks, m in ((50, 2), (20, 4), (9, 8))),
         *((as_real_ones, tasks, m, m) for tasks, m in ((50, 1), (50, 4), (20, 8))),
         *((halves, tasks, m, m) for tasks, m in ((50, 2), (20, 8))),
+        *((evenly(before, before - 0.1), 5, 8, 8) for before in (1.0, 0.9, 0.7)),
+        *((evenly(1.0, 0.98), tasks, m, m) for tasks, m in ((150, 1), (50, 8))),
         *((chances, 60, 4, 1) for chances in (evenly(1.0, 0.95), evenly(0.9, 0.85), as_real_ones)),
         *((chances, 60, 1, 4) for chances in (evenly(0.05, 0.0), evenly(0.9, 0.85), as_real_ones)),
     ],
@@ -238,9 +240,9 @@ def halves(tasks: int) -> list[tuple[float, float]]:
 def test_a_drop_as_large_as_allowed_is_rarely_passed(
     chances: Callable[[int], list[tuple[float, float]]], tasks: int, before: int, after: int
 ) -> None:
-    source, runs, allowed = random.Random(5), 1500, 0.05
+    source, runs = random.Random(5), 1500
     every = chances(tasks)
-    assert mean(b - a for b, a in every) == pytest.approx(allowed)
+    allowed = mean(b - a for b, a in every)
 
     def held(chance: float, trials: int) -> int:
         return sum(source.random() < chance for _ in range(trials))
@@ -250,6 +252,7 @@ def test_a_drop_as_large_as_allowed_is_rarely_passed(
         found = [PairedTask(before, held(b, before), after, held(a, after)) for b, a in every]
         # No limit lies below what was seen.
         passed += drop_of(found) <= allowed and drop_interval(found, resamples=300).high <= allowed
+    assert allowed in (pytest.approx(0.02), pytest.approx(0.05), pytest.approx(0.1))
     assert passed / runs <= inference.LEVEL + 3 * (inference.LEVEL * 0.95 / runs) ** 0.5
 
 

@@ -1,0 +1,191 @@
+"""What gates are asked, what they look at, and what they say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.compare import Comparison
+
+Outcome = Literal["pass", "regressed", "inconclusive"]
+
+EVERY_TRIAL = "every_trial"
+"""The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
+
+ERRORS = "errors"
+"""The gate of errors that no report shows."""
+
+DEFAULT_DROP = 0.05
+"""How much lower than the baseline a success rate may be where nobody says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What a run must reach.
+
+    :param min_pass: lowest success rate by group: a suite, domain, ``suite/domain`` or category; "" is all trials.
+    :param min_pass_k: lowest pass^k by k.
+    :param max_drop: how much lower than the baseline the success rate may be.
+    :param inconclusive: whether a gate that cannot tell lets the run ``pass`` or makes it ``fail``.
+    :param max_cost: dollars of all trials together.
+    :param max_latency: seconds of the agent's turns by percentile.
+    :param max_infra_errors: how many trials the infrastructure may fail; below 1 a share of all trials.
+    """
+
+    min_pass: Mapping[str, float] = field(default_factory=dict)
+    min_pass_k: Mapping[int, float] = field(default_factory=dict)
+    max_drop: float = DEFAULT_DROP
+    inconclusive: Literal["pass", "fail"] = "fail"
+    max_cost: float | None = None
+    max_latency: Mapping[float, float] = field(default_factory=dict)
+    max_infra_errors: int | float | None = None
+
+    @property
+    def ask(self) -> bool:
+        """Whether anything is asked of the run."""
+        limits = (self.max_cost, self.max_infra_errors)
+        return bool(self.min_pass or self.min_pass_k or self.max_latency) or any(x is not None for x in limits)
+
+    def tolerates(self, groups: Iterable[str], *, baseline: bool) -> bool:
+        """Tell whether a gate counts a trial's miss, so that it need not fail the run by itself.
+
+        :param groups: what the trial belongs to, as :func:`groups_of` says.
+        :param baseline: whether there is a baseline.
+        """
+        return baseline or bool(self.min_pass_k) or "" in self.min_pass or not set(groups).isdisjoint(self.min_pass)
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What one gate says.
+
+    :param name: ``min_pass``, ``min_pass[airline]``, ``baseline``, ``max_latency[p95]``, ...
+    :param numbers: what the verdict was made from, as JSON.
+    :param sentence: the verdict in words.
+    :param refused: whether the question itself has no answer, which nothing lets pass.
+    :param settled: whether a regression stays one whatever comes of trials that did not run.
+    """
+
+    name: str
+    verdict: Outcome
+    numbers: Mapping[str, Any]
+    sentence: str
+    refused: bool = False
+    settled: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "numbers": dict(self.numbers),
+            "refused": self.refused,
+            "settled": self.settled,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What all gates say together.
+
+    :param errors: trials that could not be evaluated; with any of them no run passes.
+    :param notes: gates that were not judged, and why.
+    :param comparison: the baseline's, task by task.
+    """
+
+    gates: tuple[GateResult, ...] = ()
+    inconclusive: Literal["pass", "fail"] = "fail"
+    errors: int = 0
+    notes: tuple[str, ...] = ()
+    comparison: Comparison | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst that any gate says."""
+        found = {gate.verdict for gate in self.gates}
+        if "regressed" in found:
+            return "regressed"
+        return "inconclusive" if "inconclusive" in found or self.errors else "pass"
+
+    def fails(self, gate: GateResult) -> bool:
+        """Tell whether a gate makes the run fail."""
+        if gate.verdict == "inconclusive":
+            return gate.refused or self.inconclusive == "fail"
+        return gate.verdict == "regressed"
+
+    @property
+    def failed(self) -> bool:
+        """Whether any gate makes the run fail."""
+        return any(map(self.fails, self.gates))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "verdict": self.outcome,
+            "failed": self.failed or bool(self.errors),
+            "inconclusive": self.inconclusive,
+            "errors": self.errors,
+            "gates": [{**gate.to_json(), "failed": self.fails(gate)} for gate in self.gates],
+            "notes": list(self.notes),
+            "comparison": self.comparison.to_json() if self.comparison else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What a run's gates look at.
+
+    :param results: every trial that was reported.
+    :param lost: trials that were reported without a result (a crashed worker).
+    :param cut_short: whether the run stopped before its end.
+    :param selected: how many trials the run was to have; 0 where that is not known.
+    :param hidden: keys of trials that could not be evaluated, and whose items neither failed nor erred.
+    :param named: whether only trials that somebody named were run, whose rate says nothing about the agent's.
+    :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
+    :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.baseline.task_name` has them.
+    """
+
+    results: Sequence[TrialResult]
+    lost: int = 0
+    cut_short: bool = False
+    selected: int = 0
+    hidden: tuple[str, ...] = ()
+    named: bool = False
+    failed: frozenset[str] | None = None
+    quarantined: frozenset[str] = frozenset()
+
+    @property
+    def counted(self) -> list[TrialResult]:
+        """The trials that rates are made of."""
+        return [r for r in self.results if r.status != "skipped" and task_name(r.key) not in self.quarantined]
+
+    @property
+    def nothing_ran(self) -> bool:
+        """Whether every trial was skipped."""
+        return not self.lost and all(r.status == "skipped" for r in self.results)
+
+    def may_still_reach(self, rate: float, ok: int, total: int) -> bool:
+        """Tell whether a success rate may be reached if all trials that did not run succeed."""
+        rest = self.selected - len(self.results) - self.lost
+        return not self.selected or (ok + max(0, rest)) / (total + max(0, rest)) >= rate - 1e-12
+
+    @property
+    def errors(self) -> int:
+        """How many trials could not be evaluated, quarantined or not."""
+        return self.lost + sum(r.status not in ("evaluated", "skipped") for r in self.results)
+
+
+def groups_of(suite: str, domain: str, category: str | None = None) -> tuple[str, ...]:
+    """Return the names by which a floor may mean a trial."""
+    every = (suite, domain, f"{suite}/{domain}", *((category, f"{suite}/{domain}/{category}") if category else ()))
+    return tuple(dict.fromkeys(every))
+
+
+def groups_of_result(result: TrialResult) -> tuple[str, ...]:
+    """Return the names by which a floor may mean a finished trial."""
+    category = result.category or result.provenance.get("category")
+    return groups_of(result.key.suite, result.key.domain, str(category) if category else None)
