@@ -141,8 +141,7 @@ def _run(definitions: _Definitions) -> tuple[str, Schema]:
 def _verdict(definitions: _Definitions) -> tuple[str, Schema]:
     result = definitions.members(gate.GateResult)
     result["properties"] |= {"verdict": OUTCOME, "failed": BOOLEAN}
-    result["required"] = [*(n for n in result["required"] if n != "settled"), "failed"]
-    del result["properties"]["settled"]  # how the verdict was come to, which no file says
+    result["required"].append("failed")
     missed = _object(key=KEY, nodeid=STRING, reward=NUMBER, transcript={"type": ["string", "null"]})
     trials = _object(reported=COUNT, succeeded=COUNT, missed=COUNT, skipped=COUNT, errors=COUNT, cut_short=BOOLEAN)
     body = _object(
