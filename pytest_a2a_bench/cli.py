@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -20,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     :param argv: the arguments; by default the process's own.
     """
+    _write_whatever_it_is()
     parser = make_parser()
     namespace = parser.parse_args(argv)
     try:
@@ -32,6 +34,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `a2a-bench doctor | head`: nobody reads on, and nobody would read a message
         sys.stderr.close()
         return 0
+
+
+def _write_whatever_it_is() -> None:
+    """Escape what the terminal's encoding does not have: agents say what they like, and a report must not end there."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -48,10 +57,15 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pytest-a2a-bench {_version()}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in load_commands():
-        subparser = subparsers.add_parser(command.NAME, help=command.HELP, description=command.__doc__)
+        subparser = subparsers.add_parser(command.NAME, help=command.HELP, description=_plain(command.__doc__))
         command.configure(subparser)
         subparser.set_defaults(run=command.run)
     return parser
+
+
+def _plain(text: str | None) -> str:
+    """Return a docstring for the terminal, which knows no markup."""
+    return (text or "").replace("``", "")
 
 
 def _version() -> str:

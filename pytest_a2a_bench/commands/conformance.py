@@ -121,12 +121,13 @@ def judge_agent(namespace: Namespace) -> Report:
     results = [r for r in subject.card_results() if _is_wanted(namespace, r.requirement, r.binding)]
     results += _protocol(namespace, subject, config)
     if not results:
-        raise ConfigurationError(f"no check is left of all that {subject.endpoint} has; give fewer of --group ... --id")
+        raise ConfigurationError(_nothing_left(namespace, subject))
     return Report(
         endpoint=_shown(namespace.url),
         judgements=tuple(judge(results, waivers=waivers, strict=namespace.strict)),
         agent=subject.agent,
         interfaces=subject.interfaces,
+        card_url=subject.card_url,
         waivers=waivers,
         strict=namespace.strict,
         seconds=time.monotonic() - begin,
@@ -152,6 +153,14 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
     finally:
         for text in left:
             print(f"a2a-bench: {one_line(text)}", file=sys.stderr)
+
+
+def _nothing_left(namespace: Namespace, subject: Subject) -> str:
+    spoken = subject.interfaces
+    if namespace.version and spoken and not any(i.startswith(tuple(namespace.version)) for i in spoken):
+        asked = " or ".join(namespace.version)
+        return f"--version {asked}: the card of {_shown(subject.endpoint)} declares {', '.join(spoken)}"
+    return f"no check is left of all that {_shown(subject.endpoint)} has; give fewer of --group ... --id"
 
 
 def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:

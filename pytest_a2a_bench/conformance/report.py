@@ -90,6 +90,7 @@ class Report:
     :param interfaces: what its card declares: ``1.0 JSONRPC``.
     :param waivers: every waiver of the run, used or not.
     :param planned: how many checks there are for the agent, chosen or not, by version.
+    :param card_url: where its card was found; empty where that is not known.
     """
 
     endpoint: str
@@ -100,6 +101,7 @@ class Report:
     strict: bool = False
     seconds: float = 0.0
     planned: Mapping[str, int] = field(default_factory=dict)
+    card_url: str = ""
     tool: Mapping[str, str] = field(default_factory=dict)
 
     @property

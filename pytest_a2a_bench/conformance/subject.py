@@ -43,12 +43,14 @@ class Subject:
     :param card: as JSON; None where there is none that can be read.
     :param findings: what is wrong with the card and with how it is served.
     :param is_verified: whether there were keys to verify its signatures with.
+    :param card_url: where the card was found, without credentials.
     """
 
     endpoint: str
     card: Any = None
     findings: tuple[Finding, ...] = ()
     is_verified: bool = False
+    card_url: str = ""
 
     @property
     def agent(self) -> str:
@@ -132,12 +134,14 @@ class Subject:
             "card": self.card,
             "findings": [f.to_json() for f in self.findings],
             "is_verified": self.is_verified,
+            "card_url": self.card_url,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Subject:
         """Read what :meth:`to_json` wrote."""
-        return cls(data["endpoint"], data["card"], tuple(map(_finding, data["findings"])), data["is_verified"])
+        findings = tuple(map(_finding, data["findings"]))
+        return cls(data["endpoint"], data["card"], findings, data["is_verified"], data["card_url"])
 
 
 def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) -> Subject:
@@ -146,12 +150,13 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
     :param jwks: keys to verify its signatures with.
     :raises EndpointUnreachableError: if nothing answers there.
     """
+    from pytest_a2a_bench.a2a.config import redact_url
     from pytest_a2a_bench.conformance.card import check_card, fetch_card
 
     raw, http, findings = fetch_card(config.endpoint, auth=config.auth, timeout=timeout, verify=config.verify_ssl)
     if raw is not None:
         findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
-    return Subject(config.endpoint, raw, tuple(findings), jwks is not None)
+    return Subject(config.endpoint, raw, tuple(findings), jwks is not None, redact_url(http.url))
 
 
 def refuse_unjudgeable(subject: Subject) -> None:

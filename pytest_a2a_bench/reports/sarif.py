@@ -23,7 +23,9 @@ _LEVELS = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
 def render(report: Report) -> str:
     """Return one run whose results are the findings; a waived one is a suppressed result."""
     told = [j for j in report.judgements if j.status in ("failed", "warned", "waived", "error")]
-    results = [result for j in told for result in _results(j, report)][:_RESULTS]
+    every = [result for j in told for result in _results(j, report)]
+    results = every[:_RESULTS]
+    left_out = len(every) - len(results) + sum(max(0, len(_weighty(j)) - evidence.FINDINGS_SHOWN) for j in told)
     entries = {j.result.requirement.id: j.result.requirement for j in told}
     run = {
         "tool": {
@@ -34,7 +36,7 @@ def render(report: Report) -> str:
                 "rules": [_rule(entry) for entry in entries.values()],
             }
         },
-        "invocations": [{"executionSuccessful": report.could_run}],
+        "invocations": [{"executionSuccessful": report.could_run, **_notice(left_out)}],
         "results": _indexed(results, list(entries)),
         "columnKind": "unicodeCodePoints",
     }
@@ -51,9 +53,18 @@ def _rule(entry: Requirement) -> dict[str, Any]:
     }
 
 
+def _notice(left_out: int) -> dict[str, Any]:
+    text = f"{left_out} more findings were left out; --format json has all of them"
+    return {"toolExecutionNotifications": [{"level": "note", "message": {"text": text}}]} if left_out else {}
+
+
+def _weighty(judgement: Judgement) -> list[Finding]:
+    return [f for f in judgement.result.findings if f.severity != "note"]
+
+
 def _results(judgement: Judgement, report: Report) -> Iterator[dict[str, Any]]:
     result = judgement.result
-    findings: Iterable[Finding] = [f for f in result.findings if f.severity != "note"][: evidence.FINDINGS_SHOWN]
+    findings: Iterable[Finding] = _weighty(judgement)[: evidence.FINDINGS_SHOWN]
     fallback = Finding(result.requirement.id, "error", result.reason or "the agent could not be asked")
     for finding in findings or [fallback]:
         lines = [f"{one_line(finding.found)} (on {result.binding})"]

@@ -27,7 +27,9 @@ def header(report: Report) -> str:
     """Return the line that says which agent was judged."""
     agent = f" ({one_line(report.agent, 80)})" if report.agent else ""
     spoken = f", {', '.join(one_line(i, 40) for i in report.interfaces[:8])}" if report.interfaces else ""
-    return f"conformance of {one_line(report.endpoint)}{agent}{spoken}"
+    elsewhere = report.card_url and not report.card_url.startswith(report.endpoint.rstrip("/"))
+    found = f"; its card was found at {one_line(report.card_url)}" if elsewhere else ""
+    return f"conformance of {one_line(report.endpoint)}{agent}{spoken}{found}"
 
 
 def tail(report: Report) -> list[str]:

@@ -264,4 +264,5 @@ def test_agent_that_never_answers() -> None:
             return await collect(target, select=lambda p: p.requirement.id in ("SEND-001", "VAL-001"))
 
     results = asyncio.run(asyncio.wait_for(ask(), 20))
-    assert {r.outcome for r in results} <= {"failed"}
+    # The agent may be just slow, which is no finding; and it is not asked everything.
+    assert sorted(r.outcome for r in results if r.binding == "JSONRPC") == ["error", "skipped"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -116,6 +117,7 @@ def test_a_card_that_cannot_be_used_is_a_finding(capsys: pytest.CaptureFixture[s
         (["GOOD", "--waivers", "/no/such/file.toml"], "cannot be read"),
         (["GOOD", "--scenarios", "/no/such/file.toml"], "cannot be read"),
         (["GOOD", "--id", "CARD-001", "--binding", "GRPC"], "no check is left"),
+        (["GOOD", "--version", "0.3"], "--version 0.3: the card of http://127.0.0.1"),
         (["GOOD", "--webhook-bind", "8.8.8.8:99"], "the webhook cannot listen on 8.8.8.8:99"),
         (["GOOD", "--webhook-bind", "no-such-host.invalid:8099"], "the webhook cannot listen on no-such-host.invalid"),
         (["GOOD", "-o", "/dev/null/report.json"], "-o /dev/null/report.json: cannot be written"),
@@ -140,6 +142,30 @@ def test_everything_that_is_wrong_is_told_at_once(good_url: str, capsys: pytest.
     assert said.count("\n") == 1
     parts = ("--timeout is 0", "--concurrency is 0", "--group names nope", "'XYZ'", "/no/waivers", "/no/scenarios")
     assert [part for part in (*parts, "/no/keys", "listen on 'x'") if part not in said] == []
+
+
+def test_the_header_says_where_a_card_was_found_that_is_elsewhere(
+    good_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(f"{good_url.rstrip('/')}/not/there", "--id", "GET-002") == 0
+    assert f"; its card was found at {good_url.rstrip('/')}/.well-known/agent-card.json\n" in capsys.readouterr().out
+    assert run(good_url, "--id", "GET-002") == 0
+    assert "its card was found" not in capsys.readouterr().out
+
+
+def test_a_terminal_without_unicode_is_no_reason_to_break(bad_url: str) -> None:
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "conformance", bad_url, "--id", "GET-002"]
+    done = subprocess.run(command, env=environ, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"\\xa7" in done.stdout
+
+
+def test_help_has_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["conformance", "--help"])
+    assert "``" not in capsys.readouterr().out
 
 
 def test_a_selection_is_not_called_conformant_without_saying_so(

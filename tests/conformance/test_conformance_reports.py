@@ -275,3 +275,14 @@ def test_an_exchange_is_shown_once() -> None:
 def test_no_answer_is_said_in_words() -> None:
     silent = dataclasses.replace(exchange(), status=None, response="", problem="connection reset")
     assert "< no answer: connection reset" in list(evidence.wire_lines(silent))
+
+
+def test_sarif_says_what_it_left_out() -> None:
+    many = result("failed")
+    many = dataclasses.replace(many, findings=many.findings * 25)
+    (run,) = json.loads(render(report(*[many] * 150), "sarif"))["runs"]
+    assert len(run["results"]) == 1000
+    (notice,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notice["message"]["text"].startswith(f"{150 * 25 - 1000} more findings were left out")
+    (run,) = json.loads(render(report(result("failed")), "sarif"))["runs"]
+    assert "toolExecutionNotifications" not in run["invocations"][0]

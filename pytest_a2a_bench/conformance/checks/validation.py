@@ -23,7 +23,7 @@ _BROKEN: Mapping[str, Mapping[str, Any]] = {
     "VAL-007": {"parts": [{"text": _TEXT, "url": "https://example.com/x.txt"}]},
     "VAL-008": {"parts": _TEXT},
     "VAL-009": {"role": "ROLE_BOGUS"},
-    "VAL-010": {"parts": [{"text": _TEXT}, {"raw": "***", "mediaType": "text/plain"}]},
+    "VAL-010": {"parts": [{"text": _TEXT}, {"raw": "%%%", "mediaType": "text/plain"}]},
 }
 
 
