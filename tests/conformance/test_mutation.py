@@ -95,7 +95,7 @@ def test_the_correct_agent_has_no_finding(variant: str, monkeypatch: pytest.Monk
     # In a process of its own, so that the judge does not keep the agent waiting; and asked twice, for some checks
     # measure time, and what a busy machine delays once is no finding about the agent.
     with start_builtin(f"faulty?variant={variant}&latency=0.3&auth_env=FAULTY_TOKENS") as agent:
-        verdicts = [asyncio.run(judge_url(agent.url)) for _ in range(2)]
+        verdicts = [asyncio.run(judge_url(agent.url, timeout=30.0)) for _ in range(2)]
 
     assert verdicts[0].rules & verdicts[1].rules == set(), [verdict.lines for verdict in verdicts]
     assert len(verdicts[0].checked) > 80

@@ -215,5 +215,5 @@ def test_a_live_org_answers_the_agents_queries(bench: Bench, published: Path, mo
 def test_a_live_org_without_credentials_names_the_variables(bench: Bench, published: Path) -> None:
     live = ("--a2a-crm-org=salesforce", "--a2a-crm-data", str(published))
     result = bench.apart(*ORACLE, "a2a/crmarena_b2b::test_b2b[0000-t0]", *live)
-    assert counts(result) == {"errors": 1}
-    result.stdout.fnmatch_lines(["*credentials in the environment: SALESFORCE_INSTANCE_URL and*"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *credentials in the environment: SALESFORCE_INSTANCE_URL and*"])

@@ -82,8 +82,11 @@ async def _keys(url: str, card: Any) -> Any:
         return (await client.get(url.rstrip("/") + KEYS_PATH)).json()
 
 
-async def judge_url(url: str, ids: Container[str] | None = None) -> Verdict:
-    """Run the checks with these ids, all by default, against an agent that is served already."""
+async def judge_url(url: str, ids: Container[str] | None = None, timeout: float = 5.0) -> Verdict:
+    """Run the checks with these ids, all by default, against an agent that is served already.
+
+    :param timeout: seconds for an answer; some faults are noticed by there being none.
+    """
     verdict = Verdict()
     os.environ[OTHER_TOKEN_ENV] = TOKENS[1]
     try:
@@ -99,6 +102,6 @@ async def judge_url(url: str, ids: Container[str] | None = None) -> Verdict:
     if not isinstance(card, dict):
         return verdict  # It names no interface that could be asked anything.
     with contextlib.suppress(A2ABenchError):
-        found = targets(url, card)
+        found = targets(url, card, timeout)
         verdict.add(await collect(found, select=lambda p: ids is None or p.requirement.id in ids))
     return verdict
