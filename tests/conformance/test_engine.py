@@ -24,9 +24,6 @@ from pytest_a2a_bench.conformance.session import Session
 from pytest_a2a_bench.conformance.spelling import TERMINAL, state_of
 from pytest_a2a_bench.conformance.target import Target, declared, targets_of
 
-# Agents keep their connections to webhooks open until the event loop of a test is gone.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 URL = "http://127.0.0.1:9"
 
 

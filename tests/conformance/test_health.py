@@ -18,7 +18,6 @@ from pytest_a2a_bench.conformance.finding import CheckResult
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 BROKEN = {"type": "http.response.start", "status": 500, "headers": [(b"content-type", b"text/plain")]}
 
 

@@ -21,8 +21,6 @@ from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.target import targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 TIMEOUT = 0.4
 SECRET = "a-secret-that-stays-here"
 # One of each way of asking, so that the whole stays short; the slow test below asks everything.

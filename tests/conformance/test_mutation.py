@@ -17,9 +17,6 @@ from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE
 from pytest_a2a_bench.conformance.requirements import load_requirements
 
-# Agents keep their connections to webhooks open until the event loop of a test is gone.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 ENOUGH = 0.95
 # Served at once: each waits more than it works, but there are only so many cores.
 AT_ONCE = 3

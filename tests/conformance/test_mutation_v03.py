@@ -24,7 +24,6 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import targets_of
 
 Json = dict[str, Any]
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @dataclass(frozen=True)

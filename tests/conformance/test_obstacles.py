@@ -8,7 +8,6 @@ import time
 from typing import Any
 
 import httpx
-import pytest
 from faulty_server import TOKENS, serve_app, serve_faulty
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -21,8 +20,6 @@ from pytest_a2a_bench.conformance.health import WITHOUT_CREDENTIALS
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.spelling import TERMINAL, state_of
 from pytest_a2a_bench.conformance.target import targets_of
-
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 async def guarded(token: str) -> tuple[CheckResult, ...]:
