@@ -16,7 +16,8 @@ from typing import Any
 from pytest_a2a_bench.agents.brain import BrainError, Conversation, Reply, match_call
 from pytest_a2a_bench.agents.crm import is_crm
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.language_models import cost_of, import_litellm
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
 
 MODEL_ENV = "A2A_AGENT_LLM"
@@ -50,7 +51,7 @@ class LanguageModel:
         self.description = f"Answers with the language model {model}."
         self._model = model
         self._arguments = dict(arguments)
-        self._litellm = _import_litellm()
+        self._litellm = import_litellm("the agent 'llm'")
 
     @classmethod
     def from_options(cls, options: AgentOptions) -> LanguageModel:
@@ -94,22 +95,7 @@ class LanguageModel:
         hidden = getattr(response, "_hidden_params", None) or {}
         if hidden.get("response_cost") is not None:
             return float(hidden["response_cost"])
-        try:
-            return float(self._litellm.completion_cost(response))
-        except Exception:  # a model without a price list: not reported is not zero
-            return None
-
-
-def _import_litellm() -> Any:
-    # Must be set before the import; otherwise an offline machine retries a download of the price list.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        import litellm
-    except ImportError as error:
-        raise MissingExtraError("litellm", "tau2", detail="the agent 'llm' needs it") from error
-    litellm.suppress_debug_info = True
-    litellm.drop_params = True
-    return litellm
+        return cost_of(self._litellm, response)
 
 
 def write_tool(tool: ToolSpec) -> dict[str, Any]:

@@ -6,13 +6,13 @@ asked back with fixed lines, and is done when it has heard an answer to the whol
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-from pytest_a2a_bench.errors import LLMError, MissingExtraError
+from pytest_a2a_bench.errors import LLMError
+from pytest_a2a_bench.language_models import import_litellm, usage_of
 from pytest_a2a_bench.model import Usage
 
 STOP = "###STOP###"
@@ -111,7 +111,7 @@ class ModelUser:
         raise LLMError(f"the user simulator's model {self._model!r} gave an empty answer {_ATTEMPTS} times")
 
     def _complete(self) -> str:
-        litellm = _import_litellm()
+        litellm = import_litellm("the user simulator")
         try:
             response = litellm.completion(model=self._model, messages=list(self._messages), **self._arguments)
             words = response.choices[0].message.content or ""
@@ -120,7 +120,7 @@ class ModelUser:
             raise LLMError(
                 f"the user simulator's model {self._model!r} failed: {type(exc).__name__}: {reason}"
             ) from exc
-        self.usage = self.usage + _usage_of(litellm, response)
+        self.usage = self.usage + usage_of(litellm, response)
         return str(words).strip()
 
 
@@ -142,24 +142,3 @@ How you talk:
 - Never answer your own question.
 - Ask for nothing beyond what you want to know.
 - Once the assistant has given you its final answer, or has clearly declined to, reply with {STOP} and nothing else."""
-
-
-def _import_litellm() -> Any:
-    # Must be set before the import; otherwise an offline machine retries a download of the price list.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        import litellm
-    except ImportError as error:
-        raise MissingExtraError("litellm", "tau2", detail="the user simulator needs it") from error
-    litellm.suppress_debug_info = True
-    litellm.drop_params = True
-    return litellm
-
-
-def _usage_of(litellm: Any, response: Any) -> Usage:
-    usage = getattr(response, "usage", None)
-    try:
-        cost = float(litellm.completion_cost(response))
-    except Exception:  # a model without a price list: not reported is not zero
-        cost = None
-    return Usage(getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None), cost)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.errors import A2ABenchError, LLMError, MissingExtraError
+from pytest_a2a_bench.errors import A2ABenchError, LLMError
+from pytest_a2a_bench.language_models import import_litellm, usage_of
 from pytest_a2a_bench.model import Usage
 
 _ATTEMPTS = 3
@@ -65,7 +64,7 @@ class Judge:
 
     def _complete(self, system: str, user: str) -> str:
         self.before_call()
-        litellm = _import_litellm()
+        litellm = import_litellm("the judge")
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         try:
             response = litellm.completion(
@@ -78,7 +77,7 @@ class Judge:
             lines = str(exc).strip().splitlines()
             reason = f"{type(exc).__name__}: {lines[0][:300] if lines else ''}"
             raise LLMError(f"the judge's model {self.model!r} failed: {reason}") from exc
-        self.usage = self.usage + _usage_of(litellm, response)
+        self.usage = self.usage + usage_of(litellm, response)
         return str(said)
 
 
@@ -92,24 +91,3 @@ def unfence(text: str) -> str:
     """Return the inside of a Markdown code fence, or the text itself."""
     match = _FENCE.match(text)
     return match[1] if match else text
-
-
-@functools.cache
-def _import_litellm() -> Any:
-    # Must be set before the import; otherwise an offline machine retries a download of the price list.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    try:
-        import litellm
-    except ImportError as exc:
-        raise MissingExtraError("litellm", "tau2", "the judge needs it") from exc
-    litellm.suppress_debug_info = True
-    return litellm
-
-
-def _usage_of(litellm: Any, response: Any) -> Usage:
-    used = getattr(response, "usage", None)
-    try:
-        cost = float(litellm.completion_cost(response))
-    except Exception:  # a model without a price: not reported is not zero
-        cost = None
-    return Usage(getattr(used, "prompt_tokens", None), getattr(used, "completion_tokens", None), cost)

@@ -1,0 +1,41 @@
+"""LiteLLM as all who ask a language model use it: imported when the first call is made, set up in one way."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pytest_a2a_bench.errors import MissingExtraError
+from pytest_a2a_bench.model import Usage
+
+
+def import_litellm(who: str) -> Any:
+    """Return the module.
+
+    :param who: what needs it, for the message.
+    :raises MissingExtraError: if it is not installed.
+    """
+    # Must be set before the import; otherwise an offline machine retries a download of the price list.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        import litellm
+    except ImportError as error:
+        raise MissingExtraError("litellm", "tau2", detail=f"{who} needs it") from error
+    litellm.suppress_debug_info = True
+    litellm.drop_params = True
+    return litellm
+
+
+def cost_of(litellm: Any, response: Any) -> float | None:
+    """Return what an answer cost in dollars, or None: a model without a price list is not free."""
+    try:
+        return float(litellm.completion_cost(response))
+    except Exception:
+        return None
+
+
+def usage_of(litellm: Any, response: Any) -> Usage:
+    """Return the tokens and dollars of an answer, as far as they are known."""
+    used = getattr(response, "usage", None)
+    cost = cost_of(litellm, response)
+    return Usage(getattr(used, "prompt_tokens", None), getattr(used, "completion_tokens", None), cost)
