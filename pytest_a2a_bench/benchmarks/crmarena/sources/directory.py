@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sqlite3
 import threading
+from abc import ABC, abstractmethod
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,33 +21,28 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 
 
-class DirectorySource:
-    """One domain in a directory.
+class PublishedSource(ABC):
+    """What the sources of upstream's files have in common: tasks and org are read once, whichever thread asks first.
 
-    :param needs_rows: whether the SQLite file must be there (it need not where a live org answers queries).
-    :raises ConfigurationError: listing everything that is not there, and what is there instead.
+    :param rows: the SQLite file of the domain's org, or None.
     """
 
-    def __init__(self, domain: str, root: Path | None, *, needs_rows: bool = True) -> None:
+    def __init__(self, domain: str, rows: Path | None) -> None:
         self.domain = domain
-        self.root = check_directory(root)
-        self._tasks = files.find_tasks(root, domain)
-        self._schema = files.find_schema(root, domain)
-        self._rows = files.find_rows(root, domain)
+        self._rows = rows
         self._lock = threading.RLock()
-        problems = [] if self._tasks else [_missing_tasks(domain)]
-        problems += rows_problems(self._rows, domain) if needs_rows else []
-        if problems:
-            listed = "".join(f"\n  {p}" for p in problems)
-            raise ConfigurationError(
-                f"{self.root} does not have what the domain {domain!r} needs:{listed}\n"
-                f"  The directory holds {files.list_files(self.root)}"
-            )
+
+    @abstractmethod
+    def _read_tasks(self) -> tuple[CrmTask, ...]: ...
+
+    @property
+    @abstractmethod
+    def schema(self) -> OrgSchema:
+        """What the agent may know of the org."""
 
     @functools.cached_property
     def _loaded(self) -> tuple[CrmTask, ...]:
-        interactive = self.domain.endswith("_interactive")
-        return read_tasks(files.read_table(self._tasks), self._name(self._tasks), interactive=interactive)
+        return self._read_tasks()
 
     def tasks(self) -> tuple[CrmTask, ...]:
         """Return the tasks."""
@@ -66,6 +62,39 @@ class DirectorySource:
         with self._lock:
             return self._org
 
+    def close(self) -> None:
+        """Close the org."""
+        with self._lock:
+            org = self.__dict__.pop("_org", None)
+            if org is not None:
+                org.close()
+
+
+class DirectorySource(PublishedSource):
+    """One domain in a directory.
+
+    :param needs_rows: whether the SQLite file must be there (it need not where a live org answers queries).
+    :raises ConfigurationError: listing everything that is not there, and what is there instead.
+    """
+
+    def __init__(self, domain: str, root: Path | None, *, needs_rows: bool = True) -> None:
+        self.root = check_directory(root)
+        super().__init__(domain, files.find_rows(root, domain))
+        self._tasks = files.find_tasks(root, domain)
+        self._schema = files.find_schema(root, domain)
+        problems = [] if self._tasks else [_missing_tasks(domain)]
+        problems += rows_problems(self._rows, domain) if needs_rows else []
+        if problems:
+            listed = "".join(f"\n  {p}" for p in problems)
+            raise ConfigurationError(
+                f"{self.root} does not have what the domain {domain!r} needs:{listed}\n"
+                f"  The directory holds {files.list_files(self.root)}"
+            )
+
+    def _read_tasks(self) -> tuple[CrmTask, ...]:
+        interactive = self.domain.endswith("_interactive")
+        return read_tasks(files.read_table(self._tasks), self._name(self._tasks), interactive=interactive)
+
     @functools.cached_property
     def schema(self) -> OrgSchema:
         """The schema file's, or where there is none, the tables' own with our descriptions."""
@@ -77,13 +106,6 @@ class DirectorySource:
     def provenance(self) -> Provenance:
         """The directory's name and the blob ids of the files that are used."""
         return provenance_of("directory", self.root.name, [*self._tasks, *self._schema, self._rows])
-
-    def close(self) -> None:
-        """Close the org."""
-        with self._lock:
-            org = self.__dict__.pop("_org", None)
-            if org is not None:
-                org.close()
 
     def _name(self, paths: tuple[Path, ...]) -> str:
         return str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena.sources import files
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import (
+    PublishedSource,
     check_directory,
-    check_rows,
-    open_rows,
     provenance_of,
     rows_problems,
 )
@@ -26,7 +24,6 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
     from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 
 _HOME = "https://huggingface.co"
@@ -58,7 +55,7 @@ def schema_table(domain: str) -> Table:
     return Table("Salesforce/CRMArenaPro", f"{org}_schema", f"{org}_schema")
 
 
-class HubSource:
+class HubSource(PublishedSource):
     """One domain on the hub.
 
     :param revision: commit, tag or branch of the data set; None for its newest.
@@ -67,10 +64,8 @@ class HubSource:
     """
 
     def __init__(self, domain: str, *, revision: str | None, rows: Path | None, needs_rows: bool = True) -> None:
-        self.domain = domain
+        super().__init__(domain, files.find_rows(check_directory(rows), domain) if rows is not None else None)
         self._revision = revision
-        self._rows = files.find_rows(check_directory(rows), domain) if rows is not None else None
-        self._lock = threading.RLock()
         if needs_rows and rows is None:
             raise ConfigurationError(
                 f"the hub has the tasks and the schema of {domain!r}, but no rows of its org; download "
@@ -81,29 +76,10 @@ class HubSource:
         if problems:
             raise ConfigurationError(f"{rows} does not have what the domain {domain!r} needs; {problems[0]}")
 
-    @functools.cached_property
-    def _loaded(self) -> tuple[CrmTask, ...]:
+    def _read_tasks(self) -> tuple[CrmTask, ...]:
         table = tasks_table(self.domain)
         rows = load(table, self._revision)
         return read_tasks(rows, str(table), interactive=self.domain.endswith("_interactive"))
-
-    def tasks(self) -> tuple[CrmTask, ...]:
-        """Return the tasks."""
-        with self._lock:
-            return self._loaded
-
-    def task_ids(self) -> tuple[tuple[str, str], ...]:
-        """Return ids and categories."""
-        return tuple((task.task_id, task.category) for task in self.tasks())
-
-    @functools.cached_property
-    def _org(self) -> LocalOrg:
-        return open_rows(check_rows(self._rows, self.domain), self.schema, self.domain)
-
-    def org(self) -> LocalOrg:
-        """Return the org with the rows of the directory."""
-        with self._lock:
-            return self._org
 
     @functools.cached_property
     def schema(self) -> OrgSchema:
@@ -129,13 +105,6 @@ class HubSource:
             home and (self._rows is None or rows.official),
             (*tables, *rows.official_files),
         )
-
-    def close(self) -> None:
-        """Close the org."""
-        with self._lock:
-            org = self.__dict__.pop("_org", None)
-            if org is not None:
-                org.close()
 
 
 def load(table: Table, revision: str | None) -> list[Row]:
