@@ -1,0 +1,38 @@
+"""Real trials against built-in agents, over real HTTP: fixtures that ``conftest.py`` of a directory imports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from trials import RunTrials, run_against
+
+from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def builtin() -> Iterator[Callable[[str], BuiltinAgent]]:
+    """Start built-in agents by their spec, each once per session."""
+    started: dict[str, BuiltinAgent] = {}
+
+    def get(spec: str) -> BuiltinAgent:
+        if spec not in started:
+            started[spec] = start_builtin(spec)
+        return started[spec]
+
+    yield get
+    for agent in started.values():
+        agent.stop()
+
+
+@pytest.fixture
+def run_trials(builtin: Callable[[str], BuiltinAgent], tmp_path: Path) -> RunTrials:
+    """Run trials against a built-in agent and return their results in order."""
+
+    def run(spec: str, settings: Settings, keys: Iterable[TrialKey]) -> list[TrialResult]:
+        return run_against(builtin(spec).url, settings, keys, tmp_path)
+
+    return run
