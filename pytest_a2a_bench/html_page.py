@@ -37,8 +37,7 @@ class Page:
         name = f"{found['id']} {found['version']} [{found['binding']}]"
         self._checks[name] = found
         title = f"a2a {found['id']} [{found['binding']}]"
-        sections = [*report.sections, *(s[:2] for s in getattr(report.longrepr, "sections", ()))]
-        text = next((text for where, text in sections if where == title), None)
+        text = next((text for where, text in outcome.sections(report) if where == title), None)
         if text:
             self._explanations[name] = text
 

@@ -90,6 +90,11 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
     return {name: value for name, value in values.items() if value is not None}
 
 
+def sections(report: pytest.TestReport) -> list[tuple[str, str]]:
+    """Return what a report has to say beside its traceback, by title: captured output, and our explanations."""
+    return [*report.sections, *((name, text) for name, text, *_ in getattr(report.longrepr, "sections", ()))]
+
+
 def extend_report(item: pytest.Item, report: pytest.TestReport) -> None:
     """Give an item's reports the conversation's duration, and its failure an explanation."""
     result = item.stash.get(RESULT, None)

@@ -124,11 +124,12 @@ def differences(run: BenchRun, config: ClientConfig) -> dict[str, str]:
     from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.results.fingerprint import where
 
-    asked = ClientConfig.from_settings(run.target, os.environ)
-    found = {n: str(getattr(config, n)) for n in ("protocol", "transport", "streaming")}
-    found["endpoint"] = where(config.endpoint)
-    usual = {**{n: str(getattr(asked, n)) for n in found if n != "endpoint"}, "endpoint": where(asked.endpoint)}
-    return {name: value for name, value in found.items() if value != usual[name]}
+    def reach(how: ClientConfig) -> dict[str, str]:
+        ways = {"protocol": how.protocol, "transport": how.transport, "streaming": how.streaming}
+        return {**ways, "endpoint": where(how.endpoint)}
+
+    usual = reach(ClientConfig.from_settings(run.target, os.environ))
+    return {name: value for name, value in reach(config).items() if value != usual[name]}
 
 
 def tapes(run: BenchRun, secrets: Iterable[str]) -> Callable[[TrialKey], Tape] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench import options
+from pytest_a2a_bench import options, outcome
 from pytest_a2a_bench.run_state import BenchRun
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _trouble(report: pytest.TestReport, values: Mapping[str, Any]) -> Trouble | 
     what = "missed" if missed else ("failed" if report.when == "call" else "error")
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message) if crash is not None else _text(report)
-    own = [t for name, t in (*report.sections, *_sections(report)) if name.startswith("a2a ")]
+    own = [t for name, t in outcome.sections(report) if name.startswith("a2a ")]
     title = str(values.get("a2a.key", report.nodeid))
     first = next((line for line in text.splitlines() if line.strip()), what)
     return Trouble(
@@ -135,10 +135,6 @@ def _text(report: pytest.TestReport) -> str:
     if isinstance(report.longrepr, tuple):  # path, line, reason of a skip
         return str(getattr(report, "wasxfail", "") or report.longrepr[2])
     return report.longreprtext
-
-
-def _sections(report: pytest.TestReport) -> list[tuple[str, str]]:
-    return [(section[0], section[1]) for section in getattr(report.longrepr, "sections", ())]
 
 
 def register(config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:

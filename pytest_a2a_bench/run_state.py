@@ -216,29 +216,20 @@ def start(config: pytest.Config) -> BenchRun:
 
     :raises pytest.UsageError: if the command line or ini has wrong values.
     """
-    from pytest_a2a_bench import gate_files
-
     resolution = options.resolve(config, os.environ)
-    settings, results = resolution.settings, options.results_directory(resolution.settings, config)
-    files, durations = gate_files.GateFiles(), dict[str, float]()
+    settings = resolution.settings
+    run = BenchRun(resolution, Selection(), new_run_id(), options.results_directory(settings, config))
     if resolution.asked or settings.endpoint:
-        from pytest_a2a_bench import shards
+        from pytest_a2a_bench import gate_files, shards
 
-        files = gate_files.read(settings, config.invocation_params.dir, results)
-        durations, wrong = shards.read_durations(settings)
-        resolution = dataclasses.replace(resolution, problems=(*resolution.problems, *files.problems, *wrong))
-    if resolution.asked and resolution.problems:
-        raise pytest.UsageError(options.usage_text(resolution.problems))
-    return BenchRun(
-        resolution,
-        Selection(),
-        new_run_id(),
-        results,
-        durations=durations,
-        baseline=files.baseline,
-        quarantine=files.quarantine,
-        missed=files.missed,
-    )
+        files = gate_files.read(settings, config.invocation_params.dir, run.results)
+        run.baseline, run.quarantine, run.missed = files.baseline, files.quarantine, files.missed
+        run.durations, wrong = shards.read_durations(settings)
+        problems = (*resolution.problems, *files.problems, *wrong)
+        run.resolution = dataclasses.replace(resolution, problems=problems)
+    if resolution.asked and run.resolution.problems:
+        raise pytest.UsageError(options.usage_text(run.resolution.problems))
+    return run
 
 
 def refuse(session: pytest.Session, run: BenchRun, text: str) -> None:

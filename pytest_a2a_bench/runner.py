@@ -106,9 +106,9 @@ class Runner:
 
         Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
         """
-        done = self._done_already(key)
-        if done is not None:
-            return done
+        stored = self._stored(key)
+        if stored is not None and stored.run_id == self.run_id:
+            return stored
         told = _Told(self._metadata)
         if self.settings.tag_trials:
             told.metadata.update(trial_metadata(key))
@@ -117,8 +117,10 @@ class Runner:
                 self._prepare(key, told.metadata)
         except Exception as exc:  # becomes the trial's status
             told.trouble = exc
-        reused = self._reuse(key, told) if self.settings.resume else None
-        return reused if reused is not None else self._traced(key, cancel or threading.Event(), told)
+        if stored is not None and self._is_reusable(stored, told):
+            origin = stored.reused_from or stored.run_id
+            return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
+        return self._traced(key, cancel or threading.Event(), told)
 
     def _traced(self, key: TrialKey, cancel: threading.Event, told: _Told) -> TrialResult:
         start = {"a2a.key": str(key), "a2a.suite": key.suite, "a2a.domain": key.domain, "a2a.run_id": self.run_id}
@@ -156,10 +158,6 @@ class Runner:
             tape.keep()
         return self.store.write(result)
 
-    def _done_already(self, key: TrialKey) -> TrialResult | None:
-        stored = self._stored(key)
-        return stored if stored is not None and stored.run_id == self.run_id else None
-
     def _stored(self, key: TrialKey) -> TrialResult | None:
         try:
             return self.store.read(key)
@@ -167,22 +165,19 @@ class Runner:
             # Damaged, or of another version: whatever it was, it is not of this run, and it will be replaced.
             return None
 
-    def _reuse(self, key: TrialKey, told: _Told) -> TrialResult | None:
-        """Take over an earlier run's result, if it answers the same question and there is an answer."""
-        stored = self._stored(key)
-        if stored is None or stored.status != "evaluated" or told.trouble is not None or self._wants_again(key):
-            return None
-        if stored.fingerprint != self._fingerprint(key, told):
-            return None
-        origin = stored.reused_from or stored.run_id
-        return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
+    def _is_reusable(self, stored: TrialResult, told: _Told) -> bool:
+        """Tell whether an earlier run's result answers the same question, and no more is asked for than the answer."""
+        if not self.settings.resume or stored.status != "evaluated" or told.trouble is not None:
+            return False
+        return not self._wants_again(stored.key) and stored.fingerprint == self._fingerprint(stored.key, told)
 
     def _wants_again(self, key: TrialKey) -> bool:
         """Tell whether more is asked for than the result: another try at a miss, or a recording that is not there."""
+        if self.settings.missed or self.settings.record is None:
+            return self.settings.missed
         from pytest_a2a_bench.cassettes import library
 
-        record = self.settings.record
-        return self.settings.missed or (record is not None and not library.has(Path(record), key))
+        return not library.has(Path(self.settings.record), key)
 
     def _fingerprint(self, key: TrialKey, told: _Told) -> str:
         # A benchmark of somebody else's may not know its data's version; then only the settings tell.

@@ -99,12 +99,12 @@ def trials_elsewhere(run: BenchRun) -> int:
 
 def write_manifest(session: pytest.Session, run: BenchRun) -> None:
     """Write what this run is asked to do, if trials were selected, if only for other shards, and there is an agent."""
-    keys = tuple(str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash)
     if not run.whole or run.endpoint is None or session.config.option.collectonly:
         return
     from pytest_a2a_bench.results.manifest import Manifest
     from pytest_a2a_bench.results.store import StoreError
 
+    nodeids = {item.nodeid: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash}
     settings = dataclasses.asdict(run.settings)
     for name in ("endpoint", "results"):
         del settings[name]
@@ -113,11 +113,11 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         endpoint=options.without_query(str(run.settings.endpoint), run.settings.endpoint),
         agent=run.agent_identity,
         whole=run.whole,
-        keys=keys,
+        keys=tuple(nodeids.values()),
         shard=run.settings.shard,
         durations=_hash(run.durations) if run.durations else None,
         settings=settings,
-        nodeids={item.nodeid: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash},
+        nodeids=nodeids,
     )
     try:
         manifest.write(run.results)

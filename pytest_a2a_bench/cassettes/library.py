@@ -13,7 +13,7 @@ from pytest_a2a_bench.cassettes.tape import RecordingTape, ReplayTape, Tape
 from pytest_a2a_bench.errors import A2ABenchError, CassetteError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.redact import hide_secrets
-from pytest_a2a_bench.results.store import StoreError, write_atomically
+from pytest_a2a_bench.results.store import save
 
 AGENT = "agent.json"
 
@@ -27,7 +27,7 @@ def recorder(directory: Path, secrets: Iterable[str] = ()) -> Callable[[TrialKey
 
     def tape(key: TrialKey) -> Tape:
         def save(cassette: Cassette) -> None:
-            _write(directory / f"{key.file_stem}.json", cassette.to_json(), hidden)
+            _write(_path(directory, key), cassette.to_json(), hidden)
 
         return RecordingTape(str(key), save)
 
@@ -36,7 +36,7 @@ def recorder(directory: Path, secrets: Iterable[str] = ()) -> Callable[[TrialKey
 
 def has(directory: Path, key: TrialKey) -> bool:
     """Tell whether a trial is recorded there."""
-    return (directory / f"{key.file_stem}.json").is_file()
+    return _path(directory, key).is_file()
 
 
 def player(directory: Path) -> Callable[[TrialKey], Tape]:
@@ -46,7 +46,7 @@ def player(directory: Path) -> Callable[[TrialKey], Tape]:
     """
 
     def tape(key: TrialKey) -> Tape:
-        path = directory / f"{key.file_stem}.json"
+        path = _path(directory, key)
         try:
             cassette = Cassette.from_json(json.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -100,9 +100,8 @@ def _agent(directory: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: dict[str, Any], secrets: tuple[str, ...]) -> None:
-    text = hide_secrets(json.dumps(content, ensure_ascii=False, indent=1), secrets)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}") from error
+    save(path, hide_secrets(json.dumps(content, ensure_ascii=False, indent=1), secrets))
+
+
+def _path(directory: Path, key: TrialKey) -> Path:
+    return directory / f"{key.file_stem}.json"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.results.store import StoreError, write_atomically
+from pytest_a2a_bench.results.store import StoreError, save
 
 SCHEMA_VERSION = 1
 NAME = "run.json"
@@ -55,11 +55,7 @@ class Manifest:
         :raises StoreError: if it cannot be written.
         """
         path = directory / NAME
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(self.to_json(), ensure_ascii=False, indent=1))
-        except OSError as exc:
-            raise StoreError(f"{path} cannot be written: {exc}") from exc
+        save(path, json.dumps(self.to_json(), ensure_ascii=False, indent=1))
         return path
 
 

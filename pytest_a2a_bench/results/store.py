@@ -120,6 +120,18 @@ def load_trial(path: Path) -> TrialResult:
         raise StoreError(f"{path} is not a trial file that this version reads: {exc}") from exc
 
 
+def save(path: Path, text: str) -> None:
+    """Write a file whole or not at all, readable by its owner only; its directory is made.
+
+    :raises StoreError: if it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+    except OSError as exc:
+        raise StoreError(f"{path} cannot be written: {exc}") from exc
+
+
 def write_atomically(target: Path, text: str) -> None:
     """Write a file whole or not at all, readable by its owner only.
 
