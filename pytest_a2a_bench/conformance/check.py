@@ -16,13 +16,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from pytest_a2a_bench.conformance.exchange import Redactor
 from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
-from pytest_a2a_bench.conformance.reply import ERRORS, Reply
 from pytest_a2a_bench.conformance.scenarios import missing_text
 from pytest_a2a_bench.conformance.spelling import spell_params
 from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.conformance.wire import UNSET, WireRequest
+from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
+from pytest_a2a_bench.conformance.wire.exchange import Redactor
+from pytest_a2a_bench.conformance.wire.reply import ERRORS, Reply
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.session import Session

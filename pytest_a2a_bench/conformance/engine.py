@@ -12,12 +12,12 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.exchange import Redactor, is_silence
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Finding, Outcome, Requirement
 from pytest_a2a_bench.conformance.health import MORE_TIME, works
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session import Session
 from pytest_a2a_bench.conformance.target import Target, declared
+from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 
 CONCURRENCY = 16
 CHECK_SECONDS = 60.0

@@ -9,13 +9,13 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.exchange import Redactor, is_silence
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.steps import is_internal, refused
+from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.reply import Reply
     from pytest_a2a_bench.conformance.session import Session
+    from pytest_a2a_bench.conformance.wire.reply import Reply
 
 BEGIN_SECONDS = 2.0
 """Most seconds that the checks of other interfaces wait for the first probe of a slow one."""

@@ -14,8 +14,8 @@ from pytest_a2a_bench.conformance.events import (
     TERMINAL,
     read_event,
 )
-from pytest_a2a_bench.conformance.reply import Reply
-from pytest_a2a_bench.conformance.webhook import Delivery, Hook, WebhookReceiver
+from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook, WebhookReceiver
 
 CREATE = "CreateTaskPushNotificationConfig"
 GET = "GetTaskPushNotificationConfig"

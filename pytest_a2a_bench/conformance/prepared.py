@@ -10,7 +10,7 @@ from pytest_a2a_bench.conformance.spelling import TERMINAL, message_in, state_of
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.check import Context
-    from pytest_a2a_bench.conformance.reply import Reply
+    from pytest_a2a_bench.conformance.wire.reply import Reply
 
 T = TypeVar("T")
 

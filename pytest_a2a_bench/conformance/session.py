@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.exchange import Limits, Redactor, is_late
 from pytest_a2a_bench.conformance.health import Health
 from pytest_a2a_bench.conformance.prepared import Prepared
-from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.spelling import (
     TERMINAL,
     config_ids,
@@ -23,8 +21,10 @@ from pytest_a2a_bench.conformance.spelling import (
     task_in,
 )
 from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.conformance.webhook import WebhookReceiver
-from pytest_a2a_bench.conformance.wire import CannotExpressError, Wire, WireRequest
+from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
+from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, is_late
+from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
 
 _CLEANUP_SECONDS = 6.0
@@ -225,7 +225,7 @@ def open_wire(target: Target) -> Wire:
     """Open a connection to a target's interface."""
     redactor = Redactor(target.secrets)
     if target.binding == "GRPC":
-        from pytest_a2a_bench.conformance.wire_grpc import GrpcWire
+        from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
 
         return GrpcWire(
             target.url,
@@ -236,7 +236,7 @@ def open_wire(target: Target) -> Wire:
             limits=Limits(),
             redactor=redactor,
         )
-    from pytest_a2a_bench.conformance.wire_http import HttpWire
+    from pytest_a2a_bench.conformance.wire.http import HttpWire
 
     return HttpWire(
         target.url,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_a2a_bench.conformance.check import Context
 from pytest_a2a_bench.conformance.events import INTERRUPTED, TERMINAL, Event, Problem, read_event, read_events, state_of
-from pytest_a2a_bench.conformance.reply import ERRORS, Reply
+from pytest_a2a_bench.conformance.wire.reply import ERRORS, Reply
 
 AUTH_STATUSES = (401, 403)
 AUTH_GRPC_STATUSES = ("UNAUTHENTICATED", "PERMISSION_DENIED")

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.conformance.exchange import Redactor
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.report import CARD, card_results
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
+from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.errors import A2ABenchError, CardError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.engine import Planned
     from pytest_a2a_bench.conformance.scenarios import Scenarios
     from pytest_a2a_bench.conformance.target import Target
-    from pytest_a2a_bench.conformance.webhook import Place
+    from pytest_a2a_bench.conformance.wire.webhook import Place
 
 OFFLINE_CARD: Mapping[str, Any] = {
     "supportedInterfaces": [

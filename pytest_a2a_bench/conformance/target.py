@@ -10,7 +10,7 @@ from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, p
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.webhook import Place
+from pytest_a2a_bench.conformance.wire.webhook import Place
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 

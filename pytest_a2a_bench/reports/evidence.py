@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pytest_a2a_bench.conformance.exchange import curl_line
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.report import Judgement
+from pytest_a2a_bench.conformance.wire.exchange import curl_line
 from pytest_a2a_bench.redact import one_line, sanitise
 
 FINDINGS_SHOWN = 10

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pytest_a2a_bench import gate
 from pytest_a2a_bench.cassettes.form import Cassette
 from pytest_a2a_bench.conformance import report
 from pytest_a2a_bench.conformance.card import render
 from pytest_a2a_bench.conformance.finding import Finding, Level
+from pytest_a2a_bench.gates import judge
 from pytest_a2a_bench.model import TrialResult, Turn
 from pytest_a2a_bench.results import baseline
 from pytest_a2a_bench.results.manifest import Manifest
@@ -38,7 +38,7 @@ STRINGS: Schema = {"type": "array", "items": STRING}
 BOOLEAN: Schema = {"type": "boolean"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "number"}
-OUTCOME: Schema = {"enum": list(get_args(gate.Outcome))}
+OUTCOME: Schema = {"enum": list(get_args(judge.Outcome))}
 
 _SPARSE = (Turn,)
 """Classes whose empty members are left out of files."""
@@ -139,7 +139,7 @@ def _run(definitions: _Definitions) -> tuple[str, Schema]:
 
 
 def _verdict(definitions: _Definitions) -> tuple[str, Schema]:
-    result = definitions.members(gate.GateResult)
+    result = definitions.members(judge.GateResult)
     result["properties"] |= {"verdict": OUTCOME, "failed": BOOLEAN}
     result["required"].append("failed")
     missed = _object(key=KEY, nodeid=STRING, reward=NUMBER, transcript={"type": ["string", "null"]})

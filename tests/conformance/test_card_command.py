@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cards import minimal_0_3, minimal_1_0
 
-from pytest_a2a_bench import cli
+from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.card.render import FORMATS, render, to_text
 from pytest_a2a_bench.errors import ConfigurationError
@@ -36,14 +36,14 @@ def bad() -> dict[str, Any]:
 
 def test_a_good_card_is_one_line(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(minimal_1_0())
-    assert cli.main(["card", path]) == 0
+    assert main.main(["card", path]) == 0
     assert capsys.readouterr().out == f"{path}: A2A 1.0 card, no findings\n"
-    assert cli.main(["card", write(minimal_0_3())]) == 0
+    assert main.main(["card", write(minimal_0_3())]) == 0
     assert "A2A 0.3 card" in capsys.readouterr().out
 
 
 def test_findings_say_where_what_and_how(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["card", write(bad())]) == 1
+    assert main.main(["card", write(bad())]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0:4] == [
         "error   CARD-004     /skills/0/tags",
@@ -57,12 +57,12 @@ def test_findings_say_where_what_and_how(write: Any, capsys: pytest.CaptureFixtu
 
 def test_warnings_fail_only_when_strict(write: Any) -> None:
     path = write({**minimal_1_0(), "iconUrl": None})
-    assert cli.main(["card", path]) == 0
-    assert cli.main(["card", path, "--strict"]) == 1
+    assert main.main(["card", path]) == 0
+    assert main.main(["card", path, "--strict"]) == 1
 
 
 def test_a_version_can_be_demanded(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["card", write(minimal_0_3()), "--version", "1.0"]) == 1
+    assert main.main(["card", write(minimal_0_3()), "--version", "1.0"]) == 1
     assert "supportedInterfaces is missing" in capsys.readouterr().out
 
 
@@ -85,7 +85,7 @@ def test_what_cannot_run_exits_with_2(
 ) -> None:
     path = write(minimal_1_0())
     try:
-        code = cli.main(["card", *(path if a == "FILE" else a for a in arguments)])
+        code = main.main(["card", *(path if a == "FILE" else a for a in arguments)])
     except SystemExit as stop:
         code = int(str(stop.code))
     assert code == 2
@@ -99,7 +99,7 @@ def test_what_cannot_run_exits_with_2(
     [("{", "malformed JSON"), ("", "malformed JSON"), ("[]", "the card is []"), ('{"a": NaN}', "NaN")],
 )
 def test_what_is_no_card_is_a_finding(text: str, found: str, write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["card", write(text)]) == 1
+    assert main.main(["card", write(text)]) == 1
     printed = capsys.readouterr().out
     assert "CARD-002" in printed
     assert found in printed
@@ -107,24 +107,24 @@ def test_what_is_no_card_is_a_finding(text: str, found: str, write: Any, capsys:
 
 def test_duplicates_in_a_file_are_told(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     text = json.dumps(minimal_1_0()).replace('{"name"', '{"name": "x", "name"', 1)
-    assert cli.main(["card", write(text), "--strict"]) == 1
+    assert main.main(["card", write(text), "--strict"]) == 1
     assert "CARD-030" in capsys.readouterr().out
 
 
 def test_a_card_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(minimal_1_0()).encode())))
-    assert cli.main(["card", "-"]) == 0
+    assert main.main(["card", "-"]) == 0
 
 
 def test_a_served_card_is_fetched_and_asked_about(noop_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["card", noop_url, "--online"]) == 0
+    assert main.main(["card", noop_url, "--online"]) == 0
     printed = capsys.readouterr().out
     assert "A2A 1.0 and 0.3 card, 1 warning" in printed
     assert "CARD-013" in printed
 
 
 def test_json_can_be_read_back(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["card", write(bad()), "--format", "json"]) == 1
+    assert main.main(["card", write(bad()), "--format", "json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["versions"] == ["1.0"]
     assert document["counts"] == {"error": 2, "warning": 1, "note": 0}
@@ -133,7 +133,7 @@ def test_json_can_be_read_back(write: Any, capsys: pytest.CaptureFixture[str]) -
 
 def test_sarif_names_rules_and_places(write: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(bad())
-    assert cli.main(["card", path, "--format", "sarif"]) == 1
+    assert main.main(["card", path, "--format", "sarif"]) == 1
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert {r["ruleId"] for r in run["results"]} == {r["id"] for r in run["tool"]["driver"]["rules"]}
     first = run["results"][0]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from cards import minimal_0_3, minimal_1_0
 
-from pytest_a2a_bench import cli
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card, fetch_card
 from pytest_a2a_bench.conformance.card.sources import load_jwks
 from pytest_a2a_bench.conformance.subject import look_at
@@ -142,7 +142,7 @@ def test_the_command_sends_the_token_too(
 ) -> None:
     monkeypatch.setenv("MY_TOKEN", token)
     with serve(behind_a_gateway) as url:
-        assert cli.main(["card", url, "--auth-env", "MY_TOKEN", "--format", "json"]) == code
+        assert main.main(["card", url, "--auth-env", "MY_TOKEN", "--format", "json"]) == code
     assert token not in capsys.readouterr().out
 
 

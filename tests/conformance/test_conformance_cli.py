@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
-from pytest_a2a_bench import cli
 from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def bad_url() -> Iterator[str]:
 
 
 def run(*arguments: str | Path) -> int:
-    return cli.main(["conformance", *map(str, arguments)])
+    return main.main(["conformance", *map(str, arguments)])
 
 
 def test_a_correct_agent_is_clean(good_url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,7 +164,7 @@ def test_a_terminal_without_unicode_is_no_reason_to_break(bad_url: str) -> None:
 
 def test_help_has_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["conformance", "--help"])
+        main.main(["conformance", "--help"])
     assert "``" not in capsys.readouterr().out
 
 
@@ -205,7 +205,15 @@ def test_an_interrupted_run_clears_away(tmp_path: Path, number: signal.Signals, 
     prompts = tmp_path / "prompts.toml"
     prompts.write_text('slow = "slow please"\ninput = "input please"\n')
     with start_builtin("faulty?latency=20") as agent:
-        command = [sys.executable, "-m", "pytest_a2a_bench.cli", "conformance", agent.url, "--scenarios", str(prompts)]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest_a2a_bench.cli",
+            "conformance",
+            agent.url,
+            "--scenarios",
+            str(prompts),
+        ]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             until = time.monotonic() + 30
             while states(agent.url).count("TASK_STATE_WORKING") < 3 and time.monotonic() < until:

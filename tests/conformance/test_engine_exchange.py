@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.conformance.exchange import SHOWN_BYTES, Redactor, curl_line
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.operations import OPERATIONS, operation, rest_call
-from pytest_a2a_bench.conformance.reply import read_grpc_error, read_rest_error, read_rpc_error
 from pytest_a2a_bench.conformance.scenarios import load_scenarios, parse_scenarios
 from pytest_a2a_bench.conformance.spelling import message_in, spell_params, task_in
 from pytest_a2a_bench.conformance.walk import members, nodes
+from pytest_a2a_bench.conformance.wire.exchange import SHOWN_BYTES, Redactor, curl_line
+from pytest_a2a_bench.conformance.wire.reply import read_grpc_error, read_rest_error, read_rpc_error
 from pytest_a2a_bench.errors import ConfigurationError
 
 SECRET = "s3cr3t-token"

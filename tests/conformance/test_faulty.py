@@ -20,7 +20,7 @@ from pytest_a2a_bench.agents.faulty.catalogue import FAULTS, describe, find_faul
 from pytest_a2a_bench.agents.faulty.fault import NONE, VARIANTS, Fault
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.errors import ConfigurationError
 

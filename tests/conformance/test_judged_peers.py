@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 
 AGENTS = Path(__file__).parent.parent / "agents"
 DEFECTS = {

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from pytest_a2a_bench.conformance.webhook import WebhookReceiver
+from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 
 
 def run(scenario: Callable[[WebhookReceiver], Awaitable[None]]) -> None:

@@ -14,7 +14,7 @@ from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.target import targets_of
-from pytest_a2a_bench.conformance.webhook import Place, WebhookReceiver, read_place
+from pytest_a2a_bench.conformance.wire.webhook import Place, WebhookReceiver, read_place
 from pytest_a2a_bench.errors import ConfigurationError
 
 IDS = {"PUSH-011", "PUSH-016"}

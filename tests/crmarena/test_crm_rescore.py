@@ -11,7 +11,7 @@ from finished_runs import write_run
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.crmarena import rescore
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.results import selected
 

@@ -230,12 +230,12 @@ def test_groups_levels_and_ids_choose(bench: Bench, expression: tuple[str, str],
 
 
 def test_expressions_about_other_things_never_touch_the_card(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pytest_a2a_bench import conformance_run
+    from pytest_a2a_bench.plugin.conformance import verdicts
 
     def refuse(*arguments: object) -> None:
         raise AssertionError("the card was fetched")
 
-    monkeypatch.setattr(conformance_run, "subject_of", refuse)
+    monkeypatch.setattr(verdicts, "subject_of", refuse)
     result = bench("--a2a-endpoint", "builtin:noop", "-k", "mock and create_task_1")
     assert result.ret != pytest.ExitCode.INTERNAL_ERROR
     assert "the card was fetched" not in result.stdout.str() + result.stderr.str()

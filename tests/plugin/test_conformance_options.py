@@ -11,7 +11,7 @@ import pytest
 from harness import Bench
 
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 
 KEYS = "/.well-known/jwks.json"
 

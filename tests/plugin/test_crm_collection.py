@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from harness import Bench
 
-from pytest_a2a_bench import suite_registry
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
 from pytest_a2a_bench.settings import CRM_DOMAINS
 
@@ -46,8 +46,8 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_the_registry_knows_the_categories_without_the_benchmark() -> None:
-    assert tuple(CATEGORIES) == suite_registry.CRM_CATEGORIES
-    assert suite_registry.load("crmarena").domains == CRM_DOMAINS
+    assert tuple(CATEGORIES) == registry.CRM_CATEGORIES
+    assert registry.load("crmarena").domains == CRM_DOMAINS
 
 
 def test_the_mini_org_joins_an_expression(pytester: pytest.Pytester, bench: Bench) -> None:

@@ -10,9 +10,9 @@ import pytest
 from harness import Bench, junit_cases, junit_properties
 from salesforce_server import serve
 
-from pytest_a2a_bench import summary
 from pytest_a2a_bench.benchmarks.crmarena.mini import MiniOrg, build
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.stats import summarise
 
 ORACLE = ("--a2a-endpoint", "builtin:oracle")

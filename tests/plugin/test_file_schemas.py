@@ -13,7 +13,7 @@ from harness import Bench
 from jsonschema import Draft202012Validator
 
 from pytest_a2a_bench import schemas
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.schemas.generate import generate, to_text
 
 

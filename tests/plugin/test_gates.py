@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from harness import Bench, junit_cases, log_of
 
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 
 TEN = " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"])
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from harness import Bench
 
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestExperimentalApiWarning")
 

@@ -12,17 +12,19 @@ OURS = tuple(
     for name in (
         "benchmarks.crmarena",
         "benchmarks.tau2",
-        "conformance_run",
-        "gating",
-        "misses",
+        "conformance",
+        "gates",
         "model.results",
-        "outcome",
-        "preflight",
+        "plugin.collect.shards",
+        "plugin.conformance.verdicts",
+        "plugin.gates",
+        "plugin.preflight",
+        "plugin.report",
+        "plugin.trials.misses",
+        "plugin.trials.outcome",
+        "reports",
         "results",
-        "shards",
         "suites",
-        "summary",
-        "terminal",
     )
 )
 """Of this package, what only a run that uses it imports."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from harness import Bench, junit_cases, junit_properties, log_of
 
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 
 VOLATILE = ("run_id", "reused_from", "started_at", "duration", "turn_latencies", "metrics", "context_id")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from harness import Bench
 
-from pytest_a2a_bench.terminal import Reporting, looks_like_trial
+from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 
 
 @pytest.fixture(autouse=True)

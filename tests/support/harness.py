@@ -56,7 +56,7 @@ import os, pathlib, time
 from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.errors import EvaluatorError, JudgeMissingError, TransportError, TrialCancelledError
 from pytest_a2a_bench.model import BenchTask, Reward, RewardCheck, ToolCall, Turn, Usage
-from pytest_a2a_bench.suite_registry import Suite
+from pytest_a2a_bench.benchmarks.registry import Suite
 
 HERE = pathlib.Path(__file__).parent
 TASKS = os.environ.get("DESK_TASKS", "ok").split()

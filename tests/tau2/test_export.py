@@ -14,7 +14,7 @@ from finished_runs import write_run
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.stats import summarise
 from pytest_a2a_bench.results.store import Store

@@ -10,7 +10,7 @@ from finished_runs import write_run
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks import base
-from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results import selected
 from pytest_a2a_bench.settings import Settings

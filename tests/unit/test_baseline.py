@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_trials import made_trial
 
-from pytest_a2a_bench import cli
-from pytest_a2a_bench.commands.report import gather
+from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.cli.report import gather
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load
@@ -55,7 +55,7 @@ def test_a_baseline_survives_its_file(tasks: dict[str, TaskRecord]) -> None:
 
 def test_a_directory_and_its_promoted_file_are_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = stored(tmp_path / "run", {"1": [1, 0], "2[a]": [1, 1], "3": [-1, 1]})
-    assert cli.main(["promote", str(directory), "-o", str(tmp_path / "sub" / "b.json")]) == 0
+    assert main.main(["promote", str(directory), "-o", str(tmp_path / "sub" / "b.json")]) == 0
     printed = capsys.readouterr()
     assert "b.json: 3 tasks, 4 of 5 trials succeeded (0.800)" in printed.out
     assert "1 trial could not be evaluated and is not part of it" in printed.err
@@ -69,11 +69,11 @@ def test_a_directory_and_its_promoted_file_are_the_same(tmp_path: Path, capsys: 
 
 def test_promoting_fewer_tasks_over_more_needs_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "b.json"
-    assert cli.main(["promote", str(stored(tmp_path / "a", {"1": [1], "2": [1]})), "-o", str(target)]) == 0
+    assert main.main(["promote", str(stored(tmp_path / "a", {"1": [1], "2": [1]})), "-o", str(target)]) == 0
     fewer = stored(tmp_path / "b", {"1": [1]})
-    assert cli.main(["promote", str(fewer), "-o", str(target)]) == 2
+    assert main.main(["promote", str(fewer), "-o", str(target)]) == 2
     assert "has 1 task that the new results have not (tau2/airline/2)" in capsys.readouterr().err
-    assert cli.main(["promote", str(fewer), "-o", str(target), "--force"]) == 0
+    assert main.main(["promote", str(fewer), "-o", str(target), "--force"]) == 0
     assert len(load(target).tasks) == 1
 
 
@@ -120,7 +120,7 @@ def test_a_directory_is_what_its_last_run_was_asked_for(tmp_path: Path, capsys: 
     assert found.notes == ("9 trial files are of other runs or selections and do not count",)
     note = f"The baseline {directory}: 9 trial files are of other runs or selections and do not count."
     assert note in gather(directory, directory, None).notes
-    assert cli.main(["compare", str(directory), str(directory)]) == 0
+    assert main.main(["compare", str(directory), str(directory)]) == 0
     assert capsys.readouterr().err.count(f"{directory}: 9 trial files are of other runs") == 2
 
 
@@ -131,18 +131,18 @@ def test_a_run_that_was_interrupted_is_no_baseline_by_accident(
     absent = ["made/even/1#1", "made/odd/1#0"]
     directory = write_run(tmp_path / "run", done, absent=absent)
     target = tmp_path / "b.json"
-    assert cli.main(["promote", str(directory), "-o", str(target), "--force"]) == 2
+    assert main.main(["promote", str(directory), "-o", str(target), "--force"]) == 2
     said = capsys.readouterr().err
     assert "2 of the run's 62 trials have no result (made/even/1#1, made/odd/1#0)" in said
     assert "--a2a-resume" in said
     assert "--allow-incomplete" in said
     assert not target.exists()
-    assert cli.main(["promote", str(directory), "-o", str(target), "--allow-incomplete"]) == 0
+    assert main.main(["promote", str(directory), "-o", str(target), "--allow-incomplete"]) == 0
     assert "2 of the run's 62 trials have no result" in capsys.readouterr().err
     assert load(target).tasks["made/even/1"] == TaskRecord((True,), 1)
     assert load(target).tasks["made/odd/1"] == TaskRecord((), 1)
     whole = write_run(tmp_path / "whole", done, run_id="other")
-    assert cli.main(["compare", str(whole), str(directory), "--max-drop", "0.1"]) == 0
+    assert main.main(["compare", str(whole), str(directory), "--max-drop", "0.1"]) == 0
     printed = capsys.readouterr()
     assert "2 of the run's 62 trials have no result" in printed.err
     assert "verdict: pass" in printed.out, "one more miss of 60 would be no drop of 0.1"
@@ -153,7 +153,7 @@ def test_a_missing_or_empty_baseline_is_said(tmp_path: Path, capsys: pytest.Capt
         load(tmp_path / "none.json")
     with pytest.raises(ConfigurationError, match="holds no trial files"):
         load(tmp_path)
-    assert cli.main(["promote", str(tmp_path / "none"), "-o", str(tmp_path / "x")]) == 2
+    assert main.main(["promote", str(tmp_path / "none"), "-o", str(tmp_path / "x")]) == 2
     assert "is not a results directory" in capsys.readouterr().err
 
 
@@ -238,26 +238,26 @@ class TestCompareCommand:
     def test_a_regression(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         before = stored(tmp_path / "a", {str(i): [1] for i in range(20)})
         after = stored(tmp_path / "b", {str(i): [int(i < 12)] for i in range(20)})
-        assert cli.main(["compare", str(before), str(after)]) == 1
+        assert main.main(["compare", str(before), str(after)]) == 1
         printed = capsys.readouterr().out
         assert "tau2/airline" in printed
         assert "1.000 (20/20)" in printed
         assert "worse   1/1 -> 0/1  tau2/airline/12" in printed
         assert printed.endswith("verdict: regressed (allowed drop 0.05)\n")
-        assert cli.main(["compare", str(after), str(before)]) == 0
+        assert main.main(["compare", str(after), str(before)]) == 0
 
     def test_errors_may_hide_a_drop(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         before = stored(tmp_path / "a", {str(i): [1] for i in range(123)})
         after = stored(tmp_path / "b", {str(i): [1 if i < 82 else -1] for i in range(123)})
-        assert cli.main(["compare", str(before), str(after)]) == 0
+        assert main.main(["compare", str(before), str(after)]) == 0
         printed = capsys.readouterr().out
         assert "verdict: inconclusive (allowed drop 0.05)\n41 trials of B could not be evaluated" in printed
         assert "could not be evaluated in one of the runs (41): tau2/airline/100, " in printed
         assert "and 21 more" in printed
         assert "only in" not in printed
-        assert cli.main(["compare", str(before), str(after), "--strict"]) == 1
+        assert main.main(["compare", str(before), str(after), "--strict"]) == 1
         capsys.readouterr()
-        assert cli.main(["compare", str(before), str(after), "--format", "json"]) == 0
+        assert main.main(["compare", str(before), str(after), "--format", "json"]) == 0
         assert json.loads(capsys.readouterr().out)["verdict"] == "inconclusive"
 
     def test_a_few_errors_among_many_trials_hide_nothing(
@@ -265,7 +265,7 @@ class TestCompareCommand:
     ) -> None:
         before = stored(tmp_path / "a", {str(i): [1, 1] for i in range(200)})
         after = stored(tmp_path / "b", {str(i): [1, -1 if i == 7 else 1] for i in range(200)})
-        assert cli.main(["compare", str(before), str(after)]) == 0
+        assert main.main(["compare", str(before), str(after)]) == 0
         printed = capsys.readouterr().out
         assert "verdict: pass" in printed
         assert "1 trial of B could not be evaluated" in printed
@@ -273,7 +273,7 @@ class TestCompareCommand:
     def test_a_long_list_says_how_many_more_there_are(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         before = stored(tmp_path / "a", {str(i): [1] for i in range(115)})
         after = stored(tmp_path / "b", {"0": [1]})
-        assert cli.main(["compare", str(before), str(after)]) == 0
+        assert main.main(["compare", str(before), str(after)]) == 0
         printed = capsys.readouterr().out
         assert "only in the baseline (114): tau2/airline/1, " in printed
         assert "and 94 more" in printed
@@ -282,20 +282,20 @@ class TestCompareCommand:
 
     def test_too_few_trials(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         before, after = stored(tmp_path / "a", {"1": [1]}), stored(tmp_path / "b", {"1": [1]})
-        assert cli.main(["compare", str(before), str(after)]) == 0
+        assert main.main(["compare", str(before), str(after)]) == 0
         assert "would be enough (there is 1)" in capsys.readouterr().out
-        assert cli.main(["compare", str(before), str(after), "--strict"]) == 1
+        assert main.main(["compare", str(before), str(after), "--strict"]) == 1
 
     def test_json_and_what_does_not_compare(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         before = stored(tmp_path / "a", {"1": [1]})
         after = stored(tmp_path / "b", {"1": [0]}, user="llm")
-        assert cli.main(["compare", str(before), str(after), "--format", "json"]) == 0
+        assert main.main(["compare", str(before), str(after), "--format", "json"]) == 0
         data = json.loads(capsys.readouterr().out)
         assert (data["verdict"], data["differences"]) == (
             "inconclusive",
             ["tau2/airline: user was scripted and is llm"],
         )
-        assert cli.main(["compare", str(before), str(after)]) == 0
+        assert main.main(["compare", str(before), str(after)]) == 0
         assert "not comparable: tau2/airline: user was scripted and is llm" in capsys.readouterr().out
 
     @pytest.mark.parametrize(
@@ -310,5 +310,5 @@ class TestCompareCommand:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
     ) -> None:
         before, after = stored(tmp_path / "a", {"1": [1]}), stored(tmp_path / "b", {"2": [1]})
-        assert cli.main(["compare", str(before), str(after), *arguments]) == 2
+        assert main.main(["compare", str(before), str(after), *arguments]) == 2
         assert complaint in capsys.readouterr().err

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import pytest_a2a_bench
-from pytest_a2a_bench import cli
-from pytest_a2a_bench.commands import COMMANDS, doctor, load_commands
-from pytest_a2a_bench.commands.agent import greeting
+from pytest_a2a_bench.cli import doctor, main
+from pytest_a2a_bench.cli.agent import greeting
+from pytest_a2a_bench.cli.commands import COMMANDS, load_commands
 from pytest_a2a_bench.errors import MissingExtraError
 
 ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
@@ -38,7 +38,7 @@ def test_every_command_is_there() -> None:
 
 def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        cli.main(["--version"])
+        main.main(["--version"])
 
     assert caught.value.code == 0
     assert capsys.readouterr().out.startswith("pytest-a2a-bench ")
@@ -66,7 +66,7 @@ def test_trouble_is_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.delenv("A2A_AGENT_LLM", raising=False)
     try:
-        code: object = cli.main(arguments)
+        code: object = main.main(arguments)
     except SystemExit as left:
         code = left.code
     printed = capsys.readouterr()
@@ -76,16 +76,16 @@ def test_trouble_is_one_line_and_exit_code_2(
 
 
 def test_a_missing_extra_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_a2a_bench.commands.agent.find_spec", lambda name: None)
+    monkeypatch.setattr("pytest_a2a_bench.cli.agent.find_spec", lambda name: None)
 
-    assert cli.main(["agent", "noop"]) == 2
+    assert main.main(["agent", "noop"]) == 2
     assert "pip install 'pytest-a2a-bench[agents]'" in capsys.readouterr().err
 
 
 def test_no_command_is_imported_heavily() -> None:
     heavy = ("pytest", "a2a", "httpx", "pydantic", "tau2", "litellm", "uvicorn", "grpc")
     found = f"print([m for m in {heavy!r} if m in sys.modules])"
-    program = f"import sys; from pytest_a2a_bench import cli; cli.make_parser(); {found}"
+    program = f"import sys; from pytest_a2a_bench.cli import main; main.make_parser(); {found}"
     with spawn_python("-c", program) as process:
         out, _ = process.communicate(timeout=20)
 
@@ -138,7 +138,7 @@ class TestAgent:
 
 class TestDoctor:
     def test_it_names_versions_data_and_extras(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert cli.main(["doctor"]) == 0
+        assert main.main(["doctor"]) == 0
         printed = capsys.readouterr().out
 
         assert f"pytest            {pytest.__version__}" in printed

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import options
-from pytest_a2a_bench.commands import doctor
-from pytest_a2a_bench.options import Resolution
+from pytest_a2a_bench.cli import doctor
+from pytest_a2a_bench.plugin.run import options
+from pytest_a2a_bench.plugin.run.options import Resolution
 from pytest_a2a_bench.settings import Settings
 
 

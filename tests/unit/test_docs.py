@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pytest_a2a_bench
-from pytest_a2a_bench.options import OPTIONS
+from pytest_a2a_bench.plugin.run.options import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -26,7 +26,7 @@ def test_every_option_is_in_the_reference() -> None:
 
 def test_every_property_is_in_the_reference() -> None:
     from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage
-    from pytest_a2a_bench.outcome import properties
+    from pytest_a2a_bench.plugin.trials.outcome import properties
 
     provenance: dict[str, object] = {
         "user": "llm",

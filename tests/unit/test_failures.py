@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.failures import LAST_TURNS, explain, headline, one_line, sanitise
 from pytest_a2a_bench.model import DialectFinding, Reward, RewardCheck, ToolCall, TrialKey, TrialResult, Turn
+from pytest_a2a_bench.reports.failures import LAST_TURNS, explain, headline, one_line, sanitise
 
 KEY = TrialKey("tau2", "airline", "12")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.gate import GateResult, Thresholds, Trials, Verdict, groups_of, judge
+from pytest_a2a_bench.gates.judge import GateResult, Thresholds, Trials, Verdict, groups_of, judge
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus, Usage
 from pytest_a2a_bench.results.baseline import Baseline
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import socket
 import threading
 
-from pytest_a2a_bench.lifeline import Lifeline, hold
+from pytest_a2a_bench.plugin.xdist.lifeline import Lifeline, hold
 
 
 def test_cutting_it_is_noticed_once() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.options import OPTIONS, Resolution, resolve, without_query
+from pytest_a2a_bench.plugin.run.options import OPTIONS, Resolution, resolve, without_query
 from pytest_a2a_bench.settings import Settings
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 import pytest
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.pool import Pool
+from pytest_a2a_bench.trials.pool import Pool
 
 
 def key(number: int) -> TrialKey:

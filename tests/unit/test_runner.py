@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench import runner as runner_module
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
@@ -24,8 +23,9 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.runner import Runner, classify, trial_seed
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials import runner as runner_module
+from pytest_a2a_bench.trials.runner import Runner, classify, trial_seed
 
 KEY = TrialKey("fake", "desk", "1", 2)
 

@@ -20,8 +20,8 @@ from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
 from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.runner import Runner
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials.runner import Runner
 
 Connect = Callable[..., AgentConnection]
 

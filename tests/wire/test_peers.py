@@ -20,9 +20,9 @@ import pytest
 from pytest_a2a_bench.a2a import AgentConnection
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
-from pytest_a2a_bench.runner import Runner
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.translate.tool_call import ToolCallDialect
+from pytest_a2a_bench.trials.runner import Runner
 
 Connect = Callable[..., AgentConnection]
 

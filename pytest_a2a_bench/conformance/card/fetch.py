@@ -21,8 +21,8 @@ from pytest_a2a_bench.conformance.card.document import read_document
 from pytest_a2a_bench.conformance.card.judge import card_versions
 from pytest_a2a_bench.conformance.card.ledger import Ledger
 from pytest_a2a_bench.conformance.card.served import CardHttp, check_served
-from pytest_a2a_bench.conformance.exchange import Redactor, late
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
+from pytest_a2a_bench.conformance.wire.exchange import Redactor, late
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError
 
 MAX_BYTES = 2 * 1024 * 1024

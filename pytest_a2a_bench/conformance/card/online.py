@@ -16,10 +16,10 @@ from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.conformance.card.document import as_object, as_text
 from pytest_a2a_bench.conformance.card.ledger import Ledger, show
 from pytest_a2a_bench.conformance.card.promises import Promise, promises
-from pytest_a2a_bench.conformance.exchange import Limits, Redactor
 from pytest_a2a_bench.conformance.finding import Finding
-from pytest_a2a_bench.conformance.reply import Reply
-from pytest_a2a_bench.conformance.wire import CannotExpressError, Wire, WireRequest
+from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
+from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor
+from pytest_a2a_bench.conformance.wire.reply import Reply
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 
 _MOST_INTERFACES = 12
@@ -118,7 +118,7 @@ async def _connect(
     redactor = Redactor((token,) if token else ())
     wire: Wire
     if promise.binding == "GRPC":
-        from pytest_a2a_bench.conformance.wire_grpc import GrpcWire
+        from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
 
         wire = GrpcWire(
             promise.url,
@@ -130,7 +130,7 @@ async def _connect(
             redactor=redactor,
         )
     else:
-        from pytest_a2a_bench.conformance.wire_http import HttpWire
+        from pytest_a2a_bench.conformance.wire.http import HttpWire
 
         wire = HttpWire(
             promise.url,

@@ -13,8 +13,8 @@ from pytest_a2a_bench.a2a.config import Credentials as Token
 from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.steps import AUTH_GRPC_STATUSES, AUTH_STATUSES, refused
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 GARBAGE = "not-a-credential-of-anybody"
 

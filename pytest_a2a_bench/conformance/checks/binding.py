@@ -9,8 +9,8 @@ from typing import Any
 from pytest_a2a_bench.conformance.check import Context, check
 from pytest_a2a_bench.conformance.checks.errors import invalid_send, unknown_task
 from pytest_a2a_bench.conformance.operations import OPERATIONS, STREAMING
-from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.spelling import message_in, state_of
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 _JSON = "application/json"
 _A2A_JSON = "application/a2a+json"

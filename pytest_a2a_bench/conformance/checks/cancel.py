@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.check import Context, check
 from pytest_a2a_bench.conformance.events import TERMINAL, rebuild, state_of
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 STREAM_SECONDS = 5.0
 OPEN_SECONDS = 1.0

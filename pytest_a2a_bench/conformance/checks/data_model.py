@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.check import Context, NoAnswer, check
-from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.walk import Node, members, nodes
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 STATES = frozenset(
     f"TASK_STATE_{s}"

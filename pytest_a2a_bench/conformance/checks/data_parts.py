@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.walk import nodes
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 CONTENTS = ("text", "raw", "url", "data")
 _OLD_NAMES = ("file", "mimeType", "fileWithBytes", "fileWithUri", "bytes", "uri", "name")

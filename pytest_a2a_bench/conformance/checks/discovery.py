@@ -6,7 +6,7 @@ import urllib.parse
 import uuid
 
 from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 
 @check("CARD-007")

@@ -11,7 +11,7 @@ from pytest_a2a_bench.conformance.check import Context, check
 from pytest_a2a_bench.conformance.checks.auth import operations
 from pytest_a2a_bench.conformance.events import canonical, is_suffix, rebuild
 from pytest_a2a_bench.conformance.instants import parse_instant
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 Mistake = Callable[[Context], Awaitable[Reply]]
 

@@ -8,8 +8,16 @@ from typing import Any
 
 from pytest_a2a_bench.conformance.check import Context, check
 from pytest_a2a_bench.conformance.checks.send import odd_media_type
-from pytest_a2a_bench.conformance.reply import BAD_REQUEST, DOMAIN, ERROR_INFO, ERRORS, ErrorRow, Reply, ReplyError
 from pytest_a2a_bench.conformance.spelling import state_of, task_in
+from pytest_a2a_bench.conformance.wire.reply import (
+    BAD_REQUEST,
+    DOMAIN,
+    ERROR_INFO,
+    ERRORS,
+    ErrorRow,
+    Reply,
+    ReplyError,
+)
 
 _TRACE = re.compile(r"Traceback \(most recent call last\)|\bFile \"[^\"]+\", line \d+|^\s+at [\w.$]+\(", re.MULTILINE)
 _LARGE = 10_000_000

@@ -6,8 +6,8 @@ from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.card import check_card
 from pytest_a2a_bench.conformance.check import Context, check
 from pytest_a2a_bench.conformance.finding import Finding
-from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.steps import refused
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 OPERATION = "GetExtendedAgentCard"
 SECRETS_RULE = "CARD-017"

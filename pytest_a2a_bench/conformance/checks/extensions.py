@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 HEADER = "A2A-Extensions"
 UNKNOWN = "https://extensions.example.org/never-heard-of/v1"

@@ -10,7 +10,7 @@ from pytest_a2a_bench.conformance.check import Context, check
 from pytest_a2a_bench.conformance.checks.get_task import history_of
 from pytest_a2a_bench.conformance.events import state_of
 from pytest_a2a_bench.conformance.instants import parse_instant
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 OWN_TASKS = 3
 MOST_PAGES = 10

@@ -23,7 +23,7 @@ from pytest_a2a_bench.conformance.notifying import (
     created,
     receiver,
 )
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 
 @check("PUSH-001")

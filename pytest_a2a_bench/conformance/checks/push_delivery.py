@@ -29,7 +29,7 @@ from pytest_a2a_bench.conformance.notifying import (
     receiver,
     show,
 )
-from pytest_a2a_bench.conformance.webhook import Delivery
+from pytest_a2a_bench.conformance.wire.webhook import Delivery
 
 
 @check("PUSH-011")

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.spelling import INTERRUPTED, TERMINAL, message_in, state_of, task_in
 from pytest_a2a_bench.conformance.walk import nodes
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 _FOLLOW_SECONDS = 15.0
 _MODES = 3

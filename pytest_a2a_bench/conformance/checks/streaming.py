@@ -20,7 +20,7 @@ from pytest_a2a_bench.conformance.events import (
     read_events,
     rebuild,
 )
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 END_SECONDS = 1.0
 """How long a stream may stay open after its terminal event."""

@@ -9,7 +9,7 @@ from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.check import Context, check
 from pytest_a2a_bench.conformance.checks.equivalence import is_missing
 from pytest_a2a_bench.conformance.events import TERMINAL, differences, is_suffix, read_events, rebuild, updates
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 
 @dataclass(frozen=True)

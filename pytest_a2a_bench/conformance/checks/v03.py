@@ -10,8 +10,8 @@ from pytest_a2a_bench.conformance.checks.auth import GARBAGE, credentials, deman
 from pytest_a2a_bench.conformance.checks.equivalence import first
 from pytest_a2a_bench.conformance.checks.get_task import history_of
 from pytest_a2a_bench.conformance.events import TERMINAL, read_event, read_events, rebuild, state_of
-from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.steps import refused
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 OLD = "0.3"
 

@@ -19,7 +19,7 @@ from pytest_a2a_bench.conformance.notifying import (
     ended,
     receiver,
 )
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 OLD = "0.3"
 TOKEN = "c29tZS13ZWJob29rLXRva2Vu"

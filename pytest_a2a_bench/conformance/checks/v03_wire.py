@@ -10,7 +10,7 @@ from pytest_a2a_bench.conformance.check import Context, check
 from pytest_a2a_bench.conformance.checks.auth import operations
 from pytest_a2a_bench.conformance.checks.equivalence import is_missing
 from pytest_a2a_bench.conformance.operations import OPERATIONS
-from pytest_a2a_bench.conformance.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 OLD = "0.3"
 STATES = frozenset("submitted working input-required completed canceled failed rejected auth-required unknown".split())

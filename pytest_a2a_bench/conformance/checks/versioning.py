@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.reply import Reply
 from pytest_a2a_bench.conformance.spelling import message_in, task_in
+from pytest_a2a_bench.conformance.wire.reply import Reply
 
 
 async def _ask(ctx: Context, version: str | None, **options: Any) -> Reply:

@@ -1,0 +1,150 @@
+"""``a2a-bench card FILE|URL``: judge an agent card. Exit code 0 is clean, 1 has findings, 2 could not run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.config import Credentials
+    from pytest_a2a_bench.conformance.card import CardHttp
+    from pytest_a2a_bench.conformance.finding import Finding
+
+NAME = "card"
+HELP = "judge an agent card"
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("source", metavar="FILE|URL", help="The card, or an agent's base URL; - is standard input")
+    parser.add_argument("--version", choices=("auto", "1.0", "0.3"), default="auto", help="Rules to apply (auto)")
+    parser.add_argument("--jwks", metavar="FILE|URL", help="Verify the signatures with these keys")
+    parser.add_argument("--algorithms", metavar="A,B", default="", help="Signature algorithms to accept")
+    parser.add_argument("--online", action="store_true", help="Check that the agent keeps what the card promises")
+    parser.add_argument("--allow-http", action="store_true", help="Accept interfaces without TLS on any host")
+    parser.add_argument("--auth-env", metavar="NAME", default="A2A_AUTH_TOKEN", help="Variable that holds the token")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For fetching the card (10)")
+    parser.add_argument("--format", choices=("text", "json", "sarif", "markdown"), default="text", help="Output (text)")
+    parser.add_argument("--strict", action="store_true", help="Exit with 1 for warnings too")
+
+
+def run(namespace: Namespace) -> int:
+    """Judge the card and print what was found."""
+    from pytest_a2a_bench.conformance.card import card_versions, check_card
+    from pytest_a2a_bench.conformance.card.render import render, to_text
+    from pytest_a2a_bench.conformance.card.sources import load_jwks
+    from pytest_a2a_bench.conformance.wire.exchange import Redactor
+
+    _check_arguments(namespace)
+    raw, http, duplicates = _load(namespace)
+    versions = card_versions(raw) if namespace.version == "auto" else (namespace.version,)
+    findings: list[Finding] = []
+    if http is None or not http.problem:
+        findings += check_card(
+            raw,
+            version=namespace.version,
+            http=http,
+            jwks=load_jwks(namespace.jwks, timeout=namespace.timeout) if namespace.jwks else None,
+            allow_http=namespace.allow_http,
+            duplicates=duplicates,
+            **_algorithms(namespace.algorithms),
+        )
+    else:
+        findings += _unserved(http, versions[0])
+    if namespace.online and raw is not None:
+        findings += _check_online(raw, namespace)
+    auth = _credentials(namespace)
+    findings = Redactor(auth.secrets if auth is not None else ()).findings(findings)
+    if namespace.format == "text":
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        sys.stdout.write(to_text(_shown(namespace.source), versions, findings, colour=colour))
+    else:
+        sys.stdout.write(render(namespace.format, _shown(namespace.source), versions, findings))
+    failing = ("error", "warning") if namespace.strict else ("error",)
+    return int(any(f.severity in failing for f in findings))
+
+
+def _check_arguments(namespace: Namespace) -> None:
+    from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
+    from pytest_a2a_bench.conformance.complaints import refuse_bad
+
+    keys = namespace.jwks
+    refuse_bad(
+        lambda: _check_values(namespace),
+        lambda: _algorithms(namespace.algorithms),
+        lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
+    )
+
+
+def _check_values(namespace: Namespace) -> None:
+    from pytest_a2a_bench.conformance.card.sources import is_url
+
+    wrong = []
+    if namespace.online and not is_url(namespace.source):
+        wrong.append(f"--online needs the agent's URL; {namespace.source} is a file")
+    if not 0 < namespace.timeout < float("inf"):
+        wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+
+
+def _load(namespace: Namespace) -> tuple[Any, CardHttp | None, tuple[str, ...]]:
+    from pytest_a2a_bench.conformance.card.sources import is_url, read_card_file
+    from pytest_a2a_bench.errors import ProtocolError
+
+    if is_url(namespace.source):
+        from pytest_a2a_bench.conformance.card import fetch_card
+
+        raw, http, _ = fetch_card(namespace.source, auth=_credentials(namespace), timeout=namespace.timeout)
+        return raw, http, ()
+    try:
+        document = read_card_file(namespace.source)
+    except ProtocolError as error:
+        from pytest_a2a_bench.conformance.card import CardHttp
+
+        return None, CardHttp(namespace.source, 200, problem=f"the card is not JSON: {error}"), ()
+    return document.raw, None, document.duplicates
+
+
+def _unserved(http: CardHttp, version: str) -> list[Finding]:
+    from pytest_a2a_bench.conformance.card.ledger import Ledger
+    from pytest_a2a_bench.conformance.card.served import check_served
+
+    ledger = Ledger()
+    check_served(http, version, ledger)
+    return ledger.findings()
+
+
+def _algorithms(given: str) -> dict[str, Any]:
+    from pytest_a2a_bench.conformance.card import ALGORITHMS
+
+    names = tuple(name.strip() for name in given.split(",") if name.strip())
+    unknown = [name for name in names if name not in ALGORITHMS]
+    if unknown:
+        known = ", ".join(ALGORITHMS)
+        raise ConfigurationError(f"--algorithms names {', '.join(unknown)}, which is no asymmetric one; use {known}")
+    return {"algorithms": names} if names else {}
+
+
+def _check_online(raw: Any, namespace: Namespace) -> list[Finding]:
+    from pytest_a2a_bench.conformance.card import check_online
+
+    auth = _credentials(namespace)
+    return check_online(raw, namespace.source, token=auth.token if auth else "", timeout=namespace.timeout)
+
+
+def _credentials(namespace: Namespace) -> Credentials | None:
+    from pytest_a2a_bench.a2a.config import Credentials
+
+    token = os.environ.get(namespace.auth_env, "").strip()
+    return Credentials(token, namespace.auth_env) if token else None
+
+
+def _shown(source: str) -> str:
+    from pytest_a2a_bench.a2a.config import redact_url
+
+    return redact_url(source) if "://" in source else source

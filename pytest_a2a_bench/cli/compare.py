@@ -1,0 +1,84 @@
+"""``a2a-bench compare A B``: what changed from one run to another, by domain and by task, with the statistics.
+
+Exit code 0 unless B regressed (1), or nothing can be told (with --strict, 1): the runs do not compare, there are too
+few trials, or those of B that could not be evaluated may hide a drop.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.results.compare import Comparison
+
+NAME = "compare"
+HELP = "compare two runs, paired by task"
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("before", metavar="A", help="The earlier run: a results directory or a baseline file")
+    parser.add_argument("after", metavar="B", help="The later run, likewise")
+    parser.add_argument("--max-drop", metavar="RATE", default="0.05", help="Drop of the success rate to allow (0.05)")
+    parser.add_argument("--strict", action="store_true", help="Exit with 1 too where nothing can be told")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="Output (text)")
+
+
+def run(namespace: Namespace) -> int:
+    """Compare the runs and print what changed."""
+    from pytest_a2a_bench.configuration.rates import read_drop
+    from pytest_a2a_bench.results.baseline import load
+    from pytest_a2a_bench.results.compare import compare, judge_drop, passes_at_worst
+
+    try:
+        allowed = read_drop(namespace.max_drop)
+    except ValueError as error:
+        raise ConfigurationError(f"--max-drop: {error}") from error
+    before, after = load(Path(namespace.before)), load(Path(namespace.after))
+    for found in (before, after):
+        for note in found.notes:
+            print(f"{found.source}: {note}", file=sys.stderr)
+    comparison = compare(before, after)
+    if comparison.overall is None:
+        raise ConfigurationError(f"{namespace.before} and {namespace.after} have no evaluated task in common")
+    outcome = "inconclusive" if comparison.differences else judge_drop(comparison.overall, allowed)
+    hidden = outcome == "pass" and comparison.errors_after and not passes_at_worst(before, after, allowed)
+    outcome = "inconclusive" if hidden else outcome
+    if namespace.format == "json":
+        print(json.dumps({"verdict": outcome, "allowed": allowed, **comparison.to_json()}, indent=1))
+    else:
+        _print(comparison, outcome, allowed)
+        _print_errors(comparison, hidden=bool(hidden))
+    return int(outcome == "regressed" or (namespace.strict and outcome == "inconclusive"))
+
+
+def _print(comparison: Comparison, outcome: str, allowed: float) -> None:
+    from pytest_a2a_bench.reports import verdict
+    from pytest_a2a_bench.results import inference
+    from pytest_a2a_bench.results.compare import judge_drop
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
+    for line in verdict.comparison_lines(comparison, width):
+        print(line)
+    print(f"verdict: {outcome} (allowed drop {allowed:g})")
+    group = comparison.overall
+    if group is not None and judge_drop(group, allowed) == "inconclusive" and not comparison.differences:
+        has = min(min(p.before, p.after) for p in comparison.pairs)
+        enough = max(inference.trials_to_tell(comparison.pairs, allowed), has + 1)
+        print(f"too few trials to tell: {inference.enough_words(enough, has)}")
+
+
+def _print_errors(comparison: Comparison, *, hidden: bool) -> None:
+    from pytest_a2a_bench.results.words import count
+
+    for name, number in (("A", comparison.errors_before), ("B", comparison.errors_after)):
+        if number:
+            tail = "; taken for misses they could be a drop beyond what is allowed" if hidden and name == "B" else ""
+            print(f"{count(number, 'trial')} of {name} could not be evaluated{tail}")

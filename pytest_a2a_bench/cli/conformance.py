@@ -1,0 +1,275 @@
+"""``a2a-bench conformance URL``: judge an agent's card and protocol.
+
+Exit code 0 is clean, 1 has findings, 2 could not run, or not all of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import os
+import signal
+import sys
+import threading
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.redact import one_line
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.config import ClientConfig
+    from pytest_a2a_bench.conformance.engine import Planned
+    from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
+    from pytest_a2a_bench.conformance.report import Report
+    from pytest_a2a_bench.conformance.scenarios import Scenarios
+    from pytest_a2a_bench.conformance.subject import Subject
+    from pytest_a2a_bench.conformance.wire.webhook import Place
+
+NAME = "conformance"
+TERMINATED = 143
+HELP = "judge an agent: its card and what it does on the wire"
+
+_FORMATS = ("text", "json", "junit", "sarif", "markdown")
+_LEVELS = ("MUST", "SHOULD", "MAY")
+_BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC", "card")
+_VERSIONS = ("1.0", "0.3")
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("url", metavar="URL", help="The agent's base URL, or its card's")
+    several: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("--group", metavar="NAME", help="Only this group, such as send (repeatable)", **several)
+    parser.add_argument("--level", choices=_LEVELS, help="Only this level (repeatable)", **several)
+    parser.add_argument("--id", metavar="ID", help="Only this requirement, such as SEND-003 (repeatable)", **several)
+    parser.add_argument("--binding", choices=_BINDINGS, help="Only this binding (repeatable)", **several)
+    parser.add_argument("--version", choices=_VERSIONS, help="Only this protocol version (repeatable)", **several)
+    parser.add_argument("--strict", action="store_true", help="A SHOULD that is not kept is a failure too")
+    parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
+    parser.add_argument("--scenarios", metavar="FILE", help="TOML file of prompts for special behaviour")
+    parser.add_argument("--jwks", metavar="FILE|URL", help="Verify the card's signatures with these keys")
+    parser.add_argument("--webhook-bind", metavar="HOST:PORT", help="Where push notifications are received")
+    parser.add_argument("--webhook-url", metavar="URL", help="How the agent reaches that (http://HOST:PORT)")
+    parser.add_argument("--format", choices=_FORMATS, default="text", help="Output (text)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="Write the report there, and the matrix to the terminal")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For one answer (10)")
+    parser.add_argument("--concurrency", metavar="N", type=int, default=16, help="Checks made at once (16)")
+    parser.add_argument("--auth-env", metavar="NAME", default="A2A_AUTH_TOKEN", help="Variable that holds the token")
+    parser.add_argument("--no-verify-ssl", action="store_true", help="Accept any TLS certificate")
+
+
+def run(namespace: Namespace) -> int:
+    """Judge the agent and print the report."""
+    from pytest_a2a_bench.reports import render
+
+    _check_arguments(namespace)
+    try:
+        with _terminable():
+            report = judge_agent(namespace)
+    except _Terminated:
+        return TERMINATED
+    text = render(report, namespace.format)
+    if namespace.output:
+        _write(Path(namespace.output), text)
+        sys.stdout.write(_brief(report))
+    else:
+        sys.stdout.write(text)
+    if any(j.status == "failed" for j in report.judgements):
+        return 1
+    return 0 if report.is_clean else 2
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does, so that what was made on the agent is cleared away."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def judge_agent(namespace: Namespace) -> Report:
+    """Look at the card, run the checks, and apply waivers."""
+    from pytest_a2a_bench.conformance.card.sources import load_jwks
+    from pytest_a2a_bench.conformance.report import Report, judge
+    from pytest_a2a_bench.conformance.subject import look_at
+    from pytest_a2a_bench.conformance.waivers import read_waivers
+
+    waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
+    config = _config(namespace)
+    begin = time.monotonic()
+    jwks = load_jwks(namespace.jwks, timeout=namespace.timeout) if namespace.jwks else None
+    subject = look_at(config, timeout=namespace.timeout, jwks=jwks)
+    results = [r for r in subject.card_results() if _is_wanted(namespace, r.requirement, r.binding)]
+    results += _protocol(namespace, subject, config)
+    if not results:
+        raise ConfigurationError(_nothing_left(namespace, subject))
+    return Report(
+        endpoint=_shown(namespace.url),
+        judgements=tuple(judge(results, waivers=waivers, strict=namespace.strict)),
+        agent=subject.agent,
+        interfaces=subject.interfaces,
+        card_url=subject.card_url,
+        waivers=waivers,
+        strict=namespace.strict,
+        seconds=time.monotonic() - begin,
+        planned=subject.planned,
+        tool={"name": "pytest-a2a-bench", "version": _own_version()},
+    )
+
+
+def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> list[CheckResult]:
+    from pytest_a2a_bench.conformance.judging import check_all
+
+    planned: list[Planned] = [p for p in subject.plan() if _is_wanted(namespace, p.requirement, p.binding)]
+    if not planned:
+        return []
+    if subject.problem:
+        from pytest_a2a_bench.conformance.finding import CheckResult
+
+        return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
+    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace))
+    left: list[str] = []
+    try:
+        return list(check_all(targets, planned, namespace.concurrency, left).values())
+    finally:
+        for text in left:
+            print(f"a2a-bench: {one_line(text)}", file=sys.stderr)
+
+
+def _nothing_left(namespace: Namespace, subject: Subject) -> str:
+    spoken = subject.interfaces
+    if namespace.version and spoken and not any(i.startswith(tuple(namespace.version)) for i in spoken):
+        asked = " or ".join(namespace.version)
+        return f"--version {asked}: the card of {_shown(subject.endpoint)} declares {', '.join(spoken)}"
+    return f"no check is left of all that {_shown(subject.endpoint)} has; give fewer of --group ... --id"
+
+
+def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
+    pairs = (
+        (namespace.group, entry.group),
+        (namespace.level, entry.level),
+        (namespace.id, entry.id),
+        (namespace.binding, binding),
+        (namespace.version, entry.version),
+    )
+    return all(not wanted or value in wanted for wanted, value in pairs)
+
+
+def _check_arguments(namespace: Namespace) -> None:
+    from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
+    from pytest_a2a_bench.conformance.complaints import refuse_bad
+    from pytest_a2a_bench.conformance.requirements import requirement
+    from pytest_a2a_bench.conformance.waivers import read_waivers
+    from pytest_a2a_bench.conformance.wire.webhook import check_place
+
+    keys, waivers = namespace.jwks, namespace.waivers
+    refuse_bad(
+        lambda: _check_numbers(namespace),
+        lambda: _check_groups(namespace.group),
+        *(functools.partial(requirement, id) for id in namespace.id),
+        lambda: check_place(_place(namespace)),
+        lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
+        lambda: read_waivers(waivers) if waivers else None,
+        lambda: _scenarios(namespace),
+        lambda: _check_output(Path(namespace.output)) if namespace.output else None,
+        lambda: _config(namespace),
+    )
+
+
+def _check_numbers(namespace: Namespace) -> None:
+    wrong = []
+    if not 0 < namespace.timeout < float("inf"):
+        wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
+    if namespace.concurrency < 1:
+        wrong.append(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+
+
+def _check_groups(names: list[str]) -> None:
+    from pytest_a2a_bench.conformance.finding import VERSIONS
+    from pytest_a2a_bench.conformance.requirements import load_requirements
+
+    groups = list(dict.fromkeys(entry.group for version in VERSIONS for entry in load_requirements(version)))
+    unknown = [name for name in names if name not in groups]
+    if unknown:
+        raise ConfigurationError(f"--group names {', '.join(unknown)}; there are {', '.join(groups)}")
+
+
+def _check_output(path: Path) -> None:
+    """Tell before the run that its report could not be written."""
+    above = next((folder for folder in path.absolute().parents if folder.exists()), path)
+    if path.is_dir() or not above.is_dir() or not os.access(path if path.exists() else above, os.W_OK):
+        raise ConfigurationError(f"-o {path}: cannot be written; name a file in a directory that is yours")
+
+
+def _place(namespace: Namespace) -> Place | None:
+    from pytest_a2a_bench.conformance.wire.webhook import read_place
+
+    return read_place(namespace.webhook_bind, namespace.webhook_url)
+
+
+def _scenarios(namespace: Namespace) -> Scenarios:
+    from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
+
+    return load_scenarios(Path(namespace.scenarios)) if namespace.scenarios else Scenarios()
+
+
+def _config(namespace: Namespace) -> ClientConfig:
+    from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
+
+    token = os.environ.get(namespace.auth_env, "").strip()
+    origins = tuple(o.strip() for o in os.environ.get(ALLOWED_ORIGINS_ENV, "").split(",") if o.strip())
+    return ClientConfig(
+        endpoint=namespace.url,
+        verify_ssl=not namespace.no_verify_ssl,
+        auth=Credentials(token, namespace.auth_env) if token else None,
+        allowed_origins=origins,
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"-o {path}: cannot be written: {error}") from error
+
+
+def _brief(report: Report) -> str:
+    from pytest_a2a_bench.reports import matrix, text
+
+    lines = [text.header(report), *matrix.lines(report.rows, report.planned), *text.tail(report)]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(url: str) -> str:
+    from pytest_a2a_bench.a2a.config import redact_url
+
+    return redact_url(url)
+
+
+def _own_version() -> str:
+    try:
+        return importlib.metadata.version("pytest-a2a-bench")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"

@@ -1,0 +1,1 @@
+"""Options: how they are declared and how their values are read."""

@@ -1,0 +1,1 @@
+"""Raw exchanges with an agent that is judged: nothing is forgiven here."""

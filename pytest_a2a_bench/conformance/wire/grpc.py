@@ -1,0 +1,289 @@
+"""gRPC as it is on the wire: protobuf messages by name, replies kept as bytes until they are judged."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.a2a.auth import AuthParts
+from pytest_a2a_bench.a2a.grpc_wire import read_target
+from pytest_a2a_bench.conformance.finding import Exchange
+from pytest_a2a_bench.conformance.operations import OPERATIONS, Operation, operation
+from pytest_a2a_bench.conformance.wire.base import UNSET, CannotExpressError, WireRequest
+from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, clip, dump, late
+from pytest_a2a_bench.conformance.wire.reply import Reply, ReplyError, read_grpc_error
+from pytest_a2a_bench.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import grpc.aio
+
+SERVICES = {"1.0": "lf.a2a.v1.A2AService", "0.3": "a2a.v1.A2AService"}
+_STATUS_DETAILS = "grpc-status-details-bin"
+
+
+class GrpcWire:
+    """Requests to one interface over one gRPC channel.
+
+    :param version: of the interface; it decides service and message types.
+    """
+
+    binding = "GRPC"
+
+    def __init__(
+        self,
+        url: str,
+        version: str,
+        *,
+        endpoint: str = "",
+        tenant: str = "",
+        auth: AuthParts | None = None,
+        limits: Limits | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self.url, self.version, self.tenant = url, version, tenant
+        self._auth = auth or AuthParts()
+        self._limits = limits or Limits()
+        self._redactor = redactor or Redactor()
+        self._types = _load(version)
+        self._channel = self._open(endpoint)
+
+    def _open(self, endpoint: str) -> grpc.aio.Channel:
+        import grpc
+        import grpc.aio
+
+        options = [
+            ("grpc.max_receive_message_length", self._limits.body_bytes),
+            ("grpc.enable_http_proxy", 0),
+            ("grpc.enable_retries", 0),
+        ]
+        target = read_target(self.url, endpoint)
+        if target.tls:
+            return grpc.aio.secure_channel(target.address, grpc.ssl_channel_credentials(), options=options)
+        return grpc.aio.insecure_channel(target.address, options=options)
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close()
+
+    async def call(self, request: WireRequest) -> Reply:
+        """Send a request and read the answer."""
+        if request.path is not None or request.http_method or request.query:
+            raise CannotExpressError("gRPC has no URL paths, verbs and queries")
+        if request.operation not in OPERATIONS:
+            return await self._invoke(request, request.operation, b"", None)
+        op = operation(request.operation)
+        method, request_type, reply_type = self._names(op)
+        content = self._write(request, request_type)
+        return await self._invoke(request, method, content, self._message(reply_type))
+
+    def _names(self, op: Operation) -> tuple[str, str, str]:
+        if self.version != "0.3":
+            return op.name, op.request, op.reply
+        if not op.grpc03[0]:
+            raise CannotExpressError(f"the 0.3 service of a2a-sdk has no {op.name}")
+        return op.grpc03
+
+    def _message(self, name: str) -> Any:
+        if name == "google.protobuf.Empty":
+            from google.protobuf import empty_pb2
+
+            return empty_pb2.Empty
+        return getattr(self._types, name)
+
+    def _write(self, request: WireRequest, name: str) -> bytes:
+        from google.protobuf import json_format
+
+        if request.body is not UNSET:
+            if isinstance(request.body, bytes):
+                return request.body
+            params = request.body
+        else:
+            params = dict(request.params)
+            if self.tenant and self.version != "0.3":
+                params.setdefault("tenant", self.tenant)
+        try:
+            message = json_format.ParseDict(params, self._message(name)())
+        except (json_format.ParseError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            raise CannotExpressError(f"protobuf cannot hold this request: {error}") from error
+        return bytes(message.SerializeToString())
+
+    def _metadata(self, request: WireRequest) -> tuple[tuple[str, str], ...]:
+        pairs = {**self._auth.headers, **self._auth.query} if request.auth else {}
+        if request.auth and self._auth.cookies:
+            pairs["cookie"] = "; ".join(f"{k}={v}" for k, v in self._auth.cookies.items())
+        if request.version_header is not None:
+            pairs["a2a-version"] = request.version_header
+        pairs.update(request.headers)
+        return tuple((k.lower(), v) for k, v in pairs.items())
+
+    async def _invoke(self, request: WireRequest, method: str, content: bytes, reply_type: Any) -> Reply:
+        reading = _Reading(request, reply_type, self._limits)
+        path = f"/{SERVICES[self.version]}/{method}"
+        metadata = self._metadata(request)
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(request.timeout + 1):
+                await reading.run(self._channel, path, content, metadata, started)
+        except TimeoutError:
+            reading.problem = late(request.timeout)
+        shown = self._redactor
+        exchange = Exchange(
+            binding=self.binding,
+            method=path[1:],
+            url=shown.url(self.url),
+            request_headers=shown.headers(metadata),
+            request=shown.text(_request_text(request)),
+            status=reading.status,
+            response_headers=shown.headers(reading.headers),
+            response=shown.text(reading.text()),
+            events=tuple(clip(shown.text(dump(e)), 8192) for e in reading.events[:200]) if request.stream else (),
+            problem=shown.text(reading.problem),
+            seconds=time.monotonic() - started,
+        )
+        return reading.reply(exchange)
+
+
+class _Reading:
+    """One call while its answer is read."""
+
+    def __init__(self, request: WireRequest, reply_type: Any, limits: Limits) -> None:
+        self.request, self.reply_type, self.limits = request, reply_type, limits
+        self.status: int | None = None
+        self.headers: dict[str, str] = {}
+        self.events: list[Any] = []
+        self.times: list[float] = []
+        self.error: ReplyError | None = None
+        self.problem = ""
+        self.ended = False
+
+    async def run(self, channel: grpc.aio.Channel, path: str, content: bytes, metadata: Any, started: float) -> None:
+        import grpc
+        import grpc.aio
+
+        try:
+            if self.request.stream:
+                call: Any = channel.unary_stream(path)(content, metadata=metadata, timeout=self.request.timeout)
+                await self._read_stream(call, started)
+            else:
+                call = channel.unary_unary(path)(content, metadata=metadata, timeout=self.request.timeout)
+                self._take(await call, started)
+                self.ended = True
+            if self.status is None and self.ended:
+                self.status = 0
+        except grpc.aio.AioRpcError as error:
+            self._fail(error)
+        except (grpc.RpcError, UnicodeError, ValueError) as error:
+            self.problem = f"{type(error).__name__}: {error}"
+
+    async def _read_stream(self, call: Any, started: float) -> None:
+        try:
+            size = 0
+            async for content in call:
+                size += len(content)
+                self._take(content, started)
+                if size > self.limits.stream_bytes or len(self.events) > self.limits.events:
+                    self.problem = f"the stream does not end within {self.limits.events} events"
+                    return
+                if self.request.until is not None and self.request.until(self.events[-1]):
+                    return
+            self.ended = True
+        finally:
+            call.cancel()
+
+    def _take(self, content: bytes, started: float) -> None:
+        from google.protobuf import json_format
+        from google.protobuf.message import DecodeError
+
+        self.times.append(time.monotonic() - started)
+        try:
+            message = self.reply_type.FromString(content) if self.reply_type is not None else None
+            value = json_format.MessageToDict(message) if message is not None else {}
+        except (DecodeError, json_format.Error, ValueError, RecursionError, TypeError) as error:
+            self.problem = f"the reply is not the protobuf message of the service: {error}"
+            value = None
+        self.events.append(value)
+        if self.request.on_event is not None:
+            self.request.on_event(value)
+
+    def _fail(self, error: grpc.aio.AioRpcError) -> None:
+        name = error.code().name
+        self.status = int(error.code().value[0])
+        message = error.details() or ""
+        details: tuple[Any, ...] = ()
+        for key, value in error.trailing_metadata() or ():
+            if key == _STATUS_DETAILS and isinstance(value, bytes):
+                details = _read_details(value)
+            else:
+                self.headers[key] = value if isinstance(value, str) else repr(value)
+        if name == "DEADLINE_EXCEEDED":
+            self.problem = late(self.request.timeout)
+        elif name == "UNAVAILABLE":
+            self.problem = f"gRPC UNAVAILABLE: {message:.300}"
+        elif name == "RESOURCE_EXHAUSTED" and "larger than max" in message:
+            self.problem = f"the answer is larger than {self.limits.body_bytes} bytes"
+        self.error = read_grpc_error(name, message, details)
+
+    def text(self) -> str:
+        """Return the answer as text, for evidence."""
+        if self.error is not None:
+            return dump(
+                {"status": self.error.grpc_status, "message": self.error.message, "details": self.error.details}
+            )
+        return "" if self.request.stream else "".join(map(dump, self.events))
+
+    def reply(self, exchange: Exchange) -> Reply:
+        """Return what was read."""
+        events = tuple(self.events) if self.request.stream else ()
+        return Reply(
+            exchange,
+            self.status,
+            self.headers,
+            result=None if self.request.stream or not self.events else self.events[0],
+            document=None if self.request.stream or not self.events else self.events[0],
+            error=self.error if not self.problem else None,
+            events=events,
+            documents=events,
+            ended=self.ended,
+            problem=self.problem,
+            times=tuple(self.times),
+        )
+
+
+def _read_details(content: bytes) -> tuple[Any, ...]:
+    from google.protobuf import json_format
+    from google.protobuf.message import DecodeError
+    from google.rpc import error_details_pb2, status_pb2  # noqa: F401  (registers the detail types)
+
+    try:
+        status = status_pb2.Status.FromString(content)
+    except DecodeError:
+        return ()
+    found = []
+    for item in status.details:
+        try:
+            found.append(json_format.MessageToDict(item))
+        except (TypeError, ValueError, DecodeError, json_format.Error):
+            found.append({"@type": item.type_url})
+    return tuple(found)
+
+
+def _request_text(request: WireRequest) -> str:
+    if isinstance(request.body, bytes):
+        return repr(request.body)
+    return dump(request.params if request.body is UNSET else request.body)
+
+
+def _load(version: str) -> Any:
+    try:
+        import grpc.aio  # noqa: F401
+
+        if version == "0.3":
+            from a2a.compat.v0_3 import a2a_v0_3_pb2
+
+            return a2a_v0_3_pb2
+        from a2a.types import a2a_pb2
+
+        return a2a_pb2
+    except ImportError as error:
+        raise MissingExtraError("grpcio", "grpc", str(error)) from error

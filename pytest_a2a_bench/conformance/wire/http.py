@@ -1,0 +1,321 @@
+"""JSON-RPC and HTTP+JSON as they are on the wire: bytes out, bytes in, bounded, never through an SDK's parser."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import json
+import time
+import urllib.parse
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from pytest_a2a_bench.a2a.auth import AuthParts
+from pytest_a2a_bench.a2a.jsontext import parse_json
+from pytest_a2a_bench.a2a.sse import SSEParser
+from pytest_a2a_bench.conformance.finding import Exchange
+from pytest_a2a_bench.conformance.operations import OPERATIONS, operation, rest_call
+from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
+from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, clip, late
+from pytest_a2a_bench.conformance.wire.reply import Reply, ReplyError, read_rest_error, read_rpc_error
+from pytest_a2a_bench.errors import ProtocolError
+
+JSON = "application/json"
+A2A_JSON = "application/a2a+json"
+EVENT_STREAM = "text/event-stream"
+_CONNECTIONS = 64
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What has been read so far."""
+
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytearray = field(default_factory=bytearray)
+    events: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    problem: str = ""
+    ended: bool = False
+    stopped: bool = False
+
+    @property
+    def streamed(self) -> bool:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower() == EVENT_STREAM
+
+
+class HttpWire:
+    """Requests to one interface over httpx; connections are shared, and dropped after a server error.
+
+    :param binding: ``JSONRPC`` or ``HTTP+JSON``.
+    :param version: of the interface; it decides methods and paths.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        binding: str,
+        version: str,
+        *,
+        tenant: str = "",
+        auth: AuthParts | None = None,
+        verify_ssl: bool = True,
+        limits: Limits | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self.url, self.binding, self.version, self.tenant = url, binding, version, tenant
+        self._auth = auth or AuthParts()
+        self._limits = limits or Limits()
+        self._redactor = redactor or Redactor()
+        self._ids = itertools.count(1)
+        # Loading certificates takes 50 ms, and no redirect ever leads from http to https.
+        verify = verify_ssl and not url.lower().startswith("http:")
+        self._client = _open_client(verify, keep=_CONNECTIONS)
+        self._fresh = _open_client(verify, keep=0)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+        await self._fresh.aclose()
+
+    async def call(self, request: WireRequest) -> Reply:
+        """Send a request and read the answer."""
+        try:
+            prepared, rpc_id = self._build(request)
+        except (httpx.InvalidURL, ValueError) as error:
+            problem = f"the request to {self.url!r:.200} cannot be made: {error}"
+            shown = self._redactor.text
+            return Reply(
+                Exchange(self.binding, request.operation, shown(self.url), problem=shown(problem)),
+                problem=shown(problem),
+            )
+        answer, started = _Answer(), time.monotonic()
+        try:
+            async with asyncio.timeout(request.timeout):
+                await self._exchange_again(prepared, request, answer, started)
+        except TimeoutError:
+            answer.problem = late(request.timeout)
+        except (ProtocolError, httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            answer.problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        exchange = self._record(request, prepared, answer, time.monotonic() - started)
+        return self._read(exchange, answer, rpc_id)
+
+    # -- writing --
+
+    def _build(self, request: WireRequest) -> tuple[httpx.Request, Any]:
+        rpc_id = next(self._ids) if request.rpc_id is UNSET else request.rpc_id
+        verb, url, body = self._spell(request, rpc_id)
+        if request.body is not UNSET:
+            body = request.body
+        content = _encode(body) if body is not None else None
+        auth = self._auth if request.auth else AuthParts()
+        headers = {"accept": self._accept(request), "accept-encoding": "identity"}
+        if content is not None:
+            headers["content-type"] = A2A_JSON if self.binding == "HTTP+JSON" and self.version != "0.3" else JSON
+        if request.version_header is not None:
+            headers["A2A-Version"] = request.version_header
+        headers.update(auth.headers)
+        if auth.cookies:
+            headers["cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
+        headers = _override(headers, request.headers)
+        query = {**auth.query, **request.query}
+        target = _with_query(url, query)
+        self._client.cookies.clear()
+        return self._client.build_request(request.http_method or verb, target, content=content, headers=headers), rpc_id
+
+    def _spell(self, request: WireRequest, rpc_id: Any) -> tuple[str, str, Any]:
+        if request.path is not None:
+            return "GET", self.url.rstrip("/") + request.path, None
+        if self.binding == "HTTP+JSON":
+            spelled = rest_call(operation(request.operation), request.params, version=self.version, tenant=self.tenant)
+            path = self.url.rstrip("/") + spelled.path
+            return spelled.verb, _with_query(path, spelled.query), spelled.body
+        params = dict(request.params)
+        if self.tenant and self.version != "0.3":
+            params.setdefault("tenant", self.tenant)
+        return "POST", self.url, {"jsonrpc": "2.0", "id": rpc_id, "method": self._method(request), "params": params}
+
+    def _method(self, request: WireRequest) -> str:
+        known = OPERATIONS.get(request.operation)
+        if known is None or self.version != "0.3":
+            return request.operation
+        return known.rpc03 or request.operation
+
+    def _accept(self, request: WireRequest) -> str:
+        if request.stream:
+            return EVENT_STREAM
+        return f"{A2A_JSON}, {JSON}" if self.binding == "HTTP+JSON" else JSON
+
+    # -- reading --
+
+    async def _exchange_again(
+        self, prepared: httpx.Request, request: WireRequest, answer: _Answer, started: float
+    ) -> None:
+        # Servers that broke on an earlier request reset its connection, which must not count against this one.
+        try:
+            await self._exchange(self._client, prepared, request, answer, started)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+            if answer.status is not None:
+                raise
+            await self._exchange(self._fresh, prepared, request, answer, started)
+
+    async def _exchange(
+        self,
+        client: httpx.AsyncClient,
+        prepared: httpx.Request,
+        request: WireRequest,
+        answer: _Answer,
+        started: float,
+    ) -> None:
+        response = await client.send(prepared, stream=True)
+        try:
+            answer.status = response.status_code
+            answer.headers = {k.lower(): v for k, v in response.headers.items()}
+            if answer.streamed:
+                await self._read_events(response, request, answer, started)
+            else:
+                async for chunk in response.aiter_raw():
+                    answer.body += chunk
+                    if len(answer.body) > self._limits.body_bytes:
+                        raise ProtocolError(f"the body is larger than {self._limits.body_bytes} bytes")
+            answer.ended = not answer.stopped
+        finally:
+            await response.aclose()
+
+    async def _read_events(
+        self, response: httpx.Response, request: WireRequest, answer: _Answer, started: float
+    ) -> None:
+        parser, size = SSEParser(self._limits.body_bytes), 0
+        async for chunk in _chunks(response):
+            size += len(chunk)
+            if size > self._limits.stream_bytes or len(answer.events) > self._limits.events:
+                raise ProtocolError(
+                    f"the stream does not end within {self._limits.events} events and {self._limits.stream_bytes} bytes"
+                )
+            for event in parser.feed(chunk) if chunk else parser.close():
+                answer.events.append(event.data)
+                answer.times.append(time.monotonic() - started)
+                payload = self._payload(_json_or_none(event.data))
+                if request.on_event is not None:
+                    request.on_event(payload)
+                if request.until is not None and request.until(payload):
+                    answer.stopped = True
+                    return
+
+    def _record(self, request: WireRequest, prepared: httpx.Request, answer: _Answer, seconds: float) -> Exchange:
+        method = request.operation if self.binding == "HTTP+JSON" else self._method(request)
+        shown = self._redactor
+        return Exchange(
+            binding=self.binding,
+            method=method,
+            url=shown.url(str(prepared.url)),
+            http_method=prepared.method,
+            request_headers=shown.headers(list(prepared.headers.items())),
+            request=shown.text(bytes(prepared.content).decode("utf-8", "replace")),
+            status=answer.status,
+            response_headers=shown.headers(answer.headers),
+            response=shown.text(bytes(answer.body).decode("utf-8", "replace")),
+            events=tuple(clip(shown.text(e), 8192) for e in answer.events[:200]),
+            problem=shown.text(answer.problem),
+            seconds=seconds,
+        )
+
+    def _read(self, exchange: Exchange, answer: _Answer, rpc_id: Any) -> Reply:
+        reply = Reply(exchange, answer.status, answer.headers, problem=answer.problem, ended=answer.ended)
+        if answer.streamed:
+            return self._read_stream(reply, answer)
+        if answer.problem or answer.status is None:
+            return reply
+        document, problem = _document(bytes(answer.body))
+        return self._read_document(reply, document, problem, answer.status)
+
+    def _read_document(self, reply: Reply, document: Any, problem: str, status: int) -> Reply:
+        if self.binding == "JSONRPC":
+            if not isinstance(document, Mapping) or not ("error" in document or "result" in document):
+                what = problem or "neither result nor error in the JSON-RPC answer"
+                return dataclasses.replace(reply, document=document, problem=f"HTTP {status}: {what}")
+            error = read_rpc_error(document["error"], status) if document.get("error") is not None else None
+            return dataclasses.replace(reply, document=document, result=document.get("result"), error=error)
+        if status >= 300:
+            error = read_rest_error(document, status)
+            return dataclasses.replace(reply, document=document, error=error)
+        if problem and not (status == 204 or not reply.exchange.response):
+            return dataclasses.replace(reply, problem=f"HTTP {status}: {problem}")
+        return dataclasses.replace(reply, document=document, result={} if document is None else document)
+
+    def _read_stream(self, reply: Reply, answer: _Answer) -> Reply:
+        documents = [_json_or_none(text) for text in answer.events]
+        problem = reply.problem or ("an event of the stream is not JSON" if None in documents else "")
+        errors = [e for e in map(self._event_error, documents) if e is not None]
+        return dataclasses.replace(
+            reply,
+            documents=tuple(documents),
+            events=tuple(p for p in map(self._payload, documents) if p is not None),
+            error=errors[0] if errors else None,
+            problem=problem,
+            times=tuple(answer.times),
+        )
+
+    def _payload(self, document: Any) -> Any:
+        if self.binding == "JSONRPC":
+            return document.get("result") if isinstance(document, Mapping) else None
+        if isinstance(document, Mapping) and isinstance(document.get("error"), Mapping):
+            return None
+        return document
+
+    def _event_error(self, document: Any) -> ReplyError | None:
+        if not isinstance(document, Mapping) or document.get("error") is None:
+            return None
+        if self.binding == "JSONRPC":
+            return read_rpc_error(document["error"], None)
+        raw = document["error"]
+        code = raw.get("code") if isinstance(raw, Mapping) else None
+        return read_rest_error(document, code if isinstance(code, int) else 0)
+
+
+def _open_client(verify_ssl: bool, keep: int) -> httpx.AsyncClient:
+    pool = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=keep)
+    return httpx.AsyncClient(verify=verify_ssl, limits=pool, timeout=None, trust_env=False, follow_redirects=False)
+
+
+async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
+    async for chunk in response.aiter_raw():
+        if chunk:
+            yield chunk
+    yield b""
+
+
+def _encode(body: Any) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    return (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode("utf-8", "surrogatepass")
+
+
+def _override(headers: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    """Let a check's own headers win, whatever their case; their spelling goes out as given."""
+    named = {k.lower() for k in changes}
+    return {**{k: v for k, v in headers.items() if k.lower() not in named}, **changes}
+
+
+def _with_query(url: str, query: Mapping[str, str]) -> str:
+    if not query:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}{urllib.parse.urlencode(query)}"
+
+
+def _document(body: bytes) -> tuple[Any, str]:
+    try:
+        return parse_json(body), ""
+    except ProtocolError as error:
+        return None, f"the body is not JSON ({error})"
+
+
+def _json_or_none(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except ProtocolError:
+        return None

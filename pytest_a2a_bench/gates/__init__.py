@@ -1,0 +1,1 @@
+"""Thresholds and a baseline make trials into a verdict; pure but for the files."""

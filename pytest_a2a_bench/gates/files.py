@@ -1,0 +1,127 @@
+"""The files around gates: baseline and quarantine are read before anything runs, the verdict is written at the end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.gates.quarantine import Quarantined
+    from pytest_a2a_bench.results.baseline import Baseline
+
+VERDICT_FILE = "verdict.json"
+SCHEMA = "a2a-bench/verdict"
+SCHEMA_VERSION = 1
+
+_UNASKED = ("none", "rules")
+"""Users and judges that some tasks have, whatever the options say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A trial that did not succeed in the last run: its key, and the item that reported it."""
+
+    key: str
+    nodeid: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateFiles:
+    """What the files say.
+
+    :param missed: the last run's misses; None unless only these are to run.
+    :param problems: one line for each file that cannot be used.
+    """
+
+    baseline: Baseline | None = None
+    quarantine: tuple[Quarantined, ...] = ()
+    missed: tuple[Missed, ...] | None = None
+    problems: tuple[str, ...] = ()
+
+
+def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
+    """Read the files that the options name. The baseline may be the results directory itself: it is read before.
+
+    :param directory: what relative names are relative to.
+    """
+    problems: list[str] = []
+    baseline: Baseline | None = None
+    quarantined: tuple[Quarantined, ...] = ()
+    missed: tuple[Missed, ...] | None = None
+    if settings.baseline:
+        from pytest_a2a_bench.results.baseline import load
+
+        try:
+            baseline = load(directory / settings.baseline)
+            problems += _contradictions(settings, baseline)
+        except ConfigurationError as error:
+            problems.append(f"--a2a-baseline: {error}")
+    if settings.quarantine:
+        from pytest_a2a_bench.gates import quarantine
+
+        try:
+            quarantined = quarantine.read(directory / settings.quarantine)
+        except ConfigurationError as error:
+            problems.append(f"--a2a-quarantine: {error}")
+    if settings.missed:
+        try:
+            missed = read_missed(results)
+        except ConfigurationError as error:
+            problems.append(f"--a2a-missed: {error}")
+    return GateFiles(baseline, quarantined, missed, tuple(problems))
+
+
+def read_missed(results: Path) -> tuple[Missed, ...]:
+    """Return the misses of the last run.
+
+    :raises ConfigurationError: if no run left its verdict.
+    """
+    path = results / VERDICT_FILE
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data.get("schema") != SCHEMA or data.get("schema_version") != SCHEMA_VERSION:
+            raise ValueError(f"it is not {SCHEMA} version {SCHEMA_VERSION}")
+        return tuple(Missed(str(m["key"]), str(m["nodeid"])) for m in data["missed"])
+    except FileNotFoundError:
+        text = f"{path} is not there: no run has ended in this results directory; run without --a2a-missed first"
+        raise ConfigurationError(text) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(f"{path} cannot be read as a verdict: {error}") from error
+
+
+def write_verdict(results: Path, data: dict[str, Any]) -> Path:
+    """Write the verdict of a run.
+
+    :raises OSError: if it cannot be written.
+    """
+    from pytest_a2a_bench.results.store import write_atomically
+
+    path = results / VERDICT_FILE
+    whole = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **data}
+    write_atomically(path, json.dumps(whole, ensure_ascii=False, indent=1) + "\n")
+    return path
+
+
+def _contradictions(settings: Settings, baseline: Baseline) -> list[str]:
+    """Say what makes a comparison impossible from the start, so that nobody pays for the run first."""
+    now = {
+        "user": settings.user_kind,
+        "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
+        "judge": settings.judge_llm,
+        "dialect": None if settings.dialect == "auto" else settings.dialect,
+    }
+    wrong = {
+        f"{domain}: {name} was {' + '.join(old)} and is {value}": domain
+        for domain, names in sorted(baseline.measured.items())
+        for name, value in now.items()
+        if value is not None and (old := names.get(name)) and value not in old and set(old).isdisjoint(_UNASKED)
+    }
+    # A domain that can be compared may be the only one that is run; the others are looked at when results are there.
+    if not wrong or set(wrong.values()) != set(baseline.measured):
+        return []
+    return [f"--a2a-baseline: not comparable with {baseline.source}: {'; '.join(wrong)}; promote a new baseline"]

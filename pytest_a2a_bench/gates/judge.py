@@ -1,0 +1,296 @@
+"""Gates: thresholds and a baseline make trials into a verdict. Pure.
+
+Each gate gives one :class:`GateResult`: ``pass``, ``regressed`` or ``inconclusive``, with its numbers and a sentence.
+Rates are over every trial that was not quarantined or skipped: one that could not be evaluated counts in no numerator
+and stays in the denominator.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_a2a_bench.gates.terms import (
+    DEFAULT_DROP,
+    ERRORS,
+    EVERY_TRIAL,
+    GateResult,
+    Outcome,
+    Thresholds,
+    Trials,
+    Verdict,
+    groups_of,
+    groups_of_result,
+)
+from pytest_a2a_bench.model import TrialResult, percentile
+from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results.baseline import Baseline, task_name
+from pytest_a2a_bench.results.compare import Comparison, compare, judge_drop, passes_at_worst
+from pytest_a2a_bench.results.stats import pass_hat_k
+from pytest_a2a_bench.results.words import count
+
+__all__ = [
+    "DEFAULT_DROP",
+    "ERRORS",
+    "EVERY_TRIAL",
+    "GateResult",
+    "Outcome",
+    "Thresholds",
+    "Trials",
+    "Verdict",
+    "groups_of",
+    "groups_of_result",
+    "judge",
+]
+
+
+def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:
+    """Judge a run."""
+    gates: list[GateResult] = []
+    notes: list[str] = []
+    comparison: Comparison | None = None
+    asked = [_floor_name(g) for g in thresholds.min_pass] + [f"min_pass_k[{k}]" for k in thresholds.min_pass_k]
+    asked += ["baseline"] if baseline is not None else []
+    gates += _every_trial(trials, thresholds, baseline)
+    if trials.named and asked:
+        notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
+    elif trials.results or trials.lost or trials.selected:
+        gates += _floors(trials, thresholds.min_pass, notes)
+        gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
+        if baseline is not None:
+            notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
+            comparison = compare(baseline, Baseline.of(trials.counted))
+            gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
+    if trials.results or trials.selected:
+        gates += _ceilings(trials, thresholds)
+    if trials.cut_short:
+        gates = [_unfinished(gate) for gate in gates]
+    gates += _errors(trials)
+    return Verdict(tuple(gates), thresholds.inconclusive, trials.errors, tuple(notes), comparison)
+
+
+def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | None) -> Iterator[GateResult]:
+    """Judge the trials that no other gate counts: each of them must pass."""
+    chosen = [
+        r
+        for r in trials.counted
+        if trials.named or not thresholds.tolerates(groups_of_result(r), baseline=baseline is not None)
+    ]
+    if not chosen:
+        return
+    errors = sum(r.status != "evaluated" for r in chosen)
+    # A test may want less than success, or more: what it says counts.
+    failed = {str(r.key) for r in chosen if not r.success} if trials.failed is None else trials.failed
+    misses = sum(r.status == "evaluated" and str(r.key) in failed for r in chosen)
+    ok, total = len(chosen) - errors - misses, len(chosen)
+    numbers = {"ok": ok, "trials": total, "errors": errors}
+    verdict: Outcome = "regressed" if misses else "inconclusive" if errors else "pass"
+    text = f"{ok} of {count(total, 'trial')} passed; each of them must"
+    yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
+
+
+def _errors(trials: Trials) -> Iterator[GateResult]:
+    """Show what an item hides: an error that a marker expects is still no number."""
+    number = len(trials.hidden)
+    if number:
+        some = ", ".join(trials.hidden[:3]) + (", ..." if number > 3 else "")
+        tests = "its test does" if number == 1 else "their tests do"
+        text = f"{count(number, 'trial')} could not be evaluated, and {tests} not say so (xfail?): {some}"
+        yield GateResult(ERRORS, "inconclusive", {"errors": number}, text, refused=True)
+
+
+def _nothing(name: str, found: int = 0) -> GateResult:
+    """Say that there was nothing to judge.
+
+    :param found: how many trials there were that do not count.
+    """
+    text = "no trial was evaluated"
+    if found:
+        was, are = ("was", "is") if found == 1 else ("were", "are")
+        text = f"{count(found, 'trial')} of it {was} skipped or {are} quarantined"
+    return GateResult(name, "inconclusive", {"trials": 0}, f"nothing to judge: {text}")
+
+
+# --- floors -----------------------------------------------------------------------------------------------------------
+
+
+def _floor_name(group: str) -> str:
+    return f"min_pass[{group}]" if group else "min_pass"
+
+
+def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> Iterator[GateResult]:
+    for group, rate in floors.items():
+        chosen = [r for r in trials.counted if not group or group in groups_of_result(r)]
+        lost = trials.lost if not group else 0
+        if not chosen and not lost:
+            found = sum(not group or group in groups_of_result(r) for r in trials.results)
+            if trials.nothing_ran or found:
+                yield _nothing(_floor_name(group), 0 if trials.nothing_ran else found)
+            else:
+                notes.append(f"not judged, because there is no trial of it: {_floor_name(group)}")
+            continue
+        ok, total = sum(r.success for r in chosen), len(chosen) + lost
+        low, high = inference.wilson(ok, total)
+        errors = sum(r.status != "evaluated" for r in chosen) + lost
+        numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
+        numbers["wilson"] = [low, high]
+        proven = inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low >= rate
+        what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
+        what += (
+            f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
+            if errors
+            else ""
+        )
+        if ok / total >= rate - 1e-12:
+            tail = "" if proven else "; so few trials do not prove it"
+            yield GateResult(_floor_name(group), "pass", numbers, f"{what}; the minimum is {rate:g}{tail}")
+        else:
+            settled = not trials.may_still_reach(rate, ok, total)
+            what += f"; that is below the minimum of {rate:g}"
+            yield GateResult(_floor_name(group), "regressed", numbers, what, settled=settled)
+
+
+def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
+    tasks: dict[str, list[bool]] = defaultdict(list)
+    for result in trials.counted:
+        tasks[task_name(result.key)].append(result.success)
+    enough = [outcomes for outcomes in tasks.values() if len(outcomes) >= k]
+    name = f"min_pass_k[{k}]"
+    if not tasks and not trials.lost:
+        return _nothing(name, 0 if trials.nothing_ran else len(trials.results))
+    if not enough or trials.lost or len(enough) < len(tasks):
+        short = f"{len(tasks) - len(enough)} of {count(len(tasks), 'task')} have fewer than {count(k, 'trial')}"
+        lost = f"{count(trials.lost, 'trial')} {'was' if trials.lost == 1 else 'were'} lost with the worker"
+        text = lost if trials.lost else short
+        return GateResult(
+            name, "inconclusive", {"tasks": len(tasks), "minimum": rate}, f"pass^{k} is not known: {text}"
+        )
+    values = [pass_hat_k(len(outcomes), sum(outcomes), k) for outcomes in enough]
+    value = sum(values) / len(values)
+    numbers = {"k": k, "tasks": len(values), "value": value, "minimum": rate}
+    what = f"pass^{k} is {value:.3f} over {count(len(values), 'task')}"
+    if value >= rate - 1e-12:
+        return GateResult(name, "pass", numbers, f"{what}; the minimum is {rate:g}")
+    return GateResult(name, "regressed", numbers, f"{what}; that is below the minimum of {rate:g}")
+
+
+# --- the baseline -----------------------------------------------------------------------------------------------------
+
+
+def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, allowed: float) -> GateResult:
+    group = comparison.overall
+    if comparison.differences:
+        text = f"not comparable with {baseline.source or 'the baseline'}: {'; '.join(comparison.differences)}"
+        found = {"differences": list(comparison.differences)}
+        return GateResult("baseline", "inconclusive", found, f"{text}; promote a new baseline", refused=True)
+    if group is None:
+        text = "no task was evaluated both in this run and in the baseline"
+        return GateResult("baseline", "inconclusive", {"tasks": 0}, text, refused=True)
+    verdict = judge_drop(group, allowed)
+    numbers: dict[str, Any] = {**comparison.to_json()["overall"], "allowed": allowed}
+    what = (
+        f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {count(group.tasks, 'task')} "
+        f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, 95 % sure of at least {group.low:+.3f} "
+        f"and of at most {group.high:+.3f}, p = {group.p:.3g}; allowed is {allowed:g}"
+    )
+    if comparison.only_before or comparison.only_after:
+        only = f"{count(len(comparison.only_before), 'task')}, only now: {len(comparison.only_after)}"
+        what += f"; only in the baseline: {only}"
+    if comparison.errored:
+        what += f"; {count(len(comparison.errored), 'task')} could not be evaluated in one of them"
+    if verdict == "pass" and trials.errors and not _passes_at_worst(trials, baseline, allowed):
+        verdict = "inconclusive"
+        errors = count(trials.errors, "trial")
+        what += f"; {errors} could not be evaluated, and with them as misses the drop may be larger"
+    elif verdict == "inconclusive":
+        enough, what = _enough(comparison, allowed, what)
+        numbers["trials_enough"] = enough
+    return GateResult("baseline", verdict, numbers, what)
+
+
+def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str]:
+    enough = inference.trials_to_tell(comparison.pairs, allowed)
+    has = min(min(p.before, p.after) for p in comparison.pairs)
+    # Where the trials would be enough for an agent that has not changed, only more of them tell about this one.
+    enough = max(enough, has + 1)
+    return enough, f"{what}; too few trials to tell: {inference.enough_words(enough, has)}"
+
+
+def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
+    """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
+    return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed)
+
+
+# --- ceilings ---------------------------------------------------------------------------------------------------------
+
+
+def _ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
+    if trials.nothing_ran:
+        yield from map(_nothing, _ceiling_names(thresholds))
+        return
+    if thresholds.max_cost is not None:
+        yield _cost(trials.results, thresholds.max_cost)
+    latencies = sorted(s for r in trials.results for s in r.turn_latencies)
+    for percent, limit in thresholds.max_latency.items():
+        yield _latency(latencies, percent, limit)
+    if thresholds.max_infra_errors is not None:
+        yield _infra_errors(trials, thresholds.max_infra_errors)
+
+
+def _ceiling_names(thresholds: Thresholds) -> Iterator[str]:
+    if thresholds.max_cost is not None:
+        yield "max_cost"
+    yield from map(_latency_name, thresholds.max_latency)
+    if thresholds.max_infra_errors is not None:
+        yield "max_infra_errors"
+
+
+def _latency_name(percent: float) -> str:
+    return f"max_latency[p{percent:g}]"
+
+
+def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
+    known = [r.cost for r in results if r.cost is not None]
+    unknown = sum(r.cost is None and r.status == "evaluated" for r in results)
+    total = sum(known)
+    numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
+    what = f"the trials cost ${total:.4f}; the maximum is ${limit:g}"
+    if total > limit:
+        return GateResult("max_cost", "regressed", numbers, what, settled=True)
+    if unknown:
+        text = f"{what}; what {unknown} of {count(len(results), 'trial')} cost is not known"
+        return GateResult("max_cost", "inconclusive", numbers, text)
+    return GateResult("max_cost", "pass", numbers, what)
+
+
+def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateResult:
+    name, value = _latency_name(percent), percentile(latencies, percent)
+    if value is None:
+        text = "the agent answered no turn whose latency is known"
+        return GateResult(name, "inconclusive", {"turns": 0, "maximum": limit}, text)
+    numbers = {"turns": len(latencies), "seconds": value, "maximum": limit}
+    what = f"p{percent:g} of {count(len(latencies), 'turn')} is {value:.3f} s; the maximum is {limit:g} s"
+    return GateResult(name, "pass" if value <= limit else "regressed", numbers, what)
+
+
+def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
+    total = len(trials.results) + trials.lost
+    found = trials.lost + sum(r.status == "infrastructure_error" for r in trials.results)
+    # Below 1 it is a share; "1" and above count trials.
+    is_share = isinstance(limit, float)
+    value = found / total if is_share else found
+    numbers = {"infra_errors": found, "trials": total, "maximum": limit}
+    shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
+    what = f"the infrastructure failed {found} of {count(total, 'trial')}; the maximum is {shown}"
+    verdict: Outcome = "pass" if value <= limit else "regressed"
+    return GateResult("max_infra_errors", verdict, numbers, what, settled=not is_share)
+
+
+def _unfinished(gate: GateResult) -> GateResult:
+    if gate.refused:
+        return gate
+    stays = gate.verdict == "regressed" and gate.settled
+    text = f"the run was cut short; so far: {gate.sentence}"
+    return dataclasses.replace(gate, verdict=gate.verdict if stays else "inconclusive", sentence=text)

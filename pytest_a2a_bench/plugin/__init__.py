@@ -1,0 +1,129 @@
+"""The pytest plugin: hook functions, each of which delegates. Loading it imports nothing but pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+import pytest
+
+pytest.register_assert_rewrite("pytest_a2a_bench.suites")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    from pytest_a2a_bench.plugin.run import options
+
+    options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks."""
+    from pytest_a2a_bench.plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Resolve the options and register what this process needs."""
+    from pytest_a2a_bench.plugin import lifecycle
+
+    lifecycle.configure(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop what was started."""
+    from pytest_a2a_bench.plugin import lifecycle
+
+    lifecycle.unconfigure(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Find the agent before the header is printed and before workers start."""
+    from pytest_a2a_bench.plugin import lifecycle
+
+    lifecycle.start(session)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let built-in modules join the session."""
+    from pytest_a2a_bench.plugin.collect import collection
+    from pytest_a2a_bench.plugin.run import state
+
+    report = yield
+    collection.extend_report(collector, report, state.of(collector.config))
+    return report
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one item per trial."""
+    from pytest_a2a_bench.plugin.collect import collection
+    from pytest_a2a_bench.plugin.run import state
+
+    collection.make_items(metafunc, state.of(metafunc.config))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give items their keywords."""
+    from pytest_a2a_bench.plugin.collect import collection
+
+    collection.adopt(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Check what was collected."""
+    from pytest_a2a_bench.plugin import lifecycle
+
+    lifecycle.conclude_collection(session)
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
+    """Say what joined the session, and what did not."""
+    from pytest_a2a_bench.plugin.run import state
+
+    if not state.of(config).takes_part:
+        return []
+    from pytest_a2a_bench.plugin.report import terminal
+
+    return terminal.collection_lines(config, items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let the next item's conversation start, where nothing else runs ahead."""
+    from pytest_a2a_bench.plugin.run import state
+
+    schedule = state.of(item.config).schedule
+    if schedule is not None:
+        schedule.look_ahead(nextitem)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[object]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Explain failures, excuse misses that a gate counts, and report the conversation's duration."""
+    from pytest_a2a_bench.plugin.run import state
+
+    report = yield
+    if not state.of(item.config).takes_part:
+        return report
+    from pytest_a2a_bench.plugin.conformance import verdicts
+    from pytest_a2a_bench.plugin.trials import misses, outcome
+
+    outcome.extend_report(item, report)
+    verdicts.extend_report(item, report)
+    misses.extend_report(item, call, report)
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Stop the conversations that nobody waits for any more."""
+    from pytest_a2a_bench.plugin import lifecycle
+
+    lifecycle.finish(session)

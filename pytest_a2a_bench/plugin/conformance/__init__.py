@@ -1,0 +1,1 @@
+"""Requirements of the protocol in pytest: as items, with verdicts, in a matrix."""

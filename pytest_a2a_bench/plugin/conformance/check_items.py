@@ -1,0 +1,189 @@
+"""Requirements become items: which there are, what they are called, and which are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_a2a_bench.benchmarks.registry import CONFORMANCE, CONFORMANCE_MODULES
+from pytest_a2a_bench.plugin import shim
+from pytest_a2a_bench.plugin.run.state import BenchRun
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.engine import Planned
+    from pytest_a2a_bench.conformance.finding import Requirement
+
+CHECK_FIXTURE = "_a2a_check"
+PARTS = tuple(module.domain for module in CONFORMANCE_MODULES)
+
+_TRANSPORTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
+_FILTERS = ("group", "level", "id", "binding", "version")
+_SHOWN = 25
+
+
+@dataclass(frozen=True, slots=True)
+class ItemCheck:
+    """The check that an item reports.
+
+    :param suite: ``card`` or ``protocol``.
+    """
+
+    suite: str
+    planned: Planned
+
+    @property
+    def short_id(self) -> str:
+        """What stands in the brackets of a node id: ``SEND-003-JSONRPC``, ``CARD-004``."""
+        return short_id(self.suite, self.planned.requirement, self.planned.binding)
+
+
+CHECK = pytest.StashKey[ItemCheck]()
+
+
+def short_id(suite: str, entry: Requirement, binding: str) -> str:
+    """Return the part of a node id that names a check."""
+    name = entry.id if suite == "card" else f"{entry.id}-{binding}"
+    return name if entry.version == "1.0" or entry.id.startswith("V03-") else f"{name}-{entry.version}"
+
+
+# --- whether they join ------------------------------------------------------------------------------------------------
+
+
+def is_among(nodeids: Iterable[str]) -> bool:
+    """Tell whether node ids name one of the modules that judge the protocol, or all modules."""
+    modules = [module.nodeid for module in CONFORMANCE_MODULES]
+    return any(shim.is_below(i, m) or shim.is_below(m, i) for i in nodeids for m in modules)
+
+
+def may_be_chosen(config: pytest.Config) -> bool:
+    """Tell whether ``-k`` and ``-m`` can choose any check, so that an agent's card is not fetched in vain."""
+    keyword, marker = config.getoption("keyword") or "", config.getoption("markexpr") or ""
+    return any(shim.would_select(keyword, marker, names, {CONFORMANCE: marks}) for names, marks in _conceivable())
+
+
+def _conceivable() -> Iterator[tuple[list[str], Mapping[str, str]]]:
+    from pytest_a2a_bench.conformance.finding import VERSIONS
+    from pytest_a2a_bench.conformance.requirements import load_requirements
+
+    for version in VERSIONS:
+        for entry in load_requirements(version):
+            for binding in entry.bindings:
+                suite = "card" if binding == "card" else "protocol"
+                names = [f"a2a/{suite}", f"test_{suite}[{short_id(suite, entry, binding)}]"]
+                yield [*names, CONFORMANCE, *_keywords(entry, binding)], _marks(suite, entry, binding)
+
+
+# --- one item per check -----------------------------------------------------------------------------------------------
+
+
+def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
+    """Turn a test that takes ``conformance_check`` into one item per check."""
+    marker = metafunc.definition.get_closest_marker(CONFORMANCE)
+    problem = _marker_problem(marker)
+    if marker is None or problem:
+        # One item stands for the test, so that it can be selected; only then does its problem stop the run.
+        run.test_problems.append((metafunc.definition.nodeid, problem))
+        metafunc.parametrize(CHECK_FIXTURE, [pytest.param(None, id="invalid")], indirect=True)
+        return
+    wanted = {name: _texts(marker.kwargs[name]) for name in _FILTERS if marker.kwargs.get(name) is not None}
+    suite = marker.args[0]
+    chosen = [p for p in _plan(run, suite) if _is_wanted(p, wanted)]
+    metafunc.parametrize(CHECK_FIXTURE, [_parameter(ItemCheck(suite, p)) for p in chosen], indirect=True)
+
+
+def _plan(run: BenchRun, suite: str) -> list[Planned]:
+    from pytest_a2a_bench.conformance.engine import Planned
+    from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject
+
+    subject = Subject.from_json(run.subject) if run.subject is not None else Subject("", OFFLINE_CARD)
+    if suite == "card":
+        return [Planned(entry, "card") for entry in subject.card_plan()]
+    return [p for p in subject.plan() if subject.problem or _is_spoken(p, run)]
+
+
+def _is_spoken(planned: Planned, run: BenchRun) -> bool:
+    """Tell whether ``--a2a-protocol`` and ``--a2a-transport`` leave a check in."""
+    version, transport = run.settings.protocol, run.settings.transport
+    return version in ("auto", planned.requirement.version) and transport in ("auto", _TRANSPORTS[planned.binding])
+
+
+def _parameter(check: ItemCheck) -> Any:
+    entry, binding = check.planned
+    mark = pytest.mark.conformance(**_marks(check.suite, entry, binding))
+    return pytest.param(check, id=check.short_id, marks=[mark])
+
+
+def _is_wanted(planned: Planned, wanted: Mapping[str, tuple[str, ...]]) -> bool:
+    entry = planned.requirement
+    values = {"group": entry.group, "level": entry.level, "id": entry.id, "version": entry.version}
+    return all({**values, "binding": planned.binding}[name] in allowed for name, allowed in wanted.items())
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(map(str, value))
+
+
+def _marker_problem(marker: pytest.Mark | None) -> str:
+    if marker is None:
+        return (
+            "a test that uses conformance_check needs a marker that says which, "
+            'such as @pytest.mark.conformance("protocol", group="send")'
+        )
+    if len(marker.args) != 1 or marker.args[0] not in PARTS:
+        return f"@pytest.mark.conformance takes one positional argument, one of {', '.join(PARTS)}; got {marker.args!r}"
+    unknown = sorted(set(marker.kwargs) - set(_FILTERS))
+    if unknown:
+        return f"@pytest.mark.conformance does not know {', '.join(unknown)}; valid are: {', '.join(_FILTERS)}"
+    wrong = [text for name in _FILTERS for text in _value_problems(name, marker.kwargs.get(name))]
+    return f"@pytest.mark.conformance: {'; '.join(wrong)}" if wrong else ""
+
+
+def _value_problems(name: str, given: Any) -> Iterator[str]:
+    if given is None:
+        return
+    values = (given,) if isinstance(given, str) else given
+    if not isinstance(values, (tuple, list, set, frozenset)) or not all(isinstance(v, str) for v in values):
+        yield f"{name}={given!r} is no text, nor a list of texts"
+        return
+    known = _known_values(name)
+    unknown = [repr(value) for value in values if value not in known]
+    if unknown or not values:
+        valid = ", ".join(known[:_SHOWN]) + (" ..." if len(known) > _SHOWN else "")
+        yield f"{name} names {', '.join(unknown) or 'nothing'}; there are {valid}"
+
+
+def _known_values(name: str) -> list[str]:
+    from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS
+    from pytest_a2a_bench.conformance.requirements import load_requirements
+
+    if name == "binding":
+        return [*BINDINGS, "card"]
+    entries = (entry for version in VERSIONS for entry in load_requirements(version))
+    return list(dict.fromkeys(str(getattr(entry, name)) for entry in entries))
+
+
+def adopt(item: pytest.Item) -> None:
+    """Note an item's check, and give the item its keywords."""
+    callspec = getattr(item, "callspec", None)
+    found = callspec.params.get(CHECK_FIXTURE) if callspec is not None else None
+    if isinstance(found, ItemCheck):
+        item.stash[CHECK] = found
+        item.extra_keyword_matches.update(_keywords(found.planned.requirement, found.planned.binding))
+
+
+def _keywords(entry: Requirement, binding: str) -> tuple[str, ...]:
+    return (entry.id, entry.group, entry.level, binding, f"A2A-{entry.version}")
+
+
+def _marks(suite: str, entry: Requirement, binding: str) -> dict[str, str]:
+    return {
+        "suite": suite,
+        "group": entry.group,
+        "level": entry.level,
+        "id": entry.id,
+        "binding": binding,
+        "version": entry.version,
+    }

@@ -1,0 +1,83 @@
+"""What the terminal shows of conformance: warned items as such, and the matrix at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.redact import one_line
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.report import Row
+
+_PREFIX = "a2a."
+_ROW = "check_"
+
+
+class Summary:
+    """Listens to reports on the controller, and writes."""
+
+    def __init__(self, config: pytest.Config, run: BenchRun) -> None:
+        self.config = config
+        self.run = run
+        self.reported: dict[str, dict[str, Any]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what a report says about its check."""
+        values = _values(report)
+        if "check" in values:
+            self.reported[str(values["check"])] = values
+
+    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        """Call an item ``warned`` whose requirement should be kept and is not."""
+        if (
+            getattr(report, "when", None) == "call"
+            and report.passed
+            and _values(report).get("check_status") == "warned"
+        ):
+            return "warned", "w", ("WARNED", {"yellow": True})
+        return None
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Write the matrix."""
+        silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
+        if silent or not self.reported:
+            return
+        terminalreporter.write_sep("=", "a2a conformance summary")
+        for line in self._lines():
+            terminalreporter.write_line(line)
+
+    def _lines(self) -> Iterator[str]:
+        from pytest_a2a_bench.conformance.report import removable
+        from pytest_a2a_bench.reports import matrix
+
+        rows = [_row(values) for values in self.reported.values()]
+        yield from matrix.lines(rows, self._planned())
+        for waiver in removable(self.run.waivers or (), rows):
+            yield f"removable waiver: {waiver} (its check passes)"
+        skips = matrix.skip_lines(rows)
+        if skips and self.config.get_verbosity() >= 0:
+            yield "skipped:"
+            yield from skips
+        if self.run.judge is not None:
+            yield from (one_line(text) for text in self.run.judge.left)
+        yield matrix.count_line(rows)
+
+    def _planned(self) -> dict[str, int]:
+        from pytest_a2a_bench.conformance.subject import Subject
+
+        return Subject.from_json(self.run.subject).planned if self.run.subject is not None else {}
+
+
+def _values(report: Any) -> dict[str, Any]:
+    pairs = getattr(report, "user_properties", ())
+    return {str(name)[len(_PREFIX) :]: value for name, value in pairs if str(name).startswith(_PREFIX)}
+
+
+def _row(values: dict[str, Any]) -> Row:
+    from pytest_a2a_bench.conformance.report import Row
+
+    return Row(**{name[len(_ROW) :]: value for name, value in values.items() if name.startswith(_ROW)})

@@ -1,0 +1,293 @@
+"""The verdict on the controller: gates judged once all items ran, shown as test cases, in a table and in a file."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_a2a_bench.plugin import preflight
+from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
+from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.trials import misses
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.gates.judge import GateResult, Thresholds, Trials, Verdict
+    from pytest_a2a_bench.model import TrialResult
+
+FILE = "a2a/gate"
+_NOT_FOR = ("session", "lfplugin", "stepwiseplugin", "a2a-bench-gates")
+"""Plugins that must not take a gate for an item: nobody can run it again."""
+
+
+class Gatekeeper:
+    """Listens to reports, judges, and tells.
+
+    :ivar verdict: None until the items ran, and where there was nothing to judge.
+    :ivar elsewhere: how many trials other shards have, where this one has none.
+    """
+
+    def __init__(self, config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
+        self.config = config
+        self.run = run
+        self.reporting = reporting
+        self.verdict: Verdict | None = None
+        self.problem = ""
+        self.elsewhere = 0
+        self._nodeids: dict[str, str] = {}
+        self._without_trial: set[str] = set()
+        self._failed: set[str] = set()
+        self._excused: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note which item reported which trial, and which trials got lost."""
+        key = dict(report.user_properties).get("a2a.key")
+        if key is not None:
+            self._nodeids[str(key)] = report.nodeid
+            self._without_trial.discard(report.nodeid)
+            if misses.is_miss(report):
+                self._excused.add(str(key))
+            if report.failed:
+                self._failed.add(str(key))
+        elif report.failed and report.when == "setup" and looks_like_trial(report.nodeid):
+            self._without_trial.add(report.nodeid)
+
+    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        """Show a miss as such."""
+        if getattr(report, "when", None) == "call" and misses.is_miss(report):
+            return "missed", "m", ("MISSED", {"yellow": True})
+        return None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Judge when all items ran, and before the exit status is decided and reports are written."""
+        try:
+            result = yield
+        except pytest.UsageError:
+            raise
+        except BaseException:
+            self._conclude(session, cut_short=True)
+            raise
+        self._conclude(session, cut_short=False)
+        return result
+
+    def _conclude(self, session: pytest.Session, *, cut_short: bool) -> None:
+        thresholds = misses.thresholds(self.run.settings)
+        if preflight.nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
+            return
+        from pytest_a2a_bench.gates import judge
+
+        trials = self._trials(cut_short)
+        self.verdict = judge.judge(trials, thresholds, self.run.baseline)
+        hidden = () if self._excused & self._failed else (judge.EVERY_TRIAL,)
+        self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
+        self._store(trials)
+
+    def _has_something_to_judge(self, thresholds: Thresholds, *, cut_short: bool) -> bool:
+        """Tell whether there were trials; where none was reported, whether gates were to judge those that should be."""
+        if self.reporting.reported or self._without_trial:
+            return True
+        selected = self.run.used and self.reporting.total
+        return bool(selected and not cut_short and (thresholds.ask or self.run.baseline is not None))
+
+    @property
+    def _is_gated(self) -> bool:
+        from pytest_a2a_bench.gates import judge
+
+        verdict = self.verdict
+        return verdict is not None and any(g.name != judge.EVERY_TRIAL for g in verdict.gates)
+
+    def _trials(self, cut_short: bool) -> Trials:
+        from pytest_a2a_bench.gates import judge
+        from pytest_a2a_bench.results.baseline import task_name
+
+        results = self.reporting.results()
+        quarantined = frozenset(task_name(r.key) for r in results if misses.quarantine_of(r.key, self.run) is not None)
+        # What a worker excused for a gate, and what no gate counts here (its file is gone), must not get lost.
+        self._failed |= {
+            str(r.key)
+            for r in results
+            if str(r.key) in self._excused
+            and task_name(r.key) not in quarantined
+            and not misses.is_tolerated(r, self.run)
+        }
+        return judge.Trials(
+            results=results,
+            failed=frozenset(self._failed),
+            lost=len(self._without_trial),
+            cut_short=cut_short,
+            selected=self.reporting.total,
+            hidden=tuple(
+                str(r.key)
+                for r in results
+                if r.status not in ("evaluated", "skipped") and str(r.key) not in self._failed
+            ),
+            named=self.run.named,
+            quarantined=quarantined,
+        )
+
+    # -- test cases --
+
+    def _log(self, session: pytest.Session, gates: list[GateResult]) -> None:
+        """Report each gate as one test case, to every reporter."""
+        manager = self.config.pluginmanager
+        without = [plugin for name in _NOT_FOR if (plugin := manager.get_plugin(name)) is not None]
+        call = manager.subset_hook_caller("pytest_runtest_logreport", without)
+        session.testscollected += len(gates)
+        self._begin_line()
+        for result in gates:
+            nodeid, location = f"{FILE}::{result.name}", (FILE, None, result.name)
+            self.config.hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
+            for report in self._reports(result, nodeid, location):
+                session.testsfailed += report.failed
+                call(report=report)
+            self.config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+
+    def _begin_line(self) -> None:
+        """Begin a line under xdist, which names no files: after the last item's percentage nothing belongs there."""
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None and terminal._tw.width_of_current_line:
+            terminal.ensure_newline()
+            if terminal._tw.width_of_current_line:
+                terminal._tw.line()
+
+    def _reports(
+        self, result: GateResult, nodeid: str, location: tuple[str, int | None, str]
+    ) -> Iterator[pytest.TestReport]:
+        assert self.verdict is not None
+        for when in ("setup", "call", "teardown"):
+            values: dict[str, Any] = {"outcome": "passed", "longrepr": None}
+            if when == "call" and self.verdict.fails(result):
+                values = {"outcome": "failed", "longrepr": f"{result.verdict}: {result.sentence}"}
+            elif when == "call" and result.verdict == "inconclusive":
+                # pytest wants the place and the reason of a skip.
+                values = {"outcome": "skipped", "longrepr": (FILE, 0, f"Skipped: inconclusive: {result.sentence}")}
+            # Reporters take the properties of an item from the report of its end.
+            told = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)]
+            yield pytest.TestReport(
+                nodeid=nodeid,
+                location=location,
+                keywords={},
+                when=when,
+                user_properties=told,
+                **values,
+            )
+
+    # -- the file --
+
+    def _store(self, trials: Trials) -> None:
+        from pytest_a2a_bench.gates import files
+
+        assert self.verdict is not None
+        try:
+            files.write_verdict(self.run.results, {"run_id": self.run.run_id, **self._data(trials)})
+        except OSError as error:
+            self.problem = f"the verdict cannot be written to {self.run.results}: {error}"
+
+    def _data(self, trials: Trials) -> dict[str, Any]:
+        assert self.verdict is not None
+        return {
+            **self.verdict.to_json(),
+            "agent": agent_of(self.run),
+            "trials": {
+                "reported": len(trials.results),
+                "succeeded": sum(r.success for r in trials.results),
+                "missed": len(self._missed(trials.results)),
+                "skipped": sum(r.status == "skipped" for r in trials.results),
+                "errors": trials.errors,
+                "cut_short": trials.cut_short,
+            },
+            "missed": [
+                {
+                    "key": str(r.key),
+                    "nodeid": self._nodeids.get(str(r.key), ""),
+                    "reward": r.reward,
+                    "transcript": r.path,
+                }
+                for r in self._missed(trials.results)
+            ],
+            "quarantined": sorted(trials.quarantined),
+        }
+
+    def _missed(self, results: Any) -> list[TrialResult]:
+        return [r for r in results if r.status == "evaluated" and not r.success]
+
+    # -- a part without trials --
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Let a shard pass that has nothing to run because there are more shards than trials."""
+        if session.exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED or not self.run.settings.shard:
+            return
+        from pytest_a2a_bench.plugin.collect import shards
+
+        if not preflight.nothing_will_run(self.config):
+            self.elsewhere = shards.trials_elsewhere(self.run)
+        if self.elsewhere:
+            session.exitstatus = pytest.ExitCode.OK
+
+    # -- the table --
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Write the verdict, where a gate was asked for, an item was excused or a quarantine has news."""
+        silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
+        excused = terminalreporter.stats.get("missed", [])
+        if not silent:
+            for line in self._empty_lines():
+                terminalreporter.write_line(f"a2a: {line}")
+        if silent or self.verdict is None:
+            return
+        news = list(self._quarantine_lines()) if self.config.get_verbosity() >= 0 else []
+        if not (self._is_gated or excused or self.verdict.notes or news):
+            return
+        failed = self.verdict.failed or bool(self.verdict.errors)
+        terminalreporter.write_sep("=", f"a2a verdict: {self.verdict.outcome}", red=failed, green=not failed)
+        for line in (*self._lines(terminalreporter._tw.fullwidth, excused), *news, *filter(None, [self.problem])):
+            terminalreporter.write_line(line)
+
+    def _empty_lines(self) -> Iterator[str]:
+        """Say why nothing ran, where only the workers or nobody said so."""
+        if self.elsewhere:
+            from pytest_a2a_bench.results.words import count
+
+            are = "is" if self.elsewhere == 1 else "are"
+            trials = count(self.elsewhere, "trial")
+            yield f"shard {self.run.settings.shard} has nothing to do: there {are} {trials}"
+        if self.run.missed == () and self.config.pluginmanager.hasplugin("dsession"):
+            yield misses.NOTHING_MISSED
+
+    def _lines(self, width: int, excused: list[Any]) -> Iterator[str]:
+        from pytest_a2a_bench.reports import verdict
+        from pytest_a2a_bench.results.words import count
+
+        assert self.verdict is not None
+        yield from verdict.gate_lines(self.verdict, width)
+        if self.verdict.errors:
+            yield f"{count(self.verdict.errors, 'trial')} could not be evaluated, so this run does not pass"
+        if self.config.get_verbosity() >= 0:
+            if self.verdict.comparison is not None:
+                yield from verdict.comparison_lines(self.verdict.comparison, width)
+            if excused:
+                yield f"missed ({len(excused)}; --a2a-missed runs these again):"
+                yield from (f"  {line}" for line in verdict.some([f"{r.nodeid}: {r.wasxfail}" for r in excused]))
+
+    def _quarantine_lines(self) -> Iterator[str]:
+        today = datetime.date.today()
+        results = self.reporting.results()
+        for entry in self.run.quarantine:
+            found = [r for r in results if misses.covers(entry, r.key)]
+            judged = [r for r in found if r.status == "evaluated"]
+            if found and entry.is_expired(today):
+                again = any(misses.quarantine_of(r.key, self.run) is None for r in found)
+                what = "it counts again" if again else "another entry still covers it"
+                yield f"the quarantine of {entry.task} ended on {entry.expires}: {what}"
+            elif judged and all(r.success for r in judged):
+                yield f"quarantined, and {_all(len(judged))} succeeded: {entry.task} ({entry.reason})"
+            elif not found and misses.names_no_task(entry, {(r.key.suite, r.key.domain) for r in results}, self.run):
+                yield f"the quarantine of {entry.task} is for no task: there is none of that name"
+
+
+def _all(trials: int) -> str:
+    return "its trial" if trials == 1 else f"all {trials} trials"

@@ -1,0 +1,90 @@
+"""The report page of a run (``--a2a-html FILE``), written on the controller when everything else is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_a2a_bench.plugin import preflight
+from pytest_a2a_bench.plugin.report import terminal
+from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.trials import outcome
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import TrialResult
+    from pytest_a2a_bench.reports.html import Contents
+
+_CHECK = "a2a.check_"
+
+
+class Page:
+    """Listens to reports for what only they know, and writes the page."""
+
+    def __init__(self, config: pytest.Config, run: BenchRun) -> None:
+        self.config = config
+        self.run = run
+        self.path = Path(run.settings.html or "")
+        self.problem = ""
+        self.is_written = False
+        self._checks: dict[str, dict[str, str]] = {}
+        self._explanations: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a check of the protocol, and what is to be said about it."""
+        found = {str(n)[len(_CHECK) :]: str(v) for n, v in report.user_properties if str(n).startswith(_CHECK)}
+        if not found:
+            return
+        name = f"{found['id']} {found['version']} [{found['binding']}]"
+        self._checks[name] = found
+        title = f"a2a {found['id']} [{found['binding']}]"
+        text = next((text for where, text in outcome.sections(report) if where == title), None)
+        if text:
+            self._explanations[name] = text
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the page; that it cannot be written makes a run fail that would pass."""
+        contents = self._contents()
+        if preflight.nothing_will_run(self.config) or not (contents.trials or contents.checks):
+            return
+        from pytest_a2a_bench.reports.html import render, write
+
+        try:
+            write(self.path, render(contents))
+            self.is_written = True
+        except OSError as error:
+            self.problem = f"the report page {self.path} cannot be written: {error.strerror or error}"
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say where the page is."""
+        if self.problem:
+            terminalreporter.write_line(f"a2a: {self.problem}", red=True)
+        elif self.is_written and self.config.get_verbosity() >= 0:
+            terminalreporter.write_line(f"report page: {outcome.shown_path(str(self.path), self.config)}")
+
+    def _contents(self) -> Contents:
+        from pytest_a2a_bench.conformance.report import Row
+        from pytest_a2a_bench.reports.html import Contents, Verdict, now, own_version
+
+        agent = terminal.agent_of(self.run)
+        verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
+        return Contents(
+            trials=self._trials(),
+            endpoint=agent["endpoint"],
+            agent=agent.get("name", ""),
+            interface=agent.get("interface", ""),
+            checks=[Row(**values) for values in self._checks.values()],  # type: ignore[arg-type]
+            explanations=self._explanations,
+            verdict=Verdict.from_json(verdict.to_json()) if verdict is not None else None,
+            comparison=getattr(verdict, "comparison", None),
+            baseline_name=self.run.settings.baseline or "",
+            made_at=now(),
+            version=own_version(),
+        )
+
+    def _trials(self) -> list[TrialResult]:
+        reporting = self.config.pluginmanager.get_plugin("a2a-bench-reporting")
+        return reporting.results() if isinstance(reporting, terminal.Reporting) else []

@@ -1,0 +1,144 @@
+"""What a run leaves for people who review a change: Markdown, GitHub's job summary and annotations.
+
+Only the process that has the whole run does this: the controller, or pytest without workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_a2a_bench.plugin.run import options
+from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.trials import outcome
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.plugin.report.terminal import Reporting
+    from pytest_a2a_bench.reports.run_markdown import RunSummary, Trouble
+
+_VERDICTS = {0: "passed", 1: "failed", 2: "interrupted", 5: "nothing was run"}
+
+
+def wanted(run: BenchRun, environ: Mapping[str, str]) -> bool:
+    """Tell whether there is anything to publish to."""
+    return bool(run.settings.markdown) or on_github(run, environ)
+
+
+def on_github(run: BenchRun, environ: Mapping[str, str]) -> bool:
+    """Tell whether to speak to GitHub: as the option says, or where GitHub Actions runs us."""
+    choice = run.settings.github
+    return choice == "on" or (choice == "auto" and environ.get("GITHUB_ACTIONS") == "true")
+
+
+class Publisher:
+    """Listens to reports, and writes when the session is over and its exit status is known."""
+
+    def __init__(self, config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
+        self.config = config
+        self.run = run
+        self._reporting = reporting
+        self._troubles: dict[str, Trouble] = {}
+        self._unwritten = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what is wrong with an item of ours; a rerun replaces what was noted."""
+        values = dict(report.user_properties)
+        if "a2a.key" not in values and not report.nodeid.startswith("a2a/"):
+            return
+        if report.when == "setup":
+            self._troubles.pop(report.nodeid, None)
+        found = _trouble(report, values)
+        if found is not None:
+            self._troubles[report.nodeid] = found
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Write, after everybody else: a gate may still have changed the exit status."""
+        outcome = yield
+        if self._reporting.reported or self._troubles:
+            self._publish(int(session.exitstatus))
+        if self._unwritten:
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        return outcome
+
+    def _publish(self, exitstatus: int) -> None:
+        from pytest_a2a_bench.reports import run_markdown
+
+        text = run_markdown.render(self._summary(exitstatus))
+        if self.run.settings.markdown:
+            self._write(Path(self.run.settings.markdown), text, append=False)
+        if not on_github(self.run, os.environ):
+            return
+        if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+            self._write(Path(path), text, append=True)
+        for line in run_markdown.annotate(list(self._troubles.values())):
+            self._say(line)
+
+    def _write(self, path: Path, text: str, *, append: bool) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a" if append else "w", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(text)
+        except OSError as error:
+            self._unwritten = self._unwritten or not append
+            self._say(f"a2a: {path} cannot be written: {error}")
+
+    def _say(self, line: str) -> None:
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None:
+            terminal.ensure_newline()
+            terminal.write_line(line)
+
+    def _summary(self, exitstatus: int) -> RunSummary:
+        from pytest_a2a_bench.reports import summary
+        from pytest_a2a_bench.reports.run_markdown import RunSummary
+
+        results, lost = summary.load_reported(self.run, self._reporting.reported)
+        verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
+        where = options.without_query(self.run.settings.endpoint or "", self.run.settings.endpoint)
+        named = f" ({self.run.endpoint.agent})" if self.run.endpoint and self.run.endpoint.agent else ""
+        return RunSummary(
+            verdict=_VERDICTS.get(exitstatus, f"exit status {exitstatus}"),
+            agent=f"{where}{named}",
+            gates=tuple((g.name, g.verdict, g.sentence) for g in verdict.gates) if verdict is not None else (),
+            table=tuple(map(tuple, summary.rows(results))),
+            notes=(*summary.provenance_lines(results), *summary.lost_lines(self.run, lost)),
+            troubles=tuple(self._troubles.values()),
+        )
+
+
+def _trouble(report: pytest.TestReport, values: Mapping[str, Any]) -> Trouble | None:
+    from pytest_a2a_bench.reports.run_markdown import Trouble
+
+    missed = report.skipped and hasattr(report, "wasxfail")
+    if not (report.failed or missed):
+        return None
+    what = "missed" if missed else ("failed" if report.when == "call" else "error")
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = str(crash.message) if crash is not None else _text(report)
+    own = [t for name, t in outcome.sections(report) if name.startswith("a2a ")]
+    title = str(values.get("a2a.key", report.nodeid))
+    first = next((line for line in text.splitlines() if line.strip()), what)
+    return Trouble(
+        level="warning" if missed else "error",
+        what=what,
+        title=title,
+        headline=first.removeprefix("Failed: ").removeprefix(f"{title}: "),
+        explanation="\n\n".join(own) or text,
+    )
+
+
+def _text(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):  # path, line, reason of a skip
+        return str(getattr(report, "wasxfail", "") or report.longrepr[2])
+    return report.longreprtext
+
+
+def register(config: pytest.Config, run: BenchRun, reporting: Reporting) -> None:
+    """Listen, if there is anybody to publish to."""
+    if wanted(run, os.environ):
+        config.pluginmanager.register(Publisher(config, run, reporting), "a2a-bench-publishing")

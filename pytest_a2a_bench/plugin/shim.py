@@ -1,0 +1,129 @@
+"""Everything that leans on pytest's private parts, in one place with its own tests."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.benchmarks.registry import SuiteModuleSpec
+
+
+class SuiteModule(pytest.Module):
+    """A built-in test module, under a node id of its own (``a2a/airline``).
+
+    It is imported by its package name, so the user's import mode and ``python_files`` do not matter to it, and
+    neither does where the package is installed.
+    """
+
+    spec: SuiteModuleSpec
+    wanted: tuple[str, ...]
+
+    @classmethod
+    def graft(cls, session: pytest.Session, spec: SuiteModuleSpec, wanted: tuple[str, ...]) -> SuiteModule:
+        """Make a module below the session.
+
+        :param wanted: node ids to keep; none for all.
+        """
+        found = importlib.util.find_spec(spec.module)
+        if found is None or found.origin is None:
+            raise ImportError(f"built-in suite module {spec.module} is not installed")
+        module: SuiteModule = cls.from_parent(session, path=Path(found.origin), nodeid=spec.nodeid, name=spec.nodeid)
+        module.spec = spec
+        module.wanted = wanted
+        return module
+
+    def _getobj(self) -> ModuleType:
+        return importlib.import_module(self.spec.module)
+
+    def funcnamefilter(self, name: str) -> bool:
+        """Accept pytest's default names, whatever the user's ini says."""
+        return name.startswith("test")
+
+    def classnamefilter(self, name: str) -> bool:
+        """Accept pytest's default names, whatever the user's ini says."""
+        return name.startswith("Test")
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Collect the module, without items that the command line does not name."""
+        return [node for node in super().collect() if self._is_wanted(node)]
+
+    def _is_wanted(self, node: pytest.Item | pytest.Collector) -> bool:
+        return not self.wanted or any(is_below(node.nodeid, w) or is_below(w, node.nodeid) for w in self.wanted)
+
+
+def is_below(nodeid: str, ancestor: str) -> bool:
+    """Tell whether a node id is another or one of its parts: a test in a module, a case of a test."""
+    return nodeid == ancestor or nodeid.startswith((ancestor + "::", ancestor + "[", ancestor + "/"))
+
+
+def would_select(keyword: str, marker: str, names: Iterable[str], marks: Mapping[str, Mapping[str, str]]) -> bool:
+    """Tell whether ``-k`` and ``-m`` would select an item that does not exist yet; true where that cannot be told.
+
+    :param names: what ``-k`` would look at.
+    :param marks: the item's markers with their keyword arguments.
+    """
+    try:
+        from _pytest.mark.expression import Expression
+
+        lower = [name.lower() for name in names]
+
+        def by_name(word: str, /, **_: Any) -> bool:
+            return any(word.lower() in name for name in lower)
+
+        def by_mark(name: str, /, **wanted: Any) -> bool:
+            return name in marks and all(marks[name].get(k) == v for k, v in wanted.items())
+
+        return (not keyword or _expression(Expression, keyword).evaluate(by_name)) and (
+            not marker or bool(_expression(Expression, marker).evaluate(by_mark))
+        )
+    except Exception:  # a syntax error, which pytest itself reports, or another pytest
+        return True
+
+
+@functools.cache
+def _expression(expression: Any, text: str) -> Any:
+    return expression.compile(text)
+
+
+def fixture_definition(node: Any, name: str) -> pytest.FixtureDef[Any] | None:
+    """Return the definition of a fixture that wins for a test, or None where pytest does not tell.
+
+    :param node: a test function, or what a Metafunc calls its definition.
+    """
+    info = getattr(node, "_fixtureinfo", None)
+    definitions = getattr(info, "name2fixturedefs", {}).get(name)
+    return definitions[-1] if definitions else None
+
+
+def describe_fixture(definition: pytest.FixtureDef[Any] | None) -> str:
+    """Say where a fixture is defined: ``tests/conftest.py:12``, as far as it can be told."""
+    code = getattr(getattr(definition, "func", None), "__code__", None)
+    if code is None:
+        return "an unknown place"
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def ini_file(config: pytest.Config, arguments: Sequence[str]) -> Path | None:
+    """Return the ini file that pytest would read if the command line named these places, or None."""
+    import inspect
+
+    from _pytest.config.findpaths import determine_setup
+
+    known = config.known_args_namespace
+    values = {
+        "inifile": known.inifilename,
+        "override_ini": known.override_ini,
+        "args": list(arguments),
+        "rootdir_cmd_arg": known.rootdir or None,
+        "invocation_dir": config.invocation_params.dir,
+    }
+    taken = inspect.signature(determine_setup).parameters  # 8.4 does not take override_ini
+    found: Path | None = determine_setup(**{n: v for n, v in values.items() if n in taken})[1]
+    return found

@@ -1,0 +1,205 @@
+"""A trial meets its item: the result is taken in during setup, and told by pytest's reports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pytest_a2a_bench.plugin.run import options, state
+from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.reports import summary
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import TrialKey, TrialResult
+    from pytest_a2a_bench.plugin.trials.schedule import Schedule
+    from pytest_a2a_bench.results.store import Store
+
+RESULT = pytest.StashKey["TrialResult"]()
+PREFIX = "a2a."
+
+
+def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun) -> TrialResult:
+    """Wait for an item's trial and return its result, if it has been evaluated.
+
+    Anything else ends the item in its setup, so that reporters count it as an error (or a skip), not as a bad agent.
+    """
+    from pytest_a2a_bench.errors import A2ABenchError
+    from pytest_a2a_bench.reports import failures
+
+    try:
+        result = schedule.result(key)
+    except A2ABenchError as error:
+        pytest.fail(f"{key}: {error}", pytrace=False)
+    item.stash[RESULT] = result
+    _set_properties(item, properties(result, shown_path(result.path, item.config)))
+    if result.status == "skipped":
+        pytest.skip(failures.sanitise(result.error or "skipped"))
+    if result.status != "evaluated":
+        pytest.fail(_trouble(result, item.config), pytrace=False)
+    return result
+
+
+def shown_path(path: str | None, config: pytest.Config) -> str | None:
+    """Return a path as seen from where pytest was started, if that is shorter."""
+    if path is None:
+        return None
+    try:
+        relative = os.path.relpath(path, config.invocation_params.dir)
+    except ValueError:  # another drive
+        return path
+    return path if relative.startswith("..") else relative
+
+
+def properties(result: TrialResult, path: str | None) -> dict[str, str | int | float | bool]:
+    """Return the scalars that every reporter gets, without those that are not known."""
+    wire, provenance = result.wire, result.provenance
+    values: dict[str, Any] = {
+        "key": str(result.key),
+        "suite": result.key.suite,
+        "domain": result.key.domain,
+        "task": result.key.task_key,
+        "trial": result.key.trial,
+        "label": result.key.label,
+        "status": result.status,
+        "reward": result.reward if result.status == "evaluated" else None,
+        "success": result.success if result.status == "evaluated" else None,
+        "termination_reason": result.termination_reason,
+        "error_type": result.error_type,
+        "turns": result.turns,
+        "requests": wire.requests,
+        "retries": wire.retries,
+        "duration_s": round(result.duration, 3),
+        "latency_p50_ms": _milliseconds(result, 50),
+        "latency_p95_ms": _milliseconds(result, 95),
+        "tokens_in": result.agent_usage.input_tokens,
+        "tokens_out": result.agent_usage.output_tokens,
+        "cost_usd": result.cost,
+        "findings": len(result.findings),
+        "seed": result.seed,
+        "dialect": result.dialect,
+        "category": result.category or None,
+        **{name: provenance.get(name) for name in summary.REPORTED_PROVENANCE},
+        **{name: provenance.get("measured", {}).get(name) for name in summary.REPORTED_COUNTS},
+        "run_id": result.run_id,
+        "reused_from": result.reused_from,
+        "transcript": path,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def sections(report: pytest.TestReport) -> list[tuple[str, str]]:
+    """Return what a report has to say beside its traceback, by title: captured output, and our explanations."""
+    return [*report.sections, *((name, text) for name, text, *_ in getattr(report.longrepr, "sections", ()))]
+
+
+def extend_report(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Give an item's reports the conversation's duration, and its failure an explanation."""
+    result = item.stash.get(RESULT, None)
+    if result is None:
+        return
+    if report.when == "setup":
+        report.duration = result.duration
+    elif report.when == "call" and report.failed:
+        _explain(report, result, shown_path(result.path, item.config))
+
+
+def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
+    """Return the trials that this process may start at once, in order; none with one conversation at a time."""
+    from pytest_a2a_bench.plugin.trials import schedule
+
+    if run.settings.concurrency == 1:
+        return []
+    if run.worker is None:
+        return schedule.order_ahead(session.items)
+    from pytest_a2a_bench.plugin.run import partition
+
+    mine = partition.indices_of(run.worker, len(session.items))
+    return schedule.order_ahead(session.items[i] for i in mine)
+
+
+def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKey]:
+    """Return the trials that may have been running when the worker crashed that this one replaces.
+
+    A worker runs its trials in order, so these are the first ones without a result.
+    """
+    from pytest_a2a_bench.plugin.run import partition
+
+    if run.worker is None or partition.ORPHANS not in run.worker:
+        return []
+    return list(islice((key for key in ahead if not _is_done(key, run, store)), run.settings.concurrency))
+
+
+def _is_done(key: TrialKey, run: BenchRun, store: Store) -> bool:
+    from pytest_a2a_bench.results.store import StoreError
+
+    try:
+        stored = store.read(key)
+    except StoreError:
+        return False
+    # Files of an earlier run say nothing about what this one finished.
+    return stored is not None and stored.run_id == run.run_id
+
+
+def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
+    """Return what to call while an item waits: the progress line, in the process that has a terminal."""
+    reporting = config.pluginmanager.get_plugin("a2a-bench-reporting")
+    if reporting is None:
+        return lambda: None
+    return lambda: reporting.tick(run.schedule.in_flight if run.schedule else 0)
+
+
+def fail_without_endpoint(config: pytest.Config, run: BenchRun) -> NoReturn:
+    """End an item that asks for the agent only now (``request.getfixturevalue``), where there is none."""
+    reason = run.endpoint_problem or "no agent to test; pass --a2a-endpoint URL (or builtin:NAME)"
+    pytest.fail(reason, pytrace=False)
+
+
+def _trouble(result: TrialResult, config: pytest.Config) -> str:
+    from pytest_a2a_bench.redact import without_commands
+    from pytest_a2a_bench.reports import failures
+
+    path = shown_path(result.path, config)
+    tail = f"\ntranscript so far: {path}" if path else ""
+    error = failures.sanitise(result.error or "no reason given")
+    error = without_commands(options.without_query(error, state.of(config).settings.endpoint))
+    if result.status == "evaluator_error":
+        return f"{result.key}: {error}{tail}"
+    if result.status == "harness_error":
+        return (
+            f"{result.key}: a bug in pytest-a2a-bench (or in a hook of yours), not in the agent; please report it with "
+            f"this traceback\n{error}{tail}"
+        )
+    return f"{result.key}: infrastructure error, the agent was not judged: {result.error_type}: {error}{tail}"
+
+
+def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -> None:
+    from pytest_a2a_bench.redact import without_commands
+    from pytest_a2a_bench.reports import failures
+
+    longrepr: Any = report.longrepr
+    text = without_commands(failures.explain(result, path))
+    if not hasattr(longrepr, "addsection"):
+        report.sections.append((f"a2a trial {result.key}", text))
+        return
+    longrepr.addsection(f"a2a trial {result.key}", text)
+    crash = getattr(longrepr, "reprcrash", None)
+    if crash is not None and not result.success:
+        # The first line is what the short summary and junit's message attribute show.
+        crash.message = f"{failures.headline(result)}\n{crash.message}"
+
+
+def _set_properties(item: pytest.Item, values: dict[str, str | int | float | bool]) -> None:
+    # A rerun of the item replaces what the first run left.
+    kept = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
+    item.user_properties[:] = [*kept, *((PREFIX + name, value) for name, value in values.items())]
+
+
+def _milliseconds(result: TrialResult, percent: float) -> float | None:
+    from pytest_a2a_bench.model import percentile
+
+    seconds = percentile(sorted(result.turn_latencies), percent)
+    return None if seconds is None else round(seconds * 1000, 1)

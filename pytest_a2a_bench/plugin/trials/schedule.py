@@ -1,0 +1,122 @@
+"""Conversations run ahead of the items that report them; pytest's own loop and order stay as they are."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Iterable, Sequence
+
+import pytest
+
+from pytest_a2a_bench.errors import TrialCancelledError
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.plugin.run.state import TRIAL
+from pytest_a2a_bench.trials.pool import Pool
+from pytest_a2a_bench.trials.runner import Runner
+
+_TICK = 0.5
+_REPEATED = ("infrastructure_error",)
+
+
+class Schedule:
+    """The conversations of one process.
+
+    :param ahead: trials in the order in which their items will run; they start before their items do.
+    :param careful: trials that are held one at a time before any other starts: after a worker crashed, one of these
+        was the cause, and held alone it cannot take others with it.
+    :param tick: called now and then while an item waits.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        concurrency: int,
+        ahead: Sequence[TrialKey],
+        tick: Callable[[], None],
+        careful: Sequence[TrialKey] = (),
+    ) -> None:
+        self._runner = runner
+        self._tick = tick
+        self._careful = set(careful)
+        self._ahead = list(ahead)
+        self._stopped = False
+        self._reported: dict[TrialKey, TrialResult] = {}
+        self._pools = [Pool(runner.run, concurrency, runner.cancel_all)]
+        self._look_ahead = concurrency > 1
+        self._start_ahead()
+
+    @property
+    def in_flight(self) -> int:
+        """How many conversations are running now."""
+        return sum(pool.in_flight for pool in self._pools)
+
+    def result(self, key: TrialKey) -> TrialResult:
+        """Wait for a trial.
+
+        Asked again (a rerun of the item), a trial is held again only if the infrastructure failed it: anything else
+        would come to the same.
+
+        :raises TrialCancelledError: if the run is stopping.
+        """
+        previous = self._reported.get(key)
+        if previous is not None and previous.status not in _REPEATED:
+            return previous
+        if key not in self._careful:
+            self._careful.clear()
+            self._start_ahead()
+        future = (self._repeat(key) if previous else self._pools[0]).submit(key)
+        while not concurrent.futures.wait([future], timeout=_TICK).done:
+            self._tick()
+        if future.cancelled():
+            raise TrialCancelledError(f"{key} was not started, because the run is stopping")
+        self._reported[key] = future.result()
+        self._careful.discard(key)
+        self._start_ahead()
+        return self._reported[key]
+
+    def look_ahead(self, item: pytest.Item | None) -> None:
+        """Start the conversation of the item that comes next, if there is room for it."""
+        if not self._look_ahead or self._stopped or self._careful:
+            return
+        if item is not None and may_run_ahead(item):
+            self._pools[0].submit(item.stash[TRIAL].key)
+
+    def stop(self) -> None:
+        """Start nothing more and abort what is running. Does not wait; callable from any thread."""
+        self._stopped = True
+        for pool in self._pools:
+            pool.cancel_all()
+
+    def close(self) -> None:
+        """Stop, and wait a little for the threads."""
+        self.stop()
+        for pool in self._pools:
+            pool.close()
+
+    def _start_ahead(self) -> None:
+        if not self._careful:
+            for key in self._ahead:
+                self._pools[0].submit(key)
+            self._ahead.clear()
+
+    def _repeat(self, key: TrialKey) -> Pool:
+        # The runner gives back what is stored, and a pool what it ran: both must forget the failed attempt.
+        self._runner.store.path(key).unlink(missing_ok=True)
+        pool = Pool(self._runner.run, 1, self._runner.cancel_all)
+        if self._stopped:
+            pool.cancel_all()
+        self._pools.append(pool)
+        return pool
+
+
+def may_run_ahead(item: pytest.Item) -> bool:
+    """Tell whether an item will certainly want its conversation: has a trial and no marker that may skip it."""
+    if TRIAL not in item.stash:
+        return False
+    if any(item.iter_markers("skip")) or any(item.iter_markers("skipif")):
+        return False
+    return not any(mark.kwargs.get("run") is False for mark in item.iter_markers("xfail"))
+
+
+def order_ahead(items: Iterable[pytest.Item]) -> list[TrialKey]:
+    """Return the trials that may start before their items, in the items' order."""
+    return [item.stash[TRIAL].key for item in items if may_run_ahead(item)]

@@ -1,0 +1,1 @@
+"""Everything that knows pytest-xdist; imported only where that plugin is active."""

@@ -1,0 +1,307 @@
+"""Everything that knows pytest-xdist; imported only where that plugin is active."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
+from pytest_a2a_bench.plugin.run import partition, state
+from pytest_a2a_bench.plugin.run.state import WORKER_INPUT, BenchRun
+from pytest_a2a_bench.plugin.xdist import lifeline
+
+_PORT = "a2a_bench_lifeline"
+_GRACE = 2.0
+_WINDOW = 2
+
+
+def join(config: pytest.Config, run: BenchRun) -> None:
+    """Register the hooks of this process's side."""
+    if run.worker is None:
+        config.pluginmanager.register(Controller(run), "a2a-bench-xdist")
+    else:
+        config.pluginmanager.register(Worker(run), "a2a-bench-xdist")
+
+
+class Worker:
+    """The worker's side: stops when its controller does, and tells it what it found."""
+
+    def __init__(self, run: BenchRun) -> None:
+        self.run = run
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Begin to watch the controller."""
+
+        def stop() -> None:
+            session.shouldstop = "the controller stopped"
+            if self.run.schedule is not None:
+                self.run.schedule.stop()
+
+        def leave() -> None:
+            stop()
+            self._wait_for_files()
+            os._exit(1)
+
+        worker_input = self.run.worker or {}
+        lifeline.hold(worker_input.get(_PORT), self.run.run_id, stop, leave)
+
+    def _wait_for_files(self) -> None:
+        deadline = time.monotonic() + _GRACE
+        while self.run.schedule is not None and self.run.schedule.in_flight and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Tell the controller whether anything used the agent, and what was left out."""
+        output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
+        output.setdefault(WORKER_INPUT, {}).update(used=self.run.used, left_out=self.run.left_out)
+
+
+class Controller:
+    """The controller's side: hands the run to its workers and hears from them."""
+
+    def __init__(self, run: BenchRun) -> None:
+        self.run = run
+        self.scheduler: PartitionScheduling | None = None
+        self.lifeline: lifeline.Lifeline | None = None
+        self.free_slots: list[int] | None = None
+        self.workers = 0
+
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give a worker the run, its part of the items and the lifeline."""
+        node.workerinput[WORKER_INPUT] = self.run.for_worker()
+        if self._partitioned(node.config):
+            self._assign(node)
+        if self.run.settings.endpoint and getattr(node.gateway.spec, "popen", False):
+            if self.lifeline is None:
+                self.lifeline = lifeline.Lifeline(self.run.run_id)
+            node.workerinput[_PORT] = self.lifeline.port
+
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PartitionScheduling | None:
+        """Fix each worker's items beforehand where conversations run ahead."""
+        if not self._partitioned(config):
+            return None
+        self.scheduler = PartitionScheduling(config, self.workers, self.release)
+        return self.scheduler
+
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        """Note how many trials there will be."""
+        reporting = node.config.pluginmanager.get_plugin("a2a-bench-reporting")
+        if isinstance(reporting, Reporting):
+            reporting.total = sum(map(looks_like_trial, ids))
+            reporting.workers = max(reporting.workers, node.workerinput["workercount"])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_testnodedown(self, node: Any, error: Any) -> None:
+        """Hear what a worker found; a crashed one has nothing to say."""
+        told = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
+        self.run.used = self.run.used or bool(told.get("used"))
+        self.run.left_out = max(self.run.left_out, int(told.get("left_out", 0)))
+        if "problem" in told:
+            state.raise_usage_error(told["problem"])
+
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
+        """Report a trial whose worker crashed as an error: nobody knows what its agent would have done."""
+        if looks_like_trial(crashitem):
+            report.when = "setup"
+            report.user_properties = self._lost(crashitem, sched.config)
+            if self.run.settings.concurrency > 1:
+                report.longrepr = (
+                    f"{report.longrepr}\n(or while another conversation of that worker ran ahead: "
+                    f"--a2a-concurrency={self.run.settings.concurrency}; its replacement holds them one at a time)"
+                )
+
+    def _lost(self, nodeid: str, config: pytest.Config) -> list[tuple[str, object]]:
+        """Return what is known of a trial whose worker crashed: without it the trial would leave every denominator."""
+        from pytest_a2a_bench.model import TrialKey, TrialResult
+        from pytest_a2a_bench.plugin.trials import outcome
+        from pytest_a2a_bench.results import manifest
+        from pytest_a2a_bench.results.store import Store, StoreError
+
+        try:
+            found = manifest.load(self.run.results)
+        except StoreError:
+            return []
+        if found.run_id != self.run.run_id or nodeid not in found.nodeids:
+            return []
+        result = TrialResult(
+            key=TrialKey.parse(found.nodeids[nodeid]),
+            status="infrastructure_error",
+            run_id=self.run.run_id,
+            error="its worker crashed",
+            error_type="WorkerCrashed",
+        )
+        # The report says it even where no file can be written.
+        with contextlib.suppress(StoreError):
+            store = Store(self.run.results)
+            stored = store.read(result.key)
+            held = stored is not None and stored.run_id == self.run.run_id
+            result = stored if stored is not None and held else store.write(result)
+        path = outcome.shown_path(result.path, config)
+        return [(outcome.PREFIX + name, value) for name, value in outcome.properties(result, path).items()]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Let workers that still run stop at once."""
+        if self.lifeline is not None:
+            self.lifeline.cut()
+
+    def release(self, slot: int) -> None:
+        """Take back the slot of a worker that died before it had items."""
+        if self.free_slots is not None:
+            self.free_slots.append(slot)
+
+    def _partitioned(self, config: pytest.Config) -> bool:
+        ahead = self.run.settings.concurrency > 1 or self.run.selection.conformance
+        return ahead and config.getoption("dist") == "load"
+
+    def _assign(self, node: Any) -> None:
+        slots = self.workers = node.workerinput["workercount"]
+        if self.free_slots is None:
+            self.free_slots = list(range(slots))
+        if self.free_slots:
+            node.workerinput[partition.SLOT] = self.free_slots.pop(0)
+            node.workerinput[partition.SLOTS] = slots
+        else:
+            node.workerinput[partition.ORPHANS] = self.scheduler.take_orphans() if self.scheduler else []
+
+
+class PartitionScheduling:
+    """A scheduler that gives each worker a part of the items which the worker knows beforehand.
+
+    That is what lets a worker start conversations ahead of its items. Items are still sent a few at a time, so that
+    ``-x`` stops a worker soon. What a crashed worker leaves goes to its replacement.
+
+    :param workers: how many workers the run began with.
+    :param release: called with the slot of a worker that died before it had items.
+    """
+
+    def __init__(self, config: pytest.Config, workers: int, release: Any) -> None:
+        self.config = config
+        self.expected = workers
+        self.collection: list[str] | None = None
+        self._release = release
+        self._collections: dict[Any, list[str]] = {}
+        self._sent: dict[Any, list[int]] = {}
+        self._lots: dict[Any, list[int]] = {}
+        self._orphans: list[list[int]] = []
+        self._promised: list[list[int]] = []
+
+    @property
+    def nodes(self) -> list[Any]:
+        """The workers that are up."""
+        return list(self._sent)
+
+    @property
+    def collection_is_completed(self) -> bool:
+        """Whether every worker has collected."""
+        return len(self._collections) >= self.expected
+
+    @property
+    def tests_finished(self) -> bool:
+        """Whether nothing is left to send; a worker needs its shutdown to run its last item."""
+        if self.collection is None or self._is_waiting():
+            return False
+        return all(len(sent) < 2 for sent in self._sent.values())
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether items are left."""
+        return self._is_waiting() or any(self._sent.values())
+
+    def add_node(self, node: Any) -> None:
+        """Note a worker that came up."""
+        self._sent[node] = []
+
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """Note what a worker collected."""
+        self._collections[node] = list(collection)
+
+    def schedule(self) -> None:
+        """Give workers their parts: all of them at first, a replacement later."""
+        if self.collection is None:
+            collections = list(self._collections.values())
+            if any(c != collections[0] for c in collections):
+                self._report_difference()
+                self.collection = []
+                return
+            self.collection = collections[0]
+        for node in self.nodes:
+            if node in self._collections and node not in self._lots:
+                self._lots[node] = partition.indices_of(node.workerinput, len(self.collection))
+                self._keep_promise(node)
+                self._feed(node)
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """Send the next item after one is done."""
+        self._sent[node].remove(item_index)
+        self._feed(node)
+
+    def mark_test_pending(self, item: str) -> None:
+        """Not offered: nothing in xdist calls it for this scheduler."""
+        raise NotImplementedError
+
+    def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
+        """Not offered: this scheduler never takes items back from a living worker."""
+        raise NotImplementedError
+
+    def remove_node(self, node: Any) -> str | None:
+        """Forget a worker; the item that it was running is returned if it crashed."""
+        sent = self._sent.pop(node)
+        lot = self._lots.pop(node, None)
+        if self.collection is None:
+            if partition.SLOT in node.workerinput:
+                self._collections.pop(node, None)
+                self._release(node.workerinput[partition.SLOT])
+            return None
+        if lot is None and (promised := self._keep_promise(node)):
+            self._orphans.append(promised)
+        if not sent:
+            return None
+        rest = sent[1:] + (lot or [])
+        if rest:
+            self._orphans.append(rest)
+        return self.collection[sent[0]]
+
+    def take_orphans(self) -> list[int]:
+        """Return what one crashed worker left, for the worker that replaces it."""
+        orphans = self._orphans.pop(0) if self._orphans else []
+        self._promised.append(orphans)
+        return orphans
+
+    def _is_waiting(self) -> bool:
+        return bool(self._orphans or any(self._promised)) or any(self._lots.values())
+
+    def _keep_promise(self, node: Any) -> list[int]:
+        """Forget the orphans that a replacement was promised when it was set up, and return them."""
+        orphans = node.workerinput.get(partition.ORPHANS)
+        if orphans is None or orphans not in self._promised:
+            return []
+        self._promised.remove(orphans)
+        return list(orphans)
+
+    def _feed(self, node: Any) -> None:
+        if node.shutting_down:
+            return
+        lot, sent = self._lots[node], self._sent[node]
+        more = lot[: max(0, _WINDOW - len(sent))]
+        if more:
+            del lot[: len(more)]
+            sent.extend(more)
+            node.send_runtest_some(more)
+        if not lot:
+            node.shutdown()
+
+    def _report_difference(self) -> None:
+        from xdist.report import report_collection_diff
+
+        (first, expected), *others = self._collections.items()
+        for node, found in others:
+            if text := report_collection_diff(expected, found, first.gateway.id, node.gateway.id):
+                report = pytest.CollectReport(nodeid=node.gateway.id, outcome="failed", longrepr=text, result=[])
+                self.config.hook.pytest_collectreport(report=report)

@@ -1,0 +1,297 @@
+"""The numbers at the end of a run, made into lines of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import TrialResult
+    from pytest_a2a_bench.plugin.run.state import BenchRun
+    from pytest_a2a_bench.results.stats import DomainSummary
+
+
+REPORTED_PROVENANCE = (
+    "user",
+    "user_llm",
+    "judge",
+    "evaluation_type",
+    "benchmark",
+    "tagged",
+    "replayed",
+    "scoring",
+    "extractor",
+    "aided",
+    "drift",
+    "rot",
+)
+"""What of a result's provenance every reporter gets."""
+
+REPORTED_COUNTS = ("queries", "query_errors", "rows_read")
+"""What of the counts of a conversation with an org every reporter gets."""
+
+
+def load_reported(
+    run: BenchRun, reported: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[TrialResult], Counter[str | None]]:
+    """Return the results of reported trials, and whose files are in the place of theirs, by run.
+
+    A trial whose file another run overwrote is rebuilt from its report, which has all but the latencies.
+
+    :returns: the results; the runs that overwrote files, None for a file that is gone or cannot be read.
+    """
+    from pytest_a2a_bench.model import TrialKey
+    from pytest_a2a_bench.results.store import Store, StoreError
+
+    store = Store(run.results)
+    results: list[TrialResult] = []
+    lost: Counter[str | None] = Counter()
+    for key in sorted(reported):
+        try:
+            result = store.read(TrialKey.parse(key))
+        except StoreError:
+            result = None
+        if result is not None and result.run_id == run.run_id:
+            results.append(result)
+        else:
+            lost[result.run_id if result is not None else None] += 1
+            results.append(_from_report(key, reported[key]))
+    return results, lost
+
+
+def lost_lines(run: BenchRun, lost: Mapping[str | None, int]) -> Iterator[str]:
+    """Say what became of files that are not there any more."""
+    for run_id, count in lost.items():
+        what = f"{count} trial files in {run.results}"
+        if run_id is None:
+            yield f"{what} are gone or cannot be read; the latencies in this table are without theirs"
+        else:
+            yield (
+                f"{what} were overwritten by run {run_id}; the latencies in this table are without theirs "
+                "(use another --a2a-results for each of several runs)"
+            )
+
+
+def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
+    from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage
+
+    reward = values.get("reward")
+    return TrialResult(
+        key=TrialKey.parse(key),
+        status=values["status"],
+        run_id=str(values.get("run_id", "")),
+        reward_info=None if reward is None else Reward(float(reward), ()),
+        termination_reason=values.get("termination_reason"),
+        error_type=values.get("error_type"),
+        duration=float(values.get("duration_s", 0.0)),
+        transcript=(Turn("agent"),) * int(values.get("turns", 0)),
+        agent_usage=Usage(values.get("tokens_in"), values.get("tokens_out"), values.get("cost_usd")),
+        dialect=values.get("dialect"),
+        seed=values.get("seed"),
+        reused_from=values.get("reused_from"),
+        category=str(values.get("category", "")),
+        provenance={
+            **{name: values[name] for name in REPORTED_PROVENANCE if name in values},
+            "measured": {name: values[name] for name in REPORTED_COUNTS if name in values},
+        },
+    )
+
+
+def unreported(run: BenchRun, reported: Mapping[str, Any], since: float) -> list[TrialResult]:
+    """Return the trials of this run that were evaluated and that no item reported (a stopped run, a crash).
+
+    :param since: wall clock when the run began; older files are not opened.
+    """
+    from pytest_a2a_bench.results.store import Store, StoreError, load_trial
+
+    found = []
+    for path in sorted(Store(run.results).trials.glob("*.json")):
+        if path.stat().st_mtime < since - 1:
+            continue
+        try:
+            result = load_trial(path)
+        except StoreError:
+            continue
+        if result.run_id == run.run_id and result.status == "evaluated" and str(result.key) not in reported:
+            found.append(result)
+    return found
+
+
+def lines(results: Sequence[TrialResult], width: int) -> list[str]:
+    """Return the table: a line per domain, or a column per domain where that is too wide."""
+    table = rows(results)
+    if not table:
+        return []
+    flat = _aligned(table)
+    return flat if max(map(len, flat)) <= width else _aligned([list(column) for column in zip(*table, strict=True)])
+
+
+def rows(results: Sequence[TrialResult]) -> list[list[str]]:
+    """Return the table's cells, the titles first."""
+    from pytest_a2a_bench.results.stats import summarise
+
+    summaries = summarise(results)
+    if not summaries:
+        return []
+    most = max((k for s in summaries for k in s.pass_hat_k), default=0)
+    cells = [_cells(s, most) for s in summaries]
+    empty = {name for name in cells[0] if all(row[name] == "0" for row in cells) and name in _ONLY_IF_ANY}
+    titles = [name for name in cells[0] if name not in empty]
+    return [titles, *([row[title] for title in titles] for row in cells)]
+
+
+def category_lines(results: Sequence[TrialResult], width: int) -> list[str]:
+    """Return a table with a line per category, for all domains beside each other where there is room."""
+    from pytest_a2a_bench.results.stats import summarise_categories
+
+    groups = summarise_categories(results)
+    if len(groups) == 1:
+        return _category_table(groups[0])
+    table = _categories_side_by_side(groups)
+    if not table or max(map(len, table)) <= width:
+        return table
+    return [line for group in groups for line in [next(iter(group.values())).label, *_category_table(group)]]
+
+
+def _category_table(group: Mapping[str, DomainSummary]) -> list[str]:
+    most = max((k for s in group.values() for k in s.pass_hat_k), default=0)
+    rows = [_category_cells(category, group[category], most) for category in _in_order(group)]
+    titles = [name for name in rows[0] if name != "not evaluated" or any(row[name] != "0" for row in rows)]
+    return _aligned([titles, *([row[title] for title in titles] for row in rows)])
+
+
+def _category_cells(category: str, s: DomainSummary, most: int) -> dict[str, str]:
+    cells = {
+        "category": category,
+        "trials": str(s.trials),
+        "not evaluated": str(s.trials - s.evaluated),
+        "passed": str(s.successes),
+        "reward": _number(s.mean_reward, 3),
+    }
+    cells |= {f"pass^{k}": _number(s.pass_hat_k.get(k), 3) for k in range(2, most + 1)}
+    return cells | {"queries": _number(s.queries_mean, 1), "turns": _number(s.turns_mean, 1)}
+
+
+def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> list[str]:
+    if not groups:
+        return []
+    titles = ["category"]
+    for group in groups:
+        titles += [f"{next(iter(group.values())).label} passed", "reward"]
+    rows = [titles]
+    for category in _in_order(dict.fromkeys(name for group in groups for name in group)):
+        cells = [category]
+        for group in groups:
+            s = group.get(category)
+            cells += [f"{s.successes} of {s.evaluated}", _number(s.mean_reward, 3)] if s else ["-", "-"]
+        rows.append(cells)
+    return _aligned(rows)
+
+
+def _in_order(categories: Iterable[str]) -> list[str]:
+    from pytest_a2a_bench.benchmarks.registry import CRM_CATEGORIES
+
+    known = {name: place for place, name in enumerate(CRM_CATEGORIES)}
+    return sorted(categories, key=lambda name: (known.get(name, len(known)), name))
+
+
+def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Yield what produced the numbers: without it they cannot be compared with others."""
+    from pytest_a2a_bench.results import caveats
+
+    # Where trouble came before the user did, nobody played one.
+    users = Counter(_user(r) for r in [r for r in results if r.provenance.get("user")] or results)
+    scripted = any(r.provenance.get("user") == "scripted" for r in results)
+    note = " (not comparable with leaderboard numbers, which need an LLM user)" if scripted else ""
+    yield f"user simulator: {_counted(users)}{note}"
+    judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
+    types = _values(results, "evaluation_type")
+    yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")
+    scored = [r for r in results if r.provenance.get("scoring")]
+    if scored:
+        yield from _scoring_lines(scored)
+    dialects = Counter(r.dialect for r in results if r.dialect)
+    yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
+    yield from caveats.of_run(results)
+
+
+def _scoring_lines(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Say how answers were scored, and what was changed: such numbers are never those of the plain benchmark."""
+    from pytest_a2a_bench.results import caveats
+
+    scorings = _values(results, "scoring")
+    meaning = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
+    explained = {f"{name} ({meaning[name]})" if name in meaning else name: n for name, n in scorings.items()}
+    yield f"scoring: {_counted(Counter(explained))}; answers extracted by: {_counted(_values(results, 'extractor'))}"
+    yield from caveats.of_data(results)
+
+
+_ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
+
+
+def _cells(s: DomainSummary, most: int) -> dict[str, str]:
+    cells = {
+        "domain": s.label,
+        "tasks": str(s.tasks),
+        "trials": str(s.trials),
+        # The reward and pass^k are over these; all others are counted below.
+        "evaluated": str(s.evaluated),
+        "reward": _number(s.mean_reward, 3),
+    }
+    cells |= {f"pass^{k}": _number(s.pass_hat_k.get(k), 3) for k in range(1, most + 1)}
+    cells |= {
+        "infra errors": str(s.infra_errors),
+        "evaluator errors": str(s.evaluator_errors),
+        "harness errors": str(s.harness_errors),
+        "skipped": str(s.skipped),
+        "turns": _number(s.turns_mean, 1),
+        "p50": _seconds(s.latency_p50),
+        "p95": _seconds(s.latency_p95),
+        "tokens in/out": _tokens(s),
+        "cost": "-" if s.cost_usd is None else f"${s.cost_usd:.4f}",
+    }
+    return cells
+
+
+def _aligned(table: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]
+
+
+def _tokens(s: DomainSummary) -> str:
+    if s.input_tokens is None and s.output_tokens is None:
+        return "-"
+    return f"{s.input_tokens or 0}/{s.output_tokens or 0}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value * 1000:.0f}ms" if value < 1 else f"{value:.1f}s"
+
+
+def _user(result: TrialResult) -> str:
+    found = result.provenance.get("user_llm") or result.provenance.get("user")
+    return "none (the task is the question)" if found == "none" else str(found or "unknown")
+
+
+def _values(results: Iterable[TrialResult], name: str) -> Counter[str]:
+    return Counter(str(r.provenance[name]) for r in results if r.provenance.get(name))
+
+
+def _counted(found: Counter[Any]) -> str:
+    """List values, with how often each occurred where there are several."""
+    if len(found) <= 1:
+        return str(next(iter(found), "none"))
+    return ", ".join(f"{value} ({count})" for value, count in found.most_common())

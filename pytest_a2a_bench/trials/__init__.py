@@ -1,0 +1,1 @@
+"""One trial, and many in flight."""
