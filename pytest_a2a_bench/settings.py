@@ -7,8 +7,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-DOMAINS = ("airline", "retail", "telecom", "mock", "banking_knowledge")
-SPLITS = ("base", "train", "test", "full", "small")
 PROTOCOLS = ("auto", "1.0", "0.3")
 TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
 STREAMING = ("auto", "on", "off")
@@ -20,10 +18,6 @@ SWITCHES = ("auto", "on", "off")
 HISTORIES = ("delta", "full")
 INCONCLUSIVE = ("pass", "fail")
 USERS = ("auto", "scripted", "llm")
-CRM_DOMAINS = ("mini", "mini_interactive", "original", "b2b", "b2b_interactive", "b2c", "b2c_interactive")
-CRM_SCORINGS = ("compat", "fixed")
-CRM_DRIFTS = ("low", "medium", "high")
-CRM_ORGS = ("local", "salesforce")
 BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "solver", "faulty")
 
 BUILTIN_PREFIX = "builtin:"
@@ -65,17 +59,8 @@ class Settings:
     :param max_infra_errors: a number of trials, or as a float a share of them.
     :param missed: run only the trials that were misses in the last run.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
-    :param crm_data: where CRMArena's tasks and rows are beside the mini org: a directory, ``hub`` or ``hub@REVISION``.
-    :param crm_org: what answers queries: ``local`` (rows of a file) or ``salesforce`` (the user's own org).
-    :param crm_scoring: ``compat`` scores as upstream does, known defects included, so that numbers compare; ``fixed``
-        without the defects.
-    :param crm_aided: whether the agent is shown the general domain details too.
-    :param crm_drift: how many columns are renamed: ``low``, ``medium``, ``high``; None for none.
-    :param crm_rot: how many distractor rows are added.
-    :param crm_tasks: tasks of each category of the mini org; ``crm_seed`` is the seed it is made from.
-    :param crm_max_turns: replies of the agent in one conversation with the org.
-    :param crm_max_user_turns: messages of the user in an interactive conversation.
-    :param crm_threshold: F1 from which a free-text answer counts as a success.
+    :param benchmark_options: what the benchmarks' own options came to, by name; each benchmark reads its own
+        (``Suite.options``).
     """
 
     endpoint: str | None = None
@@ -128,17 +113,7 @@ class Settings:
     markdown: str | None = None
     github: str = "auto"
     otel: str = "auto"
-    crm_data: str | None = None
-    crm_org: str = "local"
-    crm_scoring: str = "compat"
-    crm_aided: bool = False
-    crm_drift: str | None = None
-    crm_rot: int = 0
-    crm_tasks: int = 10
-    crm_seed: int = 1
-    crm_max_turns: int = 20
-    crm_max_user_turns: int = 10
-    crm_threshold: float = 0.5
+    benchmark_options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def builtin(self) -> str | None:
@@ -164,3 +139,12 @@ class Settings:
         data = json.loads(text)
         data["suites"] = tuple(data["suites"])
         return cls(**data)
+
+
+def without_query(text: str, endpoint: str | None) -> str:
+    """Return text without an endpoint's query, which may hold a key; a built-in agent's has only its options."""
+    where, _, query = (endpoint or "").partition("?")
+    if not query or where.startswith(BUILTIN_PREFIX):
+        return text
+    shown = text.replace(f"?{query}", "?...")
+    return shown.replace(query, "...") if "=" in query else shown

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS, Settings
 
@@ -72,8 +73,8 @@ class AgentOptions:
     fault: str | None = None
     variant: str = "auto"
     crm_data: str | None = None
-    crm_tasks: int = Settings().crm_tasks
-    crm_seed: int = Settings().crm_seed
+    crm_tasks: int = CrmOptions().tasks
+    crm_seed: int = CrmOptions().seed
     contexts: int = 2000
 
     def __post_init__(self) -> None:
@@ -156,7 +157,8 @@ def parse_spec(spec: str, settings: Settings | None = None) -> AgentOptions:
     name, _, query = spec.partition("?")
     options: dict[str, Any] = {}
     if settings is not None and name in TAGGED_AGENTS:
-        options = {key: getattr(settings, key) for key in ("crm_data", "crm_tasks", "crm_seed")}
+        named = ("crm_data", "crm_tasks", "crm_seed")
+        options = {key: value for key, value in settings.benchmark_options.items() if key in named}
     for key, text in parse_qsl(query, keep_blank_values=True):
         options[key.replace("-", "_")] = _read_value(name, key.replace("-", "_"), text)
     return AgentOptions(name, **options)
@@ -208,8 +210,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--list-faults", action=_ListFaults, nargs=0, help="faulty: list its faults and what they break")
     add("--crm-data", metavar="DIR|hub", help="oracle: where the golds of CRM tasks are (default: the mini org only)")
-    add("--crm-tasks", type=int, default=Settings().crm_tasks, metavar="N", help="oracle: tasks of each mini category")
-    add("--crm-seed", type=int, default=Settings().crm_seed, metavar="N", help="oracle: seed of the mini org")
+    add("--crm-tasks", type=int, default=CrmOptions().tasks, metavar="N", help="oracle: tasks of each mini category")
+    add("--crm-seed", type=int, default=CrmOptions().seed, metavar="N", help="oracle: seed of the mini org")
     add("--contexts", type=int, default=2000, metavar="N", help="conversations remembered (default: %(default)s)")
 
 

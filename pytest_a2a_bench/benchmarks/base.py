@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +14,6 @@ from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
-
-BENCHMARKS = {
-    "tau2": "pytest_a2a_bench.benchmarks.tau2.benchmark",
-    "crmarena": "pytest_a2a_bench.benchmarks.crmarena.benchmark",
-}
-"""Suite name -> module that has ``BENCHMARK``. A module is imported when one of its trials runs, not before."""
 
 
 @dataclass
@@ -106,16 +99,6 @@ class Benchmark(Protocol):
         Infrastructure errors are returned in :attr:`Outcome.error` with the conversation so far.
         """
         ...
-
-
-def get_benchmark(name: str) -> Benchmark:
-    """Return a benchmark by suite name.
-
-    :raises ConfigurationError: if there is none of that name.
-    """
-    if name not in BENCHMARKS:
-        raise ConfigurationError(f"no benchmark is called {name!r}; there are: {', '.join(sorted(BENCHMARKS))}")
-    return cast("Benchmark", importlib.import_module(BENCHMARKS[name]).BENCHMARK)
 
 
 Rescore = Callable[[TrialResult, Settings], Reward]

@@ -1,7 +1,4 @@
-"""Which suites there are: our own, those of installed packages, and those of a project's conftest.
-
-A suite is described by data and two functions, so that collection knows its tasks without importing a benchmark.
-"""
+"""Which suites there are: our own, those of installed packages, and those of a project's conftest."""
 
 from __future__ import annotations
 
@@ -9,192 +6,57 @@ import contextlib
 import functools
 import importlib
 import importlib.metadata
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, cast
 
+from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import CRM_DOMAINS, DOMAINS, Settings
+from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.model import BenchTask
+    from pytest_a2a_bench.benchmarks.base import Benchmark
 
 ENTRY_POINT_GROUP = "pytest_a2a_bench.suites"
-INTERACTIVE = "_interactive"
-"""How the name of a domain ends whose questions come from a simulated user."""
 
-
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """A benchmark, as far as collection needs to know it.
-
-    :param name: also the name of the marker that tests of this suite carry.
-    :param domains: every domain that the suite may have, whether installed or not.
-    :param modules: domain to importable name of the built-in test module.
-    :param available: the domains that are installed.
-    :param splits: the splits of a domain.
-    :param load_tasks: the tasks of ``(domain, split)``, always in the same order.
-    :param benchmark: importable module whose ``BENCHMARK`` runs this suite's trials; imported when the first one runs.
-    :param categories: what its tasks may be about, where they have a category; markers then take ``category=``.
-    :param node_prefix: stands before the domain in node ids, where the domain alone would say too little.
-    :param offered: the domains that join where the suite or every suite is meant; None for all. Others join where
-        they are named (see :meth:`joins`).
-    :param bind: returns this suite as certain settings make it, where its tasks depend on options.
-    :param why_absent: says what a domain lacks that is not available; by default that it is not installed.
-    """
-
-    name: str
-    domains: tuple[str, ...]
-    available: Callable[[], tuple[str, ...]]
-    splits: Callable[[str], tuple[str, ...]]
-    load_tasks: Callable[[str, str], list[BenchTask]]
-    modules: Mapping[str, str] = field(default_factory=dict)
-    benchmark: str = ""
-    categories: tuple[str, ...] = ()
-    node_prefix: str = ""
-    offered: tuple[str, ...] | None = None
-    bind: Callable[[Settings], Suite] | None = None
-    why_absent: Callable[[str], str] | None = None
-
-    def absence(self, domain: str) -> str:
-        """Say why a domain is not available."""
-        if self.why_absent is not None:
-            return self.why_absent(domain)
-        return f"is not in the installed {self.name}; it has: {', '.join(self.available())}"
-
-    @property
-    def interactive(self) -> bool:
-        """Whether it has domains in which a user asks, beside those in which a task does."""
-        return any(domain.endswith(INTERACTIVE) for domain in self.domains)
-
-    def joins(self, domain: str, expression: str) -> bool:
-        """Tell whether a domain is offered to an expression (``-k`` and ``-m``) that need not name it.
-
-        A domain that is not offered to all joins where the expression has its name, or speaks of ``interactive`` ones.
-        """
-        if self.offered is None or domain in self.offered:
-            return True
-        words = set(re.findall(r"[A-Za-z0-9]+", expression.lower()))
-        if domain.endswith(INTERACTIVE):
-            return "interactive" in words
-        return domain in words
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteModuleSpec:
-    """A built-in test module: what it is called on the command line and where it is."""
-
-    suite: str
-    domain: str
-    module: str
-    prefix: str = ""
-
-    @property
-    def nodeid(self) -> str:
-        """``a2a/airline``, ``a2a/crmarena_mini``."""
-        return f"a2a/{self.prefix}{self.domain}"
-
-
-CONFORMANCE = "conformance"
-CONFORMANCE_MODULES = (
-    SuiteModuleSpec(CONFORMANCE, "card", "pytest_a2a_bench.suites.test_card"),
-    SuiteModuleSpec(CONFORMANCE, "protocol", "pytest_a2a_bench.suites.test_protocol"),
-)
-"""The built-in modules that judge the agent's protocol; they have requirements where a benchmark has tasks."""
-
-CRM_CATEGORIES = (
-    "handle_time",
-    "transfer_count",
-    "best_region_identification",
-    "top_issue_identification",
-    "monthly_trend_analysis",
-    "case_routing",
-    "named_entity_disambiguation",
-    "policy_violation_identification",
-    "knowledge_qa",
-    "sales_amount_understanding",
-    "sales_cycle_understanding",
-    "conversion_rate_comprehension",
-    "lead_routing",
-    "lead_qualification",
-    "quote_approval",
-    "invalid_config",
-    "wrong_stage_rectification",
-    "activity_priority",
-    "sales_insight_mining",
-    "private_customer_information",
-    "internal_operation_data",
-    "confidential_company_knowledge",
-)
-"""The names of CRMArena's categories, known here so that markers are registered without importing the benchmark."""
-
-
-class _BuiltIn(NamedTuple):
-    """What is known of a suite of our own before it is imported."""
-
-    reference: str
-    domains: tuple[str, ...]
-    categories: tuple[str, ...] = ()
-
-
-_BUILTIN: Mapping[str, _BuiltIn] = {
-    "tau2": _BuiltIn("pytest_a2a_bench.benchmarks.tau2.suite:SUITE", DOMAINS),
-    "crmarena": _BuiltIn("pytest_a2a_bench.benchmarks.crmarena.suite:SUITE", CRM_DOMAINS, CRM_CATEGORIES),
+BUILT_IN = {
+    "tau2": "pytest_a2a_bench.benchmarks.tau2.suite",
+    "crmarena": "pytest_a2a_bench.benchmarks.crmarena.suite",
 }
+"""Our own suites, and the modules that have them as ``SUITE``: the one place that names them."""
+
 _registered: dict[str, Suite] = {}
+
+
+def built_in() -> list[Suite]:
+    """Return our own suites, as any package's plugin offers its own."""
+    return [cast("Suite", importlib.import_module(module).SUITE) for module in BUILT_IN.values()]
 
 
 def register(suites: Iterable[Suite]) -> None:
     """Add suites that a plugin or conftest offers through the ``pytest_a2a_bench_suites`` hook."""
     for suite in suites:
         _registered[suite.name] = suite
-        _announce(suite)
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all suites without importing any."""
-    return tuple(dict.fromkeys([*_BUILTIN, *_entry_points(), *_registered]))
+    return tuple(dict.fromkeys([*BUILT_IN, *_entry_points(), *_registered]))
 
 
-def marker_suites() -> tuple[str, ...]:
-    """Return the suites that are known without looking at what is installed."""
-    return tuple(dict.fromkeys([*_BUILTIN, *_registered]))
+def known() -> list[Suite]:
+    """Return the suites that are known without looking at what is installed: ours, and those offered by the hook."""
+    return [*built_in(), *(suite for name, suite in _registered.items() if name not in BUILT_IN)]
 
 
-class MarkerShape(NamedTuple):
-    """Which arguments a suite's marker takes beside those that all take."""
-
-    categories: bool
-    interactive: bool
-
-
-def marker_shapes() -> dict[str, MarkerShape]:
-    """Return what the markers of :func:`marker_suites` take."""
-    known = {
-        name: MarkerShape(bool(b.categories), any(d.endswith(INTERACTIVE) for d in b.domains))
-        for name, b in _BUILTIN.items()
-    }
-    return known | {name: MarkerShape(bool(s.categories), s.interactive) for name, s in _registered.items()}
-
-
-def marker_domains() -> tuple[str, ...]:
-    """Return the domains of :func:`marker_suites`."""
-    known = [domain for built_in in _BUILTIN.values() for domain in built_in.domains]
-    return tuple(dict.fromkeys([*known, *(d for suite in _registered.values() for d in suite.domains)]))
-
-
-def marker_categories() -> tuple[str, ...]:
-    """Return the categories of :func:`marker_suites`."""
-    known = [category for built_in in _BUILTIN.values() for category in built_in.categories]
-    return tuple(dict.fromkeys([*known, *(c for suite in _registered.values() for c in suite.categories)]))
-
-
-def selectable_names() -> tuple[str, ...]:
-    """Return what ``--a2a-suite`` accepts: each suite, and each domain."""
+def selectable_names(*more: str) -> tuple[str, ...]:
+    """Return what ``--a2a-suite`` accepts: each suite, each domain, and what else there is."""
     domains = [domain for suite in load_all() for domain in suite.domains]
-    parts = [module.domain for module in CONFORMANCE_MODULES]
-    return tuple(dict.fromkeys([*names(), *domains, CONFORMANCE, *parts]))
+    return tuple(dict.fromkeys([*names(), *domains, *more]))
+
+
+def split_names() -> tuple[str, ...]:
+    """Return what ``--a2a-split`` accepts."""
+    return tuple(dict.fromkeys(split for suite in known() for split in suite.split_names))
 
 
 def group_names() -> set[str]:
@@ -202,15 +64,12 @@ def group_names() -> set[str]:
 
     Of an installed suite that cannot be loaded only the name is known.
     """
-    found: set[str] = set()
+    found = set(names())
     for name in names():
-        suite: Suite | _BuiltIn | None = _BUILTIN.get(name)
-        if suite is None:
-            with contextlib.suppress(ConfigurationError):
-                suite = _load(name)
-        domains, categories = (suite.domains, suite.categories) if suite is not None else ((), ())
-        found |= {name, *domains, *categories, *(f"{name}/{domain}" for domain in domains)}
-        found |= {f"{name}/{domain}/{category}" for domain in domains for category in categories}
+        with contextlib.suppress(ConfigurationError):
+            suite = load(name)
+            found |= {*suite.domains, *suite.categories, *(f"{name}/{domain}" for domain in suite.domains)}
+            found |= {f"{name}/{domain}/{category}" for domain in suite.domains for category in suite.categories}
     return found
 
 
@@ -230,38 +89,52 @@ def load_all(settings: Settings | None = None) -> Iterator[Suite]:
         yield load(name, settings)
 
 
+def find(name: str) -> Suite | None:
+    """Return a suite by its name, or None: stored results may be of one that is not installed here."""
+    try:
+        return _load(name)
+    except ConfigurationError:
+        return None
+
+
+def label_of(suite: str, domain: str, variant: str = "") -> str:
+    """Return what a domain is called in tables: by its own name where its suite has that to itself.
+
+    :param variant: how the benchmark was changed, if it was.
+    """
+    found = find(suite)
+    name = domain if found is not None and found.short_labels else f"{suite}/{domain}"
+    return f"{name} ({variant})" if variant else name
+
+
+def get_benchmark(name: str) -> Benchmark:
+    """Return what runs a suite's trials.
+
+    :raises ConfigurationError: if there is no such suite, or it names no module.
+    """
+    module = _load(name).benchmark
+    if not module:
+        raise ConfigurationError(f"the suite {name!r} names no benchmark module, so its trials cannot be run")
+    return cast("Benchmark", importlib.import_module(module).BENCHMARK)
+
+
 def _load(name: str) -> Suite:
     if name in _registered:
         return _registered[name]
-    if name in _BUILTIN:
-        return _import(_BUILTIN[name].reference)
+    if name in BUILT_IN:
+        return cast("Suite", importlib.import_module(BUILT_IN[name]).SUITE)
     points = _entry_points()
     if name not in points:
         raise ConfigurationError(f"there is no suite {name!r}; valid are: {', '.join(names())}")
     try:
-        suite: Suite = points[name].load()
+        return cast("Suite", points[name].load())
     except Exception as error:
         raise ConfigurationError(
             f"suite {name!r} cannot be loaded from entry point {points[name].value!r}: {type(error).__name__}: {error}"
         ) from error
-    _announce(suite)
-    return suite
-
-
-def _announce(suite: Suite) -> None:
-    if suite.benchmark:
-        from pytest_a2a_bench.benchmarks.base import BENCHMARKS
-
-        BENCHMARKS.setdefault(suite.name, suite.benchmark)
-
-
-def _import(reference: str) -> Suite:
-    module, _, attribute = reference.partition(":")
-    suite: Suite = getattr(importlib.import_module(module), attribute)
-    return suite
 
 
 @functools.cache
 def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
     points = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
-    return {point.name: point for point in sorted(points, key=lambda p: p.name) if point.name not in _BUILTIN}
+    return {point.name: point for point in sorted(points, key=lambda p: p.name) if point.name not in BUILT_IN}

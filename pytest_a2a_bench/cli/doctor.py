@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from urllib.parse import urlsplit, urlunsplit
 
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.benchmarks import registry
 
 NAME = "doctor"
 HELP = "show versions, extras, benchmark data and LLM settings"
@@ -46,14 +46,14 @@ def report(environ: Mapping[str, str]) -> Iterator[str]:
     yield _line("python", f"{platform.python_version()} ({sys.executable})")
     for name in _CORE:
         yield _line(name, _version(name))
-    yield _line("tau2-bench", _tau2())
-    yield _line("CRMArena", _crmarena(environ))
+    for suite in registry.known():
+        if suite.examine is not None:
+            yield from (_line(title, text) for title, text in suite.examine(environ))
     for extra, modules in _EXTRAS.items():
         missing = [module for module in modules if not _importable(module)]
         how = f"missing {', '.join(missing)}; run: pip install 'pytest-a2a-bench[{extra}]'"
         yield _line(f"[{extra}]", how if missing else "present")
     yield _line("LLM", _llm(environ))
-    yield _line("Salesforce", _salesforce(environ))
     yield _line("A2A_ENDPOINT", _plain(environ.get("A2A_ENDPOINT", "not set")))
 
 
@@ -73,51 +73,6 @@ def _importable(module: str) -> bool:
         return find_spec(module) is not None
     except (ImportError, ValueError):
         return False
-
-
-def _tau2() -> str:
-    from pytest_a2a_bench.benchmarks.tau2 import index
-
-    try:
-        found = index.find_installation()
-        counts = ", ".join(f"{domain} {len(index.load_tasks(domain, 'base'))}" for domain in index.available_domains())
-    except (A2ABenchError, OSError, ValueError) as error:
-        return str(error)
-    return f"{found.distribution}; base tasks: {counts}"
-
-
-def _crmarena(environ: Mapping[str, str]) -> str:
-    """Count the tasks that can be run: the mini org's, and those of A2A_CRM_DATA."""
-    from pytest_a2a_bench.benchmarks.crmarena import sources
-    from pytest_a2a_bench.settings import Settings
-
-    data = environ.get("A2A_CRM_DATA") or None
-    settings = Settings(crm_data=data)
-    counts = [f"mini {len(sources.task_ids('mini', settings))}"]
-    if data is None:
-        return f"{counts[0]}; A2A_CRM_DATA is not set (a directory, or hub)"
-    if data.startswith("hub"):
-        return f"{counts[0]}; A2A_CRM_DATA is {data}"
-    try:
-        counts += [
-            f"{domain} {len(sources.task_ids(domain, settings))}" for domain in sources.available_domains(settings)
-        ]
-    except (A2ABenchError, OSError) as error:
-        return f"{counts[0]}; A2A_CRM_DATA: {error}"
-    return f"tasks: {', '.join(counts)}; A2A_CRM_DATA is {data}"
-
-
-def _salesforce(environ: Mapping[str, str]) -> str:
-    """Say whether a live org can be logged in to. No value is shown."""
-    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
-
-    try:
-        return f"credentials for {read_credentials(environ).place}"
-    except A2ABenchError:
-        named = sorted(name for name in environ if name.startswith("SALESFORCE_"))
-        return (
-            f"no complete credentials (set: {', '.join(named)})" if named else "no credentials (SALESFORCE_* not set)"
-        )
 
 
 def _llm(environ: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Merge, and say what came of it."""
+    from pytest_a2a_bench.reports.summary import label_of
     from pytest_a2a_bench.results.merge import merge
     from pytest_a2a_bench.results.stats import summarise
     from pytest_a2a_bench.results.store import Store
@@ -28,7 +29,7 @@ def run(namespace: Namespace) -> int:
         unjudged = part.trials - part.evaluated
         reward = "no reward" if part.mean_reward is None else f"reward {part.mean_reward:.3f}"
         print(
-            f"{part.label}: {part.successes} of {count(part.trials, 'trial')} passed, {reward}"
+            f"{label_of(part)}: {part.successes} of {count(part.trials, 'trial')} passed, {reward}"
             + (f", {unjudged} not evaluated" if unjudged else "")
         )
     print(f"{count(len(whole.keys), 'trial')} of {len(namespace.directories)} directories in {namespace.output}")

@@ -76,9 +76,9 @@ def _check_replaced(target: Path, found: Baseline) -> None:
 
 
 def _warn_of_mixtures(found: Baseline) -> None:
-    from pytest_a2a_bench.results.baseline import CONDITIONS
+    from pytest_a2a_bench.results.baseline import BY_TASK
 
     for domain, names in found.measured.items():
         for name, values in names.items():
-            if len(values) > 1 and name in CONDITIONS:
+            if len(values) > 1 and name not in BY_TASK:
                 print(f"{domain} was measured with several: {name} {' + '.join(values)}", file=sys.stderr)

@@ -5,11 +5,13 @@ Prints what differs. Exits with 2 where something could not be evaluated, else w
 
 from __future__ import annotations
 
-import dataclasses
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.configuration.option import Option
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, TrialResult
@@ -29,7 +31,9 @@ def configure(parser: ArgumentParser) -> None:
     where.add_argument("-o", "--output", type=Path, metavar="DIR", help="new directory for the results")
     where.add_argument("--in-place", action="store_true", help="replace the results in DIR")
     parser.add_argument("--judge-llm", metavar="MODEL", help="model that judges what a benchmark leaves to a judge")
-    parser.add_argument("--crm-data", metavar="DIR|hub", help="CRMArena's data, if they are elsewhere now")
+    for option in _places():
+        text = f"{option.help} (if it is elsewhere than when the run was made)"
+        parser.add_argument(f"--{option.cli_stem}", metavar=option.metavar, help=text)
 
 
 def run(namespace: Namespace) -> int:
@@ -41,7 +45,7 @@ def run(namespace: Namespace) -> int:
     from pytest_a2a_bench.results import rescore, selected
 
     found = selected.load(namespace.directory)
-    settings = _settings(found.manifest.settings, namespace.judge_llm, namespace.crm_data)
+    settings = _settings(found.manifest.settings, namespace.judge_llm, _moved(namespace))
     trials = rescore.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
     for trial in trials:
         for line in trial.differences():
@@ -64,15 +68,25 @@ def run(namespace: Namespace) -> int:
     return CHANGED if changed else 0
 
 
-def _settings(asked: Mapping[str, Any], judge: str | None, crm_data: str | None) -> Settings:
-    """Return the run's own settings where they name data; who judges is said anew, because it costs."""
+def _places() -> list[Option]:
+    """Return the options of benchmarks that say where data are: they may be elsewhere than when the run was made."""
+    return [option for suite in registry.known() for option in suite.options if option.locate is not None]
+
+
+def _moved(namespace: Namespace) -> dict[str, str]:
+    given = {option.name: getattr(namespace, option.name) for option in _places()}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _settings(asked: Mapping[str, Any], judge: str | None, moved: dict[str, str]) -> Settings:
+    """Return the benchmarks' own options of the run; who judges is said anew, because it costs.
+
+    :param moved: where data are now, by the option's name.
+    """
     from pytest_a2a_bench.settings import Settings
 
-    known = {field.name for field in dataclasses.fields(Settings)}
-    data = {name: value for name, value in asked.items() if name.startswith("crm_") and name in known}
-    if crm_data is not None:
-        data["crm_data"] = crm_data
-    return Settings(judge_llm=judge, **data)
+    own = {option.name for suite in registry.known() for option in suite.options}
+    return Settings(judge_llm=judge, benchmark_options={n: v for n, v in asked.items() if n in own} | moved)
 
 
 def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, str]:
@@ -80,7 +94,8 @@ def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, str]:
 
     :raises A2ABenchError: if the benchmark cannot.
     """
-    from pytest_a2a_bench.benchmarks.base import evaluator, get_benchmark, rescorer
+    from pytest_a2a_bench.benchmarks.base import evaluator, rescorer
+    from pytest_a2a_bench.benchmarks.registry import get_benchmark
 
     benchmark = get_benchmark(result.key.suite)
     reward = rescorer(benchmark)(result, settings)

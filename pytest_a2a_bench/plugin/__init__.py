@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.benchmarks.suite import Suite
 
 pytest.register_assert_rewrite("pytest_a2a_bench.suites")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the options."""
     from pytest_a2a_bench.plugin.run import options
 
-    options.add_options(parser)
+    options.add_options(parser, pluginmanager)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -21,6 +25,13 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     from pytest_a2a_bench.plugin import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_a2a_bench_suites() -> Sequence[Suite]:
+    """Offer the suites that come with this package, as anybody's plugin offers its own."""
+    from pytest_a2a_bench.benchmarks import registry
+
+    return registry.built_in()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,27 +61,32 @@ def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Let built-in modules join the session."""
-    from pytest_a2a_bench.plugin.collect import collection
+    from pytest_a2a_bench.plugin.collect import grafting
     from pytest_a2a_bench.plugin.run import state
 
     report = yield
-    collection.extend_report(collector, report, state.of(collector.config))
+    grafting.extend_report(collector, report, state.of(collector.config))
     return report
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one item per trial."""
-    from pytest_a2a_bench.plugin.collect import collection
+    """Make one item per trial, and one per check."""
+    from pytest_a2a_bench.plugin.collect import items
+    from pytest_a2a_bench.plugin.conformance import check_items
     from pytest_a2a_bench.plugin.run import state
 
-    collection.make_items(metafunc, state.of(metafunc.config))
+    run = state.of(metafunc.config)
+    if not check_items.make_items(metafunc, run):
+        items.make_items(metafunc, run)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Give items their keywords."""
-    from pytest_a2a_bench.plugin.collect import collection
+    from pytest_a2a_bench.plugin.collect import items
+    from pytest_a2a_bench.plugin.conformance import check_items
 
-    collection.adopt(item)
+    items.adopt(item)
+    check_items.adopt(item)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -97,7 +113,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Let the next item's conversation start, where nothing else runs ahead."""
     from pytest_a2a_bench.plugin.run import state
 
-    schedule = state.of(item.config).schedule
+    schedule = state.of(item.config).services.schedule
     if schedule is not None:
         schedule.look_ahead(nextitem)
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.plugin import preflight
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.gates import files, judge, misses
+from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
-from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.plugin.trials import misses
+from pytest_a2a_bench.plugin.run.explanation import is_excused_miss
+from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
+from pytest_a2a_bench.reports import verdict
+from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.words import count
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.gates.judge import GateResult, Thresholds, Trials, Verdict
-    from pytest_a2a_bench.model import TrialResult
 
 FILE = "a2a/gate"
 _NOT_FOR = ("session", "lfplugin", "stepwiseplugin", "a2a-bench-gates")
@@ -40,6 +43,7 @@ class Gatekeeper:
         self._without_trial: set[str] = set()
         self._failed: set[str] = set()
         self._excused: set[str] = set()
+        self._accepted: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note which item reported which trial, and which trials got lost."""
@@ -47,16 +51,18 @@ class Gatekeeper:
         if key is not None:
             self._nodeids[str(key)] = report.nodeid
             self._without_trial.discard(report.nodeid)
-            if misses.is_miss(report):
+            if is_excused_miss(report):
                 self._excused.add(str(key))
             if report.failed:
                 self._failed.add(str(key))
+            elif report.when == "call" and not is_excused_miss(report):
+                self._accepted.add(str(key))
         elif report.failed and report.when == "setup" and looks_like_trial(report.nodeid):
             self._without_trial.add(report.nodeid)
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """Show a miss as such."""
-        if getattr(report, "when", None) == "call" and misses.is_miss(report):
+        if getattr(report, "when", None) == "call" and is_excused_miss(report):
             return "missed", "m", ("MISSED", {"yellow": True})
         return None
 
@@ -74,13 +80,12 @@ class Gatekeeper:
         return result
 
     def _conclude(self, session: pytest.Session, *, cut_short: bool) -> None:
-        thresholds = misses.thresholds(self.run.settings)
-        if preflight.nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
+        thresholds = misses.thresholds_of(self.run.settings)
+        if nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
-        from pytest_a2a_bench.gates import judge
 
         trials = self._trials(cut_short)
-        self.verdict = judge.judge(trials, thresholds, self.run.baseline)
+        self.verdict = judge.judge(trials, thresholds, self.run.services.baseline)
         hidden = () if self._excused & self._failed else (judge.EVERY_TRIAL,)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         self._store(trials)
@@ -89,29 +94,26 @@ class Gatekeeper:
         """Tell whether there were trials; where none was reported, whether gates were to judge those that should be."""
         if self.reporting.reported or self._without_trial:
             return True
-        selected = self.run.used and self.reporting.total
-        return bool(selected and not cut_short and (thresholds.ask or self.run.baseline is not None))
+        selected = self.run.collected.used and self.reporting.total
+        return bool(selected and not cut_short and (thresholds.ask or self.run.services.baseline is not None))
 
     @property
     def _is_gated(self) -> bool:
-        from pytest_a2a_bench.gates import judge
-
         verdict = self.verdict
         return verdict is not None and any(g.name != judge.EVERY_TRIAL for g in verdict.gates)
 
     def _trials(self, cut_short: bool) -> Trials:
-        from pytest_a2a_bench.gates import judge
-        from pytest_a2a_bench.results.baseline import task_name
-
         results = self.reporting.results()
-        quarantined = frozenset(task_name(r.key) for r in results if misses.quarantine_of(r.key, self.run) is not None)
+        quarantined = frozenset(
+            task_name(r.key) for r in results if misses.quarantine_of(r.key, self.run.plan.quarantine) is not None
+        )
         # What a worker excused for a gate, and what no gate counts here (its file is gone), must not get lost.
         self._failed |= {
             str(r.key)
             for r in results
             if str(r.key) in self._excused
             and task_name(r.key) not in quarantined
-            and not misses.is_tolerated(r, self.run)
+            and not misses.is_counted(r, self.run.settings)
         }
         return judge.Trials(
             results=results,
@@ -124,7 +126,7 @@ class Gatekeeper:
                 for r in results
                 if r.status not in ("evaluated", "skipped") and str(r.key) not in self._failed
             ),
-            named=self.run.named,
+            named=self.run.plan.named,
             quarantined=quarantined,
         )
 
@@ -178,23 +180,22 @@ class Gatekeeper:
     # -- the file --
 
     def _store(self, trials: Trials) -> None:
-        from pytest_a2a_bench.gates import files
-
         assert self.verdict is not None
         try:
-            files.write_verdict(self.run.results, {"run_id": self.run.run_id, **self._data(trials)})
+            files.write_verdict(self.run.plan.results, {"run_id": self.run.plan.run_id, **self._data(trials)})
         except OSError as error:
-            self.problem = f"the verdict cannot be written to {self.run.results}: {error}"
+            self.problem = f"the verdict cannot be written to {self.run.plan.results}: {error}"
 
     def _data(self, trials: Trials) -> dict[str, Any]:
         assert self.verdict is not None
+        missed = misses.find_missed(trials.results, self._accepted)
         return {
             **self.verdict.to_json(),
             "agent": agent_of(self.run),
             "trials": {
                 "reported": len(trials.results),
                 "succeeded": sum(r.success for r in trials.results),
-                "missed": len(self._missed(trials.results)),
+                "missed": len(missed),
                 "skipped": sum(r.status == "skipped" for r in trials.results),
                 "errors": trials.errors,
                 "cut_short": trials.cut_short,
@@ -206,13 +207,10 @@ class Gatekeeper:
                     "reward": r.reward,
                     "transcript": r.path,
                 }
-                for r in self._missed(trials.results)
+                for r in missed
             ],
             "quarantined": sorted(trials.quarantined),
         }
-
-    def _missed(self, results: Any) -> list[TrialResult]:
-        return [r for r in results if r.status == "evaluated" and not r.success]
 
     # -- a part without trials --
 
@@ -221,9 +219,8 @@ class Gatekeeper:
         """Let a shard pass that has nothing to run because there are more shards than trials."""
         if session.exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED or not self.run.settings.shard:
             return
-        from pytest_a2a_bench.plugin.collect import shards
 
-        if not preflight.nothing_will_run(self.config):
+        if not nothing_will_run(self.config):
             self.elsewhere = shards.trials_elsewhere(self.run)
         if self.elsewhere:
             session.exitstatus = pytest.ExitCode.OK
@@ -250,18 +247,13 @@ class Gatekeeper:
     def _empty_lines(self) -> Iterator[str]:
         """Say why nothing ran, where only the workers or nobody said so."""
         if self.elsewhere:
-            from pytest_a2a_bench.results.words import count
-
             are = "is" if self.elsewhere == 1 else "are"
             trials = count(self.elsewhere, "trial")
             yield f"shard {self.run.settings.shard} has nothing to do: there {are} {trials}"
-        if self.run.missed == () and self.config.pluginmanager.hasplugin("dsession"):
+        if self.run.plan.missed == () and self.config.pluginmanager.hasplugin("dsession"):
             yield misses.NOTHING_MISSED
 
     def _lines(self, width: int, excused: list[Any]) -> Iterator[str]:
-        from pytest_a2a_bench.reports import verdict
-        from pytest_a2a_bench.results.words import count
-
         assert self.verdict is not None
         yield from verdict.gate_lines(self.verdict, width)
         if self.verdict.errors:
@@ -274,20 +266,11 @@ class Gatekeeper:
                 yield from (f"  {line}" for line in verdict.some([f"{r.nodeid}: {r.wasxfail}" for r in excused]))
 
     def _quarantine_lines(self) -> Iterator[str]:
-        today = datetime.date.today()
-        results = self.reporting.results()
-        for entry in self.run.quarantine:
-            found = [r for r in results if misses.covers(entry, r.key)]
-            judged = [r for r in found if r.status == "evaluated"]
-            if found and entry.is_expired(today):
-                again = any(misses.quarantine_of(r.key, self.run) is None for r in found)
-                what = "it counts again" if again else "another entry still covers it"
-                yield f"the quarantine of {entry.task} ended on {entry.expires}: {what}"
-            elif judged and all(r.success for r in judged):
-                yield f"quarantined, and {_all(len(judged))} succeeded: {entry.task} ({entry.reason})"
-            elif not found and misses.names_no_task(entry, {(r.key.suite, r.key.domain) for r in results}, self.run):
-                yield f"the quarantine of {entry.task} is for no task: there is none of that name"
+        entries, results = self.run.plan.quarantine, self.reporting.results()
+        if entries:
+            yield from misses.describe_quarantine(entries, results, registry.group_names(), self._list_tasks)
 
-
-def _all(trials: int) -> str:
-    return "its trial" if trials == 1 else f"all {trials} trials"
+    def _list_tasks(self, name: str, domain: str) -> Iterator[str]:
+        suite = registry.load(name, self.run.settings)
+        for split in suite.splits(domain):
+            yield from (task.key().task_key for task in suite.load_tasks(domain, split))

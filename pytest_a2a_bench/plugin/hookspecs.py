@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.registry import Suite
+    from pytest_a2a_bench.benchmarks.suite import Suite
     from pytest_a2a_bench.model import TrialKey
 
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 def pytest_a2a_bench_suites() -> Sequence[Suite]:
     """Offer suites of your own.
 
-    Called once in every process (controller and workers) while pytest is configured, so implement it in a plugin or in
-    the rootdir's conftest. What it returns must be the same everywhere::
+    Called in every process (controller and workers) when the plugin or conftest that has it is registered, and again
+    while pytest is configured, so implement it in a plugin or in the rootdir's conftest. What it returns must be the
+    same everywhere and every time. Options that a suite brings (``Suite.options``) are declared when it is registered::
 
         def pytest_a2a_bench_suites():
             return [Suite(name="mine", domains=("desk",), available=..., splits=..., load_tasks=...)]

@@ -1,7 +1,13 @@
-"""What happens when in a pytest process, from configuration to its end."""
+"""What happens when in a pytest process, from configuration to its end.
+
+The plugin is loaded in every pytest run of whoever has it installed, and a run that does not use it must not pay for
+it: what only a run needs that takes part is imported here, at its door.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import signal
 import threading
 from types import FrameType
@@ -10,9 +16,11 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.plugin.collect import collection, markers
-from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.state import RUN, WORKER_INPUT, BenchRun
+from pytest_a2a_bench.plugin.collect import items, markers, selection
+from pytest_a2a_bench.plugin.conformance import check_items
+from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
+from pytest_a2a_bench.plugin.run import options, state
+from pytest_a2a_bench.plugin.run.state import RUN, WORKER_INPUT, BenchRun, Plan
 from pytest_a2a_bench.plugin.trials import fixtures
 
 _HANDLER = pytest.StashKey[Any]()
@@ -26,66 +34,79 @@ def configure(config: pytest.Config) -> None:
     """Resolve the options, register markers and fixtures, and choose the built-in modules."""
     for suites in config.hook.pytest_a2a_bench_suites():
         registry.register(suites)
-    for line in markers.lines(_marker_signatures(), registry.marker_domains(), registry.marker_categories()):
+    for line in markers.lines(registry.known()):
         config.addinivalue_line("markers", line)
     worker_input = getattr(config, "workerinput", None)
     if worker_input is not None and WORKER_INPUT in worker_input:
-        run = BenchRun.from_worker_input(worker_input)
-        collection.take_arguments(config, run.settings)
+        run = BenchRun(Plan.from_json(worker_input[WORKER_INPUT]), worker_input)
+        selection.take_arguments(config, run.settings)
     else:
-        run = state.start(config)
-        if run.resolution.asked or run.settings.endpoint:
-            _take_part(config, run)
-        else:
-            run.selection = collection.take_arguments(config, run.settings)
+        run = _start(config)
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
-    _join_xdist(config, run)
+    config.pluginmanager.register(conformance_fixtures, "a2a-bench-conformance-fixtures")
+    # "-p xdist.plugin" registers it under its module's name.
+    if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
+        from pytest_a2a_bench.plugin.xdist import sides
+
+        sides.join(config, run)
+
+
+def _start(config: pytest.Config) -> BenchRun:
+    """Plan the run of a controller (or of a process without workers).
+
+    :raises pytest.UsageError: if the command line or ini has wrong values.
+    """
+    resolution = options.resolve(config, os.environ)
+    settings = resolution.settings
+    results = options.results_directory(settings, config)
+    plan = Plan(settings, state.new_run_id(), results, resolution.asked, resolution.problems)
+    run = BenchRun(plan)
+    takes_part = bool(plan.asked or settings.endpoint)
+    if takes_part:
+        from pytest_a2a_bench.plugin.run import files
+
+        files.read_files(run, config.invocation_params.dir)
+    if plan.asked and run.plan.problems:
+        raise pytest.UsageError(options.usage_text(run.plan.problems))
+    if takes_part:
+        _take_part(config, run)
+    else:
+        run.decide(selection=selection.take_arguments(config, settings))
+    return run
 
 
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
-    """Choose what joins, and register what listens: on the controller, where somebody may use us.
-
-    Without an endpoint, options or ini no trial can run, and nothing of this is even imported.
-    """
+    """Choose what joins, and register what listens: on the controller, where somebody may use us."""
     from pytest_a2a_bench.plugin import gates
     from pytest_a2a_bench.plugin.conformance import summary, verdicts
-    from pytest_a2a_bench.plugin.report import publishing, terminal
+    from pytest_a2a_bench.plugin.report import page, publishing, terminal
     from pytest_a2a_bench.plugin.run import root_directory
-    from pytest_a2a_bench.plugin.trials import misses
 
     if wrong := root_directory.problems(config):
-        raise pytest.UsageError("; ".join(wrong))
-    run.named = misses.is_named(config, run)
-    run.selection = collection.take_arguments(config, run.settings, run.missed)
-    if (run.resolution.asked or run.selection.conformance) and not run.resolution.problems:
+        raise pytest.UsageError(options.usage_text(wrong))
+    named = selection.is_named(config, run.settings)
+    chosen = selection.take_arguments(config, run.settings, run.plan.missed)
+    if chosen.candidates:
+        chosen = dataclasses.replace(chosen, conformance=check_items.may_be_chosen(config))
+    run.decide(named=named, selection=chosen)
+    if (run.plan.asked or chosen.conformance) and not run.plan.problems:
         verdicts.check_files(run)
     reporting = terminal.Reporting(config, run)
     config.pluginmanager.register(gates.Gatekeeper(config, run, reporting), "a2a-bench-gates")
     config.pluginmanager.register(reporting, "a2a-bench-reporting")
     config.pluginmanager.register(summary.Summary(config, run), "a2a-bench-conformance")
     if run.settings.html:
-        from pytest_a2a_bench.plugin.report import page
-
         config.pluginmanager.register(page.Page(config, run), "a2a-bench-html")
     publishing.register(config, run, reporting)
-
-
-def _marker_signatures() -> dict[str, str]:
-    shapes = registry.marker_shapes()
-    return {
-        name: markers.signature(categories=shape.categories, interactive=shape.interactive)
-        for name, shape in shapes.items()
-    }
 
 
 def unconfigure(config: pytest.Config) -> None:
     """Stop the built-in agent and give SIGTERM back."""
     run = config.stash.get(RUN, None)
-    if run is not None and run.agent_process is not None:
-        from pytest_a2a_bench.plugin import preflight
-
-        preflight.stop_agent(run)
+    if run is not None and run.services.agent_process is not None:
+        run.services.agent_process.stop()
+        run.services.agent_process = None
     if _HANDLER in config.stash:
         signal.signal(signal.SIGTERM, config.stash[_HANDLER])
         del config.stash[_HANDLER]
@@ -97,9 +118,9 @@ def start(session: pytest.Session) -> None:
     if run.worker is None and run.settings.endpoint:
         from pytest_a2a_bench.plugin import preflight
 
-        distributed = _is_distributed(session.config)
+        distributed = session.config.pluginmanager.hasplugin("dsession")
         # What workers collect, and so whether they use the agent, is known here only when they are done.
-        if run.resolution.asked or distributed:
+        if run.plan.asked or distributed:
             _catch_sigterm(session.config)
         preflight.at_start(session.config, run, distributed=distributed)
 
@@ -107,8 +128,12 @@ def start(session: pytest.Session) -> None:
 def conclude_collection(session: pytest.Session) -> None:
     """Check the items, and find the agent if one of them needs it and nobody looked before."""
     run = state.of(session.config)
-    collection.conclude(session, run)
-    if not run.used or not run.settings.endpoint:
+    if not (run.takes_part or run.collected.test_problems or any(map(items.uses_agent, session.items))):
+        return
+    from pytest_a2a_bench.plugin.collect import conclusion
+
+    conclusion.conclude(session, run)
+    if not run.collected.used or not run.settings.endpoint:
         return
     from pytest_a2a_bench.plugin import preflight
     from pytest_a2a_bench.plugin.collect import shards
@@ -121,27 +146,14 @@ def conclude_collection(session: pytest.Session) -> None:
 
 def finish(session: pytest.Session) -> None:
     """Abort what still runs; finished trials are in their files already."""
-    run = state.of(session.config)
-    if run.schedule is not None:
-        run.schedule.close()
-    if run.judge is not None:
-        run.judge.close()
-    if run.tracing is not None:
-        from pytest_a2a_bench.plugin.trials import telemetry
-
-        telemetry.finish(run)
-
-
-def _join_xdist(config: pytest.Config, run: BenchRun) -> None:
-    # "-p xdist.plugin" registers it under its module's name.
-    if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
-        from pytest_a2a_bench.plugin.xdist import sides
-
-        sides.join(config, run)
-
-
-def _is_distributed(config: pytest.Config) -> bool:
-    return config.pluginmanager.hasplugin("dsession")
+    services = state.of(session.config).services
+    if services.schedule is not None:
+        services.schedule.close()
+    if services.judge is not None:
+        services.judge.close()
+    if services.tracing is not None:
+        services.tracing.close()
+        services.tracing = None
 
 
 def _catch_sigterm(config: pytest.Config) -> None:

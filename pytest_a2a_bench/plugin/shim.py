@@ -8,11 +8,12 @@ import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.benchmarks.registry import SuiteModuleSpec
+if TYPE_CHECKING:
+    from pytest_a2a_bench.plugin.run.modules import SuiteModuleSpec
 
 
 class SuiteModule(pytest.Module):

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.redact import one_line as one_line
-from pytest_a2a_bench.redact import sanitise as sanitise
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
@@ -38,8 +38,9 @@ def explain(result: TrialResult, path: str | None = None) -> str:
 
 
 def _body(result: TrialResult, path: str | None) -> Iterator[str]:
+    suite = registry.find(result.key.suite)
     if result.reward_info is not None:
-        yield from _reward_lines(result.reward_info)
+        yield from _reward_lines(result.reward_info, suite.check_titles if suite else {})
     if result.findings:
         yield "the agent's messages:"
         for finding in result.findings[:_LINES]:
@@ -52,18 +53,11 @@ def _body(result: TrialResult, path: str | None) -> Iterator[str]:
         yield f"transcript: {path}"
 
 
-def _reward_lines(reward: Reward) -> Iterator[str]:
+def _reward_lines(reward: Reward, titles: Mapping[str, str]) -> Iterator[str]:
     yield from _section("what differs in the database:", reward.db_diff)
-    for kind, title in (
-        ("env_assertion", "not true of the environment:"),
-        ("communicate", "never communicated:"),
-        ("nl_assertion", "not true of the conversation, says the judge:"),
-        ("exact_match", "the answer:"),
-        ("fuzzy_match", "the answer:"),
-        ("privacy_rejection", "the answer:"),
-    ):
+    for kind in dict.fromkeys(c.kind for c in reward.checks if c.kind not in ("action", "db")):
         missed = [c for c in reward.checks if c.kind == kind and not c.met]
-        yield from _section(title, [_check_text(c) for c in missed])
+        yield from _section(titles.get(kind, f"{kind.replace('_', ' ')}:"), [_check_text(c) for c in missed])
     yield from _action_lines([c for c in reward.checks if c.kind == "action"])
 
 

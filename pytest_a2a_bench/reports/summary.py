@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from pytest_a2a_bench.model import TrialResult
-    from pytest_a2a_bench.plugin.run.state import BenchRun
-    from pytest_a2a_bench.results.stats import DomainSummary
-
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage
+from pytest_a2a_bench.results import caveats
+from pytest_a2a_bench.results.stats import DomainSummary, summarise, summarise_categories
+from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 
 REPORTED_PROVENANCE = (
     "user",
@@ -20,20 +22,13 @@ REPORTED_PROVENANCE = (
     "benchmark",
     "tagged",
     "replayed",
-    "scoring",
-    "extractor",
-    "aided",
-    "drift",
-    "rot",
+    "variant",
 )
-"""What of a result's provenance every reporter gets."""
-
-REPORTED_COUNTS = ("queries", "query_errors", "rows_read")
-"""What of the counts of a conversation with an org every reporter gets."""
+"""What of a result's provenance every reporter gets; ``Suite.reported`` adds a benchmark's own."""
 
 
 def load_reported(
-    run: BenchRun, reported: Mapping[str, Mapping[str, Any]]
+    directory: Path, run_id: str, reported: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[TrialResult], Counter[str | None]]:
     """Return the results of reported trials, and whose files are in the place of theirs, by run.
 
@@ -41,10 +36,9 @@ def load_reported(
 
     :returns: the results; the runs that overwrote files, None for a file that is gone or cannot be read.
     """
-    from pytest_a2a_bench.model import TrialKey
     from pytest_a2a_bench.results.store import Store, StoreError
 
-    store = Store(run.results)
+    store = Store(directory)
     results: list[TrialResult] = []
     lost: Counter[str | None] = Counter()
     for key in sorted(reported):
@@ -52,7 +46,7 @@ def load_reported(
             result = store.read(TrialKey.parse(key))
         except StoreError:
             result = None
-        if result is not None and result.run_id == run.run_id:
+        if result is not None and result.run_id == run_id:
             results.append(result)
         else:
             lost[result.run_id if result is not None else None] += 1
@@ -60,10 +54,10 @@ def load_reported(
     return results, lost
 
 
-def lost_lines(run: BenchRun, lost: Mapping[str | None, int]) -> Iterator[str]:
+def lost_lines(directory: Path, lost: Mapping[str | None, int]) -> Iterator[str]:
     """Say what became of files that are not there any more."""
     for run_id, count in lost.items():
-        what = f"{count} trial files in {run.results}"
+        what = f"{count} trial files in {directory}"
         if run_id is None:
             yield f"{what} are gone or cannot be read; the latencies in this table are without theirs"
         else:
@@ -74,11 +68,12 @@ def lost_lines(run: BenchRun, lost: Mapping[str | None, int]) -> Iterator[str]:
 
 
 def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
-    from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage
-
     reward = values.get("reward")
+    parsed = TrialKey.parse(key)
+    suite = registry.find(parsed.suite)
+    told, counts = (*REPORTED_PROVENANCE, *(suite.reported if suite else ())), suite.counts if suite else ()
     return TrialResult(
-        key=TrialKey.parse(key),
+        key=parsed,
         status=values["status"],
         run_id=str(values.get("run_id", "")),
         reward_info=None if reward is None else Reward(float(reward), ()),
@@ -92,30 +87,33 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         reused_from=values.get("reused_from"),
         category=str(values.get("category", "")),
         provenance={
-            **{name: values[name] for name in REPORTED_PROVENANCE if name in values},
-            "measured": {name: values[name] for name in REPORTED_COUNTS if name in values},
+            **{name: values[name] for name in told if name in values},
+            "measured": {name: values[name] for name in counts if name in values},
         },
     )
 
 
-def unreported(run: BenchRun, reported: Mapping[str, Any], since: float) -> list[TrialResult]:
+def unreported(directory: Path, run_id: str, reported: Mapping[str, Any], since: float) -> list[TrialResult]:
     """Return the trials of this run that were evaluated and that no item reported (a stopped run, a crash).
 
     :param since: wall clock when the run began; older files are not opened.
     """
-    from pytest_a2a_bench.results.store import Store, StoreError, load_trial
-
     found = []
-    for path in sorted(Store(run.results).trials.glob("*.json")):
+    for path in sorted(Store(directory).trials.glob("*.json")):
         if path.stat().st_mtime < since - 1:
             continue
         try:
             result = load_trial(path)
         except StoreError:
             continue
-        if result.run_id == run.run_id and result.status == "evaluated" and str(result.key) not in reported:
+        if result.run_id == run_id and result.status == "evaluated" and str(result.key) not in reported:
             found.append(result)
     return found
+
+
+def label_of(s: DomainSummary) -> str:
+    """Return what a domain is called in tables: by its own name where its suite's say enough, with its variant."""
+    return registry.label_of(s.suite, s.domain, s.variant)
 
 
 def lines(results: Sequence[TrialResult], width: int) -> list[str]:
@@ -129,8 +127,6 @@ def lines(results: Sequence[TrialResult], width: int) -> list[str]:
 
 def rows(results: Sequence[TrialResult]) -> list[list[str]]:
     """Return the table's cells, the titles first."""
-    from pytest_a2a_bench.results.stats import summarise
-
     summaries = summarise(results)
     if not summaries:
         return []
@@ -143,15 +139,13 @@ def rows(results: Sequence[TrialResult]) -> list[list[str]]:
 
 def category_lines(results: Sequence[TrialResult], width: int) -> list[str]:
     """Return a table with a line per category, for all domains beside each other where there is room."""
-    from pytest_a2a_bench.results.stats import summarise_categories
-
     groups = summarise_categories(results)
     if len(groups) == 1:
         return _category_table(groups[0])
     table = _categories_side_by_side(groups)
     if not table or max(map(len, table)) <= width:
         return table
-    return [line for group in groups for line in [next(iter(group.values())).label, *_category_table(group)]]
+    return [line for group in groups for line in [label_of(next(iter(group.values()))), *_category_table(group)]]
 
 
 def _category_table(group: Mapping[str, DomainSummary]) -> list[str]:
@@ -170,7 +164,12 @@ def _category_cells(category: str, s: DomainSummary, most: int) -> dict[str, str
         "reward": _number(s.mean_reward, 3),
     }
     cells |= {f"pass^{k}": _number(s.pass_hat_k.get(k), 3) for k in range(2, most + 1)}
-    return cells | {"queries": _number(s.queries_mean, 1), "turns": _number(s.turns_mean, 1)}
+    return cells | {**_mean_count(s), "turns": _number(s.turns_mean, 1)}
+
+
+def _mean_count(s: DomainSummary) -> dict[str, str]:
+    suite = registry.find(s.suite)
+    return {name: _number(s.means.get(name), 1) for name in (suite.counts[:1] if suite else ())}
 
 
 def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> list[str]:
@@ -178,7 +177,7 @@ def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> l
         return []
     titles = ["category"]
     for group in groups:
-        titles += [f"{next(iter(group.values())).label} passed", "reward"]
+        titles += [f"{label_of(next(iter(group.values())))} passed", "reward"]
     rows = [titles]
     for category in _in_order(dict.fromkeys(name for group in groups for name in group)):
         cells = [category]
@@ -190,16 +189,14 @@ def _categories_side_by_side(groups: Sequence[Mapping[str, DomainSummary]]) -> l
 
 
 def _in_order(categories: Iterable[str]) -> list[str]:
-    from pytest_a2a_bench.benchmarks.registry import CRM_CATEGORIES
-
-    known = {name: place for place, name in enumerate(CRM_CATEGORIES)}
+    """Sort categories as their suites list them."""
+    listed = dict.fromkeys(category for suite in registry.known() for category in suite.categories)
+    known = {name: place for place, name in enumerate(listed)}
     return sorted(categories, key=lambda name: (known.get(name, len(known)), name))
 
 
 def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what produced the numbers: without it they cannot be compared with others."""
-    from pytest_a2a_bench.results import caveats
-
     # Where trouble came before the user did, nobody played one.
     users = Counter(_user(r) for r in [r for r in results if r.provenance.get("user")] or results)
     scripted = any(r.provenance.get("user") == "scripted" for r in results)
@@ -208,23 +205,24 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
     types = _values(results, "evaluation_type")
     yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")
-    scored = [r for r in results if r.provenance.get("scoring")]
-    if scored:
-        yield from _scoring_lines(scored)
+    for suite, own in _by_suite(results):
+        yield from filter(None, [suite.method(own), *suite.notes(own)])
     dialects = Counter(r.dialect for r in results if r.dialect)
     yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
     yield from caveats.of_run(results)
 
 
-def _scoring_lines(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Say how answers were scored, and what was changed: such numbers are never those of the plain benchmark."""
-    from pytest_a2a_bench.results import caveats
+def benchmark_notes(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Yield what each benchmark says must be known before these numbers are compared with others."""
+    for suite, own in _by_suite(results):
+        yield from suite.notes(own)
 
-    scorings = _values(results, "scoring")
-    meaning = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
-    explained = {f"{name} ({meaning[name]})" if name in meaning else name: n for name, n in scorings.items()}
-    yield f"scoring: {_counted(Counter(explained))}; answers extracted by: {_counted(_values(results, 'extractor'))}"
-    yield from caveats.of_data(results)
+
+def _by_suite(results: Sequence[TrialResult]) -> Iterator[tuple[Suite, list[TrialResult]]]:
+    for name in dict.fromkeys(r.key.suite for r in results):
+        suite = registry.find(name)
+        if suite is not None:
+            yield suite, [r for r in results if r.key.suite == name]
 
 
 _ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
@@ -232,7 +230,7 @@ _ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
 
 def _cells(s: DomainSummary, most: int) -> dict[str, str]:
     cells = {
-        "domain": s.label,
+        "domain": label_of(s),
         "tasks": str(s.tasks),
         "trials": str(s.trials),
         # The reward and pass^k are over these; all others are counted below.

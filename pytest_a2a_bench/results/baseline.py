@@ -31,12 +31,13 @@ from pytest_a2a_bench.results.words import count
 SCHEMA = "a2a-bench/baseline"
 SCHEMA_VERSION = 1
 
-CONDITIONS = (
-    *("benchmark", "source", "org", "scoring", "threshold", "aided", "drift", "rot"),
-    *("user", "user_llm", "tagged"),
-    *("max_steps", "max_errors", "max_turns", "max_user_turns", "history"),
+NO_CONDITIONS = frozenset(
+    {"category", "interactive", "metric", "measured", "split", "dialect_option", "judge_llm", "replayed", "variant"}
+    | {"rescored", "rescored_from"}
 )
-"""What makes two numbers incomparable where it differs. Tasks are paired by name, so the split is not among them."""
+"""Members of a result's provenance that do not make two numbers incomparable where they differ. Any other does, also
+one that only its benchmark knows: forgetting to name one here costs a comparison, never a wrong one. Tasks are paired
+by name, so the split is not among the conditions."""
 
 BY_TASK = ("dialect", "evaluation_type", "judge", "extractor")
 """Likewise, but a task or the agent decides which of several values a trial has, so that runs may share only some."""
@@ -201,9 +202,8 @@ def measured_by(results: Iterable[TrialResult]) -> Measured:
         if result.status != "evaluated":
             continue
         values = {**result.provenance, "dialect": result.dialect}
-        for name in (*CONDITIONS, *BY_TASK):
-            value = values.get(name)
-            if value not in (None, "", False, *_NO_VALUE.get(name, ())):
+        for name, value in values.items():
+            if name not in NO_CONDITIONS and value not in (None, "", False, *_NO_VALUE.get(name, ())):
                 found[f"{result.key.suite}/{result.key.domain}"][name].add(_text(value))
     return {suite: {n: tuple(sorted(v)) for n, v in names.items()} for suite, names in found.items()}
 
@@ -211,9 +211,10 @@ def measured_by(results: Iterable[TrialResult]) -> Measured:
 def differences(before: Measured, after: Measured) -> Iterator[str]:
     """Yield what was measured differently, in each domain that both have."""
     for domain in sorted(set(before) & set(after)):
-        for name in (*CONDITIONS, *BY_TASK):
+        # A task or the agent decides what stands last, so it tells least.
+        for name in sorted({**before[domain], **after[domain]}, key=lambda name: name in BY_TASK):
             old, new = before[domain].get(name, ()), after[domain].get(name, ())
-            differs = old != new if name in CONDITIONS else old and new and set(old).isdisjoint(new)
+            differs = old != new if name not in BY_TASK else old and new and set(old).isdisjoint(new)
             if differs:
                 yield f"{domain}: {name} was {_words(old)} and is {_words(new)}"
 

@@ -9,22 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.results.stats import variant_of
-
-
-def of_data(results: Sequence[TrialResult]) -> Iterator[str]:
-    """Yield what is not as the benchmark's authors published it."""
-    sources = [r.provenance["source"] for r in results if r.provenance.get("source")]
-    if any(source["source"] == "mini" for source in sources):
-        yield "the mini org is our own: its numbers are not comparable with CRMArena's"
-    if any(source["source"] != "mini" and not source["official"] for source in sources):
-        yield "not every data file is, byte for byte, one that CRMArena published"
-    if any(r.provenance.get("aided") for r in results):
-        yield "the agent was shown the general domain details too (--a2a-crm-aided)"
-    variants = Counter(variant for r in results if (variant := variant_of(r)))
-    if variants:
-        named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
-        yield f"the org was changed: {named}; these are not results of the plain benchmark"
 
 
 def of_run(results: Sequence[TrialResult]) -> Iterator[str]:

@@ -43,7 +43,8 @@ class DomainSummary:
         add up to it.
     :param pass_hat_k: k -> pass^k over evaluated trials.
     :param turns_mean: agent messages per evaluated trial.
-    :param queries_mean: queries to an org per evaluated trial, where there is one.
+    :param means: name of what a benchmark counts in a conversation (``provenance["measured"]``) -> its mean per
+        evaluated trial that has it.
     :param latency_p50: seconds per turn of the agent, with retries and polls.
     :param input_tokens: what the agents reported about themselves.
     :param cost_usd: agent, user simulator and judge together.
@@ -62,24 +63,13 @@ class DomainSummary:
     mean_reward: float | None = None
     successes: int = 0
     pass_hat_k: dict[int, float] = field(default_factory=dict)
+    means: dict[str, float] = field(default_factory=dict)
     turns_mean: float | None = None
-    queries_mean: float | None = None
     latency_p50: float | None = None
     latency_p95: float | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
-
-    @property
-    def label(self) -> str:
-        """What the line is called."""
-        return label_of(self.suite, self.domain, self.variant)
-
-
-def label_of(suite: str, domain: str, variant: str = "") -> str:
-    """Return what a domain is called in tables: tau2's by their own names, others with their suite's."""
-    name = domain if suite == "tau2" else f"{suite}/{domain}"
-    return f"{name} ({variant})" if variant else name
 
 
 def summarise(results: Iterable[TrialResult]) -> list[DomainSummary]:
@@ -99,9 +89,8 @@ def summarise_categories(results: Iterable[TrialResult]) -> list[dict[str, Domai
 
 
 def variant_of(result: TrialResult) -> str:
-    """Say how the benchmark was changed for a trial; empty where it was not."""
-    drift, rot = result.provenance.get("drift"), result.provenance.get("rot")
-    return ", ".join([f"drift {drift}"] * bool(drift) + [f"rot {rot}"] * bool(rot))
+    """Say how the benchmark was changed for a trial (``drift low``); empty where it was not."""
+    return str(result.provenance.get("variant") or "")
 
 
 def _grouped(results: Iterable[TrialResult]) -> list[tuple[tuple[str, str, str], list[TrialResult]]]:
@@ -137,9 +126,7 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
         successes=sum(r.success for r in evaluated),
         pass_hat_k=pass_hat_k_by_k(by_task.values()),
         turns_mean=_mean([float(r.turns) for r in evaluated]),
-        queries_mean=_mean(
-            [float(q) for r in evaluated if (q := r.provenance.get("measured", {}).get("queries")) is not None]
-        ),
+        means=_means(evaluated),
         latency_p50=percentile(latencies, 50),
         latency_p95=percentile(latencies, 95),
         input_tokens=agent.input_tokens,
@@ -150,3 +137,12 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def _means(results: Sequence[TrialResult]) -> dict[str, float]:
+    values: dict[str, list[float]] = defaultdict(list)
+    for result in results:
+        for name, value in result.provenance.get("measured", {}).items():
+            if isinstance(value, int | float):
+                values[name].append(float(value))
+    return {name: sum(found) / len(found) for name, found in values.items()}

@@ -6,6 +6,7 @@ Parents are passed explicitly, because a trial begins in one thread and its requ
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from typing import Literal
 
@@ -14,6 +15,8 @@ Kind = Literal["internal", "client"]
 
 CONFIGURING = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
 """Environment variables of OpenTelemetry that say where spans go."""
+
+_NEEDED = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 
 
 class Span:
@@ -62,3 +65,18 @@ def is_configured(environ: Mapping[str, str]) -> bool:
     if environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
         return False
     return any(environ.get(name) for name in CONFIGURING)
+
+
+def is_installed() -> bool:
+    """Tell whether what sends spans is installed, without importing it."""
+    try:
+        return all(importlib.util.find_spec(name) is not None for name in _NEEDED)
+    except ModuleNotFoundError:
+        return False
+
+
+def is_wanted(otel: str, environ: Mapping[str, str]) -> bool:
+    """Tell whether to trace: as ``--a2a-otel`` says, for ``auto`` where OpenTelemetry is configured and installed."""
+    if otel == "auto":
+        return is_configured(environ) and is_installed()
+    return otel == "on"

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext, get_benchmark
+from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     CardError,

@@ -9,7 +9,7 @@ from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
 
 import pytest_a2a_bench.a2a.client
 import pytest_a2a_bench.conformance
-from pytest_a2a_bench.benchmarks import base, registry
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import upstream
 
 # What a run in this process imports must stay imported: pytester forgets every module that such a run brings in, and
@@ -33,7 +33,6 @@ def bench(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr(registry, "_registered", {})
-    monkeypatch.setattr(base, "BENCHMARKS", dict(base.BENCHMARKS))
     return Bench(pytester)
 
 

@@ -12,8 +12,8 @@ import pytest
 from harness import Bench
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.crmarena import DOMAINS as CRM_DOMAINS
 from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
-from pytest_a2a_bench.settings import CRM_DOMAINS
 
 ORACLE = ("--a2a-endpoint", "builtin:oracle")
 MINI = len(CATEGORIES) * 10
@@ -46,7 +46,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_the_registry_knows_the_categories_without_the_benchmark() -> None:
-    assert tuple(CATEGORIES) == registry.CRM_CATEGORIES
+    assert tuple(CATEGORIES) == registry.load("crmarena").categories
     assert registry.load("crmarena").domains == CRM_DOMAINS
 
 

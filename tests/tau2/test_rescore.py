@@ -9,7 +9,8 @@ import pytest
 from finished_runs import write_run
 from trials import RunTrials
 
-from pytest_a2a_bench.benchmarks import base
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results import selected
@@ -111,9 +112,11 @@ def test_a_benchmark_may_offer_it_or_not(
     )
     (tmp_path / "unable_benchmark.py").write_text("class U:\n    name = 'unable'\nBENCHMARK = U()\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(
-        base, "BENCHMARKS", {**base.BENCHMARKS, "able": "other_benchmark", "unable": "unable_benchmark"}
-    )
+    offered = {
+        name: Suite(name, ("x",), lambda: ("x",), lambda domain: ("base",), lambda domain, split: [], benchmark=module)
+        for name, module in (("able", "other_benchmark"), ("unable", "unable_benchmark"))
+    }
+    monkeypatch.setattr(registry, "_registered", offered)
     able = dataclasses.replace(some[0], key=TrialKey("able", "x", "1"))
     unable = dataclasses.replace(some[0], key=TrialKey("unable", "x", "1"))
     directory = write_run(tmp_path / "run", [able, unable])

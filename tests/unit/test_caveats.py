@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, cautions
 from pytest_a2a_bench.results import caveats
@@ -17,7 +18,7 @@ def result(number: int, reused_from: str | None = None, **provenance: Any) -> Tr
 
 def test_what_is_plain_needs_no_caveat() -> None:
     plain = [TrialResult(TrialKey("tau2", "airline", "1"), "evaluated", "run", Reward(1.0), provenance={"user": "llm"})]
-    assert [*caveats.of_data(plain), *caveats.of_run(plain)] == []
+    assert [*summary.benchmark_notes(plain), *caveats.of_run(plain)] == []
 
 
 def test_everything_that_is_changed_is_told() -> None:
@@ -25,7 +26,7 @@ def test_everything_that_is_changed_is_told() -> None:
         result(1, **MINI, drift="low", aided=True),
         result(2, "earlier", **MINI, rot=5, replayed=True, tagged=True),
     ]
-    assert list(caveats.of_data(trials)) == [
+    assert list(summary.benchmark_notes(trials)) == [
         "the mini org is our own: its numbers are not comparable with CRMArena's",
         "the agent was shown the general domain details too (--a2a-crm-aided)",
         "the org was changed: drift low (1), rot 5 (1); these are not results of the plain benchmark",
@@ -38,7 +39,7 @@ def test_everything_that_is_changed_is_told() -> None:
 
 
 def test_the_page_tells_the_same_and_keeps_changed_orgs_apart() -> None:
-    trials = (result(1, **MINI, drift="low"), result(2, **MINI))
+    trials = (result(1, **MINI, drift="low", variant="drift low"), result(2, **MINI))
     told = "\n".join(cautions(Contents(trials)))
     assert "The org was changed: drift low" in told
     assert [records.domain(t) for t in trials] == ["crmarena/mini (drift low)", "crmarena/mini"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.cli import doctor
 from pytest_a2a_bench.plugin.run import options
 from pytest_a2a_bench.plugin.run.options import Resolution
@@ -43,14 +44,15 @@ def test_every_spelling_reaches_the_settings(root: Path) -> None:
     )
     assert not found.problems
     s = found.settings
-    assert (s.crm_scoring, s.crm_aided, s.crm_threshold) == ("fixed", True, 0.75)
-    assert (s.crm_drift, s.crm_tasks, s.crm_rot, s.crm_max_turns, s.crm_max_user_turns) == ("high", 3, 40, 7, 2)
+    crm = CrmOptions.of(s)
+    assert (crm.scoring, crm.aided, crm.threshold) == ("fixed", True, 0.75)
+    assert (crm.drift, crm.tasks, crm.rot, crm.max_turns, crm.max_user_turns) == ("high", 3, 40, 7, 2)
     assert Settings.from_json(s.to_json()) == s
 
 
 def test_none_takes_back_a_drift_of_the_ini_file(root: Path) -> None:
     found = resolved({"a2a_crm_drift": "none"}, ini={"a2a_crm_drift": "low"}, root=root)
-    assert found.settings.crm_drift is None
+    assert CrmOptions.of(found.settings).drift is None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_where_the_data_is(root: Path, source: str, text: str, expected: str) ->
     ini = {"a2a_crm_data": text} if source == "ini" else {}
     found = resolved(cli, environ=environ, ini=ini, root=root)
     assert not found.problems
-    assert found.settings.crm_data == expected.format(root=root)
+    assert CrmOptions.of(found.settings).data == expected.format(root=root)
 
 
 @pytest.mark.parametrize("source", ["hub", "hub@0f3a"])
@@ -77,7 +79,7 @@ def test_the_hub_alone_does_for_a_live_org_and_for_a_list(root: Path, source: st
     for more in ({"a2a_crm_org": "salesforce"}, {"collectonly": True}):
         found = resolved({"a2a_crm_data": source, **more}, root=root)
         assert not found.problems
-        assert found.settings.crm_data == source
+        assert CrmOptions.of(found.settings).data == source
     (problem,) = resolved({"a2a_crm_data": source}, root=root).problems
     assert problem.startswith(f"--a2a-crm-data={source}: the hub has tasks but no rows of an org: pass {source}:DIR")
 

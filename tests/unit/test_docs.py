@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import pytest_a2a_bench
-from pytest_a2a_bench.plugin.run.options import OPTIONS
+from pytest_a2a_bench.plugin.run.options import every_option
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -18,8 +18,9 @@ DOCS = ROOT / "docs"
 def test_every_option_is_in_the_reference() -> None:
     text = (DOCS / "reference" / "options.md").read_text(encoding="utf-8")
     rows = [r for r in text.splitlines() if r.startswith("| `--a2a-")]
-    assert len(rows) == len(OPTIONS)
-    for option, row in zip(OPTIONS, rows, strict=True):
+    options = every_option()
+    assert len(rows) == len(options)
+    for option, row in zip(options, rows, strict=True):
         assert row.startswith((f"| `{option.cli} ", f"| `{option.cli}`"))
         assert f"| `{option.env}` | `{option.ini}` | {option.help} |" in row
 
@@ -35,10 +36,17 @@ def test_every_property_is_in_the_reference() -> None:
         "evaluation_type": "all",
         "benchmark": "b",
     }
-    provenance |= {"scoring": "compat", "extractor": "e", "aided": False, "drift": "low", "rot": 5}
+    provenance |= {
+        "scoring": "compat",
+        "extractor": "e",
+        "aided": False,
+        "drift": "low",
+        "rot": 5,
+        "variant": "drift low, rot 5",
+    }
     provenance["measured"] = {"queries": 3, "query_errors": 1, "rows_read": 9}
     result = TrialResult(
-        TrialKey("tau2", "airline", "1", 0, "label"),
+        TrialKey("crmarena", "mini", "1", 0, "label"),
         "evaluated",
         "run",
         Reward(1.0),
@@ -65,7 +73,7 @@ def test_python_examples_compile(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda p: p.stem)
 def test_options_in_the_text_exist(page: Path) -> None:
-    known = {o.cli for o in OPTIONS} | {f"--a2a-no-{o.cli_stem}" for o in OPTIONS if o.flag}
+    known = {o.cli for o in every_option()} | {f"--a2a-no-{o.cli_stem}" for o in every_option() if o.flag}
     named = set(re.findall(r"--a2a-[a-z-]*[a-z]", page.read_text(encoding="utf-8")))
     assert named <= known
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.plugin.run.options import OPTIONS, Resolution, resolve, without_query
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.plugin.run.options import Resolution, every_option, resolve
+from pytest_a2a_bench.settings import Settings, without_query
 
 
 def resolved(
@@ -30,11 +31,14 @@ def resolved(
 
 
 def test_every_setting_has_an_option() -> None:
-    assert {o.name for o in OPTIONS} == {f.name for f in dataclasses.fields(Settings)} - {"endpoint_source"}
+    core = {f.name for f in dataclasses.fields(Settings)} - {"endpoint_source", "benchmark_options"}
+    assert {o.name for o in every_option()} == core | set(resolved().settings.benchmark_options)
 
 
 def test_nothing_given_is_nothing_asked() -> None:
-    assert resolved() == Resolution(Settings())
+    found = resolved()
+    own = {option.name: option.default for suite in registry.known() for option in suite.options}
+    assert found == Resolution(Settings(benchmark_options=own))
 
 
 def test_command_line_over_environment_over_ini_over_default() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ class GoldSource:
     """Where the agent finds the tasks; the same values as the run's ``crm_*`` settings."""
 
     data: str | None = None
-    tasks: int = Settings().crm_tasks
-    seed: int = Settings().crm_seed
+    tasks: int = CrmOptions().tasks
+    seed: int = CrmOptions().seed
 
 
 def gold_answer(task_key: str, source: GoldSource) -> str:
@@ -55,5 +56,12 @@ def _load(domain: str, source: GoldSource) -> dict[str, CrmTask]:
     from pytest_a2a_bench.benchmarks.crmarena.sources import open_source
 
     # The oracle needs no rows; whoever answers the queries is none of its business.
-    settings = Settings(crm_data=source.data, crm_tasks=source.tasks, crm_seed=source.seed, crm_org="salesforce")
+    settings = Settings(
+        benchmark_options={
+            "crm_data": source.data,
+            "crm_tasks": source.tasks,
+            "crm_seed": source.seed,
+            "crm_org": "salesforce",
+        }
+    )
     return {task.task_id: task for task in open_source(domain, settings).tasks()}

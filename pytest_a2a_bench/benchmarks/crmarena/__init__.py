@@ -1,1 +1,8 @@
-"""CRMArena and CRMArena-Pro: questions about a Salesforce org, with an org of our own to ask."""
+"""CRMArena and CRMArena-Pro: questions about a Salesforce org, answered by queries."""
+
+from __future__ import annotations
+
+DOMAINS = ("mini", "mini_interactive", "original", "b2b", "b2b_interactive", "b2c", "b2c_interactive")
+
+MINI = ("mini", "mini_interactive")
+"""The domains about our own org; the others are what upstream publishes, and the user's to download."""

@@ -11,9 +11,12 @@ from typing import Any, cast
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.crmarena import MINI
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
+from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.observe import render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
 from pytest_a2a_bench.benchmarks.crmarena.score import Judge, Scoring, score
@@ -28,7 +31,7 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
 )
 from pytest_a2a_bench.model import BenchTask, Reward, TrialResult, Usage
-from pytest_a2a_bench.settings import CRM_DOMAINS, ORG_DIALECTS, Settings
+from pytest_a2a_bench.settings import ORG_DIALECTS, Settings
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"
@@ -44,7 +47,7 @@ class CrmArenaBenchmark:
 
     def available_domains(self) -> tuple[str, ...]:
         """Return the domains that need no data of the user's; which others there are depends on ``--a2a-crm-data``."""
-        return tuple(domain for domain in CRM_DOMAINS if domain.startswith("mini"))
+        return MINI
 
     def splits(self, domain: str) -> tuple[str, ...]:
         """Return a domain's splits: there is only one."""
@@ -105,8 +108,8 @@ class _Trial:
                 task,
                 world.org.schema,
                 domain=world.domain,
-                aided=settings.crm_aided,
-                max_turns=settings.crm_max_turns,
+                aided=CrmOptions.of(settings).aided,
+                max_turns=CrmOptions.of(settings).max_turns,
             ),
             dialect=settings.dialect,
             resend=settings.history == "full",
@@ -116,8 +119,8 @@ class _Trial:
             query=task.query.strip(),
             execute=lambda query: ask(world.org, query),
             user=self.user,
-            max_turns=settings.crm_max_turns,
-            max_user_turns=settings.crm_max_user_turns,
+            max_turns=CrmOptions.of(settings).max_turns,
+            max_user_turns=CrmOptions.of(settings).max_user_turns,
         )
 
     def run(self) -> Outcome:
@@ -154,9 +157,9 @@ class _Trial:
             self.task,
             self.episode.answer,
             self.episode.transcript,
-            scoring=cast("Scoring", settings.crm_scoring),
+            scoring=cast("Scoring", CrmOptions.of(settings).scoring),
             judge=self.judge,
-            threshold=settings.crm_threshold,
+            threshold=CrmOptions.of(settings).threshold,
         )
 
     def _outcome(self, duration: float, reward: Reward | None = None, error: A2ABenchError | None = None) -> Outcome:
@@ -192,19 +195,20 @@ class _Trial:
             "interactive": self.task.interactive,
             "metric": self.task.metric,
             "source": dataclasses.asdict(source),
-            "org": settings.crm_org,
-            "scoring": settings.crm_scoring,
-            "threshold": settings.crm_threshold if self.task.metric == "fuzzy_match" else None,
+            "org": CrmOptions.of(settings).org,
+            "scoring": CrmOptions.of(settings).scoring,
+            "threshold": CrmOptions.of(settings).threshold if self.task.metric == "fuzzy_match" else None,
             "extractor": _name_model(used.get("extractor"), settings),
             "judge": _name_model(used.get("judge"), settings),
             "judge_llm": settings.judge_llm,
-            "aided": settings.crm_aided,
-            "drift": settings.crm_drift,
-            "rot": settings.crm_rot,
+            "aided": CrmOptions.of(settings).aided,
+            "drift": CrmOptions.of(settings).drift,
+            "rot": CrmOptions.of(settings).rot,
+            "variant": name_variant(CrmOptions.of(settings).drift, CrmOptions.of(settings).rot) or None,
             "user": user,
             "user_llm": settings.user_llm if user == "llm" else None,
-            "max_turns": settings.crm_max_turns,
-            "max_user_turns": settings.crm_max_user_turns if self.user is not None else None,
+            "max_turns": CrmOptions.of(settings).max_turns,
+            "max_user_turns": CrmOptions.of(settings).max_user_turns if self.user is not None else None,
             "measured": self.episode.counts.to_json(),
             "split": SPLIT,
             "dialect_option": settings.dialect,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 
 from pytest_a2a_bench.benchmarks.crmarena import sources
-from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
 
 
@@ -25,14 +27,12 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
             sources.open_source(domain, settings).close()
         except ConfigurationError as error:
             problems.append(str(error))
-    if published and settings.crm_org == "salesforce":
+    if published and CrmOptions.of(settings).org == "salesforce":
         problems += _live_problems(environ)
     return problems
 
 
 def _live_problems(environ: Mapping[str, str]) -> list[str]:
-    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
-
     problems = []
     if find_spec("simple_salesforce") is None:
         problems.append(str(MissingExtraError("simple-salesforce", "salesforce")))
@@ -41,3 +41,36 @@ def _live_problems(environ: Mapping[str, str]) -> list[str]:
     except ConfigurationError as error:
         problems.append(str(error))
     return problems
+
+
+def examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Say for ``a2a-bench doctor`` which tasks there are, and whether a live org can be logged in to."""
+    yield "CRMArena", _count_tasks(environ.get("A2A_CRM_DATA") or None)
+    yield "Salesforce", _describe_login(environ)
+
+
+def _count_tasks(data: str | None) -> str:
+    settings = Settings(benchmark_options={"crm_data": data})
+    counts = [f"mini {len(sources.task_ids('mini', settings))}"]
+    if data is None:
+        return f"{counts[0]}; A2A_CRM_DATA is not set (a directory, or hub)"
+    if data.startswith("hub"):
+        return f"{counts[0]}; A2A_CRM_DATA is {data}"
+    try:
+        counts += [
+            f"{domain} {len(sources.task_ids(domain, settings))}" for domain in sources.available_domains(settings)
+        ]
+    except (A2ABenchError, OSError) as error:
+        return f"{counts[0]}; A2A_CRM_DATA: {error}"
+    return f"tasks: {', '.join(counts)}; A2A_CRM_DATA is {data}"
+
+
+def _describe_login(environ: Mapping[str, str]) -> str:
+    """Say whether there are credentials. No value is shown."""
+    try:
+        return f"credentials for {read_credentials(environ).place}"
+    except A2ABenchError:
+        named = sorted(name for name in environ if name.startswith("SALESFORCE_"))
+        return (
+            f"no complete credentials (set: {', '.join(named)})" if named else "no credentials (SALESFORCE_* not set)"
+        )

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.benchmark import ANSWERED, make_judge, unanswered
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import Provenance
 from pytest_a2a_bench.benchmarks.crmarena.worlds import open_source
@@ -33,9 +34,9 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
         task,
         last_answer(result.transcript),
         result.transcript,
-        scoring=cast("Scoring", told.get("scoring") or settings.crm_scoring),
+        scoring=cast("Scoring", told.get("scoring") or CrmOptions.of(settings).scoring),
         judge=make_judge(settings) if settings.judge_llm else None,
-        threshold=told.get("threshold") or settings.crm_threshold,
+        threshold=told.get("threshold") or CrmOptions.of(settings).threshold,
     )
 
 

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.benchmarks.registry import CRM_CATEGORIES, INTERACTIVE, Suite
+from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, notes
+from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
+from pytest_a2a_bench.benchmarks.crmarena.options import OPTIONS, CrmOptions, check_options
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import BenchTask
-from pytest_a2a_bench.settings import CRM_DOMAINS, Settings
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import BenchTask
 
 NAME = "crmarena"
 SPLIT = "base"
-MINI = ("mini", "mini" + INTERACTIVE)
+DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", "crm_action", "execute_tags", "crm_entropic")
 
 
 def bind(settings: Settings) -> Suite:
     """Return the suite over the tasks that the options name."""
-    single_turn = tuple(domain for domain in CRM_DOMAINS if domain not in MINI and not domain.endswith(INTERACTIVE))
+    single_turn = tuple(domain for domain in DOMAINS if domain not in MINI and not domain.endswith(INTERACTIVE))
     return dataclasses.replace(
         SUITE,
         available=functools.partial(_available, settings),
         load_tasks=functools.partial(_load_tasks, settings),
-        offered=single_turn if settings.crm_data else ("mini",),
+        offered=single_turn if CrmOptions.of(settings).data else ("mini",),
         why_absent=functools.partial(_why_absent, settings),
     )
 
 
 def _available(settings: Settings) -> tuple[str, ...]:
-    if not settings.crm_data:
+    if not CrmOptions.of(settings).data:
         return MINI
     from pytest_a2a_bench.benchmarks.crmarena import sources
 
@@ -38,6 +45,8 @@ def _available(settings: Settings) -> tuple[str, ...]:
 def _load_tasks(settings: Settings, domain: str, split: str = SPLIT) -> list[BenchTask]:
     if split != SPLIT:
         raise ConfigurationError(f"crmarena domain {domain!r} has no split {split!r}; it has: {SPLIT}")
+    from pytest_a2a_bench.model import BenchTask
+
     return [BenchTask(NAME, domain, task_id, (SPLIT,), (), category) for task_id, category in _tasks(settings, domain)]
 
 
@@ -45,8 +54,8 @@ def _tasks(settings: Settings, domain: str) -> tuple[tuple[str, str], ...]:
     if domain in MINI:  # the source itself would import what builds the org
         from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_ids
 
-        return tuple((task_id, task_id.rpartition("-")[0]) for task_id in task_ids(settings.crm_tasks))
-    if not settings.crm_data:
+        return tuple((task_id, task_id.rpartition("-")[0]) for task_id in task_ids(CrmOptions.of(settings).tasks))
+    if not CrmOptions.of(settings).data:
         raise ConfigurationError(f"the domain {domain!r} {_why_absent(settings, domain)}")
     from pytest_a2a_bench.benchmarks.crmarena import sources
 
@@ -54,7 +63,7 @@ def _tasks(settings: Settings, domain: str) -> tuple[tuple[str, str], ...]:
 
 
 def _why_absent(settings: Settings, domain: str) -> str:
-    if not settings.crm_data:
+    if not CrmOptions.of(settings).data:
         return (
             "is data of CRMArena's, which is not ours to ship; download it and pass --a2a-crm-data DIR (or hub); "
             f"without it there are: {', '.join(MINI)}"
@@ -65,18 +74,43 @@ def _why_absent(settings: Settings, domain: str) -> str:
         sources.task_ids(domain, settings)
     except ConfigurationError as error:
         return f"is not there: {error}"
-    return f"is not in {settings.crm_data}"
+    return f"is not in {CrmOptions.of(settings).data}"
+
+
+def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterable[str]:
+    from pytest_a2a_bench.benchmarks.crmarena import preconditions
+
+    return preconditions.find_problems(domains, settings, environ)
+
+
+def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    from pytest_a2a_bench.benchmarks.crmarena import preconditions
+
+    return preconditions.examine(environ)
 
 
 SUITE = Suite(
     name=NAME,
-    domains=CRM_DOMAINS,
+    domains=DOMAINS,
     available=lambda: MINI,
     splits=lambda domain: (SPLIT,),
     load_tasks=functools.partial(_load_tasks, Settings()),
-    modules={domain: f"pytest_a2a_bench.suites.test_crmarena_{domain}" for domain in CRM_DOMAINS},
-    categories=CRM_CATEGORIES,
+    modules={domain: f"pytest_a2a_bench.suites.test_crmarena_{domain}" for domain in DOMAINS},
+    categories=tuple(CATEGORIES),
     node_prefix=f"{NAME}_",
     offered=("mini",),
     bind=bind,
+    benchmark="pytest_a2a_bench.benchmarks.crmarena.benchmark",
+    options=OPTIONS,
+    dialects=DIALECTS,
+    check_options=check_options,
+    preconditions=_preconditions,
+    asked_by=notes.describe_asker,
+    changes=notes.describe_changes,
+    method=notes.describe_method,
+    notes=notes.describe_results,
+    reported=("scoring", "extractor", "aided", "drift", "rot"),
+    counts=("queries", "query_errors", "rows_read"),
+    check_titles=dict.fromkeys(("exact_match", "fuzzy_match", "privacy_rejection"), "the answer:"),
+    examine=_examine,
 )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import ConfigurationError
@@ -84,7 +85,7 @@ def open_world(domain: str, settings: Settings) -> World:
             tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
                 _ORGS[key] = _open_org(source, settings)
-            if settings.crm_drift:
+            if CrmOptions.of(settings).drift:
                 tasks = {name: _reworded(task, source.schema, _ORGS[key].schema) for name, task in tasks.items()}
             _WORLDS[domain, key] = World(domain, tasks, _ORGS[key], source.provenance)
         return _WORLDS[domain, key]
@@ -97,7 +98,13 @@ def open_source(domain: str, settings: Settings) -> Source:
     """
     from pytest_a2a_bench.benchmarks.crmarena import sources
 
-    key = (domain, settings.crm_data, settings.crm_org, settings.crm_tasks, settings.crm_seed)
+    key = (
+        domain,
+        CrmOptions.of(settings).data,
+        CrmOptions.of(settings).org,
+        CrmOptions.of(settings).tasks,
+        CrmOptions.of(settings).seed,
+    )
     with _LOCK:
         if key not in _SOURCES:
             _SOURCES[key] = sources.open_source(domain, settings)
@@ -118,12 +125,12 @@ def close_worlds() -> None:
 def _org_key(domain: str, settings: Settings) -> _OrgKey:
     return _OrgKey(
         domain.removesuffix(INTERACTIVE),
-        settings.crm_data,
-        settings.crm_org == "salesforce",
-        settings.crm_tasks,
-        settings.crm_seed,
-        settings.crm_drift,
-        settings.crm_rot,
+        CrmOptions.of(settings).data,
+        CrmOptions.of(settings).org == "salesforce",
+        CrmOptions.of(settings).tasks,
+        CrmOptions.of(settings).seed,
+        CrmOptions.of(settings).drift,
+        CrmOptions.of(settings).rot,
     )
 
 
@@ -136,17 +143,19 @@ def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
 
 
 def _open_org(source: Source, settings: Settings) -> Org:
-    if settings.crm_org == "salesforce":
+    if CrmOptions.of(settings).org == "salesforce":
         from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 
         return open_salesforce(os.environ, source.schema)
     org = source.org()
-    if settings.crm_rot:
-        org = rotted(cast("LocalOrg", org), settings.crm_rot, settings.crm_seed)
-    if settings.crm_drift:
+    if CrmOptions.of(settings).rot:
+        org = rotted(cast("LocalOrg", org), CrmOptions.of(settings).rot, CrmOptions.of(settings).seed)
+    if CrmOptions.of(settings).drift:
         from pytest_a2a_bench.benchmarks.crmarena.org.drift import drifted
 
-        org = drifted(cast("LocalOrg", org), cast("DriftLevel", settings.crm_drift), settings.crm_seed)
+        org = drifted(
+            cast("LocalOrg", org), cast("DriftLevel", CrmOptions.of(settings).drift), CrmOptions.of(settings).seed
+        )
     return org
 
 

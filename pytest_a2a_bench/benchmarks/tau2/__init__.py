@@ -1,1 +1,6 @@
-"""tau2-bench: its real environments, users and evaluators, with the agent spoken to over A2A."""
+"""tau2-bench: its own environments, user simulator and evaluators, with an A2A agent in the middle."""
+
+from __future__ import annotations
+
+DOMAINS = ("airline", "retail", "telecom", "mock", "banking_knowledge")
+"""Every domain that some tau2 has."""

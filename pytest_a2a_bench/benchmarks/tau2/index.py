@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.model import BenchTask
-from pytest_a2a_bench.settings import DOMAINS
 
 SUITE_NAME = "tau2"
 

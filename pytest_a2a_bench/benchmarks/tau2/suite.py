@@ -1,16 +1,71 @@
-"""What collection knows about tau2: its domains, splits and tasks, read from tau2's data files."""
+"""tau2 as collection and options know it; its tasks are read from tau2's data files when they are asked for."""
 
 from __future__ import annotations
 
-from pytest_a2a_bench.benchmarks.registry import Suite
-from pytest_a2a_bench.benchmarks.tau2 import index
-from pytest_a2a_bench.settings import DOMAINS
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
+from pytest_a2a_bench.errors import A2ABenchError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import BenchTask
+
+GENERAL_DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data")
+
+
+# The functions below import on demand: this module is loaded in every pytest run that has this plugin installed.
+
+
+def _available() -> tuple[str, ...]:
+    from pytest_a2a_bench.benchmarks.tau2 import index
+
+    return index.available_domains()
+
+
+def _splits(domain: str) -> tuple[str, ...]:
+    from pytest_a2a_bench.benchmarks.tau2 import index
+
+    return index.splits(domain)
+
+
+def _load_tasks(domain: str, split: str) -> list[BenchTask]:
+    from pytest_a2a_bench.benchmarks.tau2 import index
+
+    return index.load_tasks(domain, split)
+
+
+def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    from pytest_a2a_bench.benchmarks.tau2 import index
+
+    try:
+        found = index.find_installation()
+        counts = ", ".join(f"{domain} {len(index.load_tasks(domain, 'base'))}" for domain in index.available_domains())
+    except (A2ABenchError, OSError, ValueError) as error:
+        yield "tau2-bench", str(error)
+    else:
+        yield "tau2-bench", f"{found.distribution}; base tasks: {counts}"
+
 
 SUITE = Suite(
     name="tau2",
     domains=DOMAINS,
-    available=index.available_domains,
-    splits=index.splits,
-    load_tasks=index.load_tasks,
+    available=_available,
+    splits=_splits,
+    load_tasks=_load_tasks,
     modules={domain: f"pytest_a2a_bench.suites.test_{domain}" for domain in DOMAINS},
+    benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
+    split_names=("base", "train", "test", "full", "small"),
+    dialects=GENERAL_DIALECTS,
+    why_no_dialect=(
+        "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
+    ),
+    check_titles={
+        "env_assertion": "not true of the environment:",
+        "communicate": "never communicated:",
+        "nl_assertion": "not true of the conversation, says the judge:",
+    },
+    short_labels=True,
+    examine=_examine,
 )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_a2a_bench.benchmarks.registry import Suite
     from pytest_a2a_bench.model import BenchTask
 
 SIGNATURE = "domain, *, split=None, trials=None, tasks=None, label=None"
@@ -44,26 +43,25 @@ class MarkerRequest:
     category: tuple[str, ...] | None = None
 
 
-def signature(*, categories: bool, interactive: bool) -> str:
+def signature(suite: Suite) -> str:
     """Return the arguments that a suite's marker takes."""
-    return SIGNATURE + CATEGORY_SIGNATURE * categories + INTERACTIVE_SIGNATURE * interactive
+    return SIGNATURE + CATEGORY_SIGNATURE * bool(suite.categories) + INTERACTIVE_SIGNATURE * suite.interactive
 
 
-def lines(suites: Mapping[str, str], domains: Iterable[str], categories: Iterable[str] = ()) -> list[str]:
-    """Return the ini lines that register our markers.
-
-    :param suites: name of each suite to the signature of its marker.
-    """
+def lines(suites: Sequence[Suite]) -> list[str]:
+    """Return the ini lines that register our markers: of suites, domains and categories."""
     registered = [
-        f"{suite}({arguments}): one item per trial of the tasks of a {suite} domain; the test takes the fixture "
-        "'trial' (tasks: ids, glob patterns or a function of the id; label: for a task that is used twice)."
-        for suite, arguments in suites.items()
+        f"{suite.name}({signature(suite)}): one item per trial of the tasks of a {suite.name} domain; the test takes "
+        "the fixture 'trial' (tasks: ids, glob patterns or a function of the id; label: for a task that is used twice)."
+        for suite in suites
     ]
     registered.append(
         f"conformance({CONFORMANCE_SIGNATURE}): one item per requirement of the agent's card or of the protocol; "
         "the test takes the fixture 'conformance_check'. Items carry their own suite, group, level, id, binding and "
         "version, for -m 'conformance(level=\"MUST\")'."
     )
+    domains = dict.fromkeys(domain for suite in suites for domain in suite.domains)
+    categories = dict.fromkeys(category for suite in suites for category in suite.categories)
     registered += [f"{domain}: set on items of the benchmark domain {domain}, for -m." for domain in domains]
     return registered + [
         f"{category}: set on items of the task category {category}, for -m." for category in categories
@@ -90,7 +88,7 @@ def read(marker: pytest.Mark, suite: Suite) -> MarkerRequest:
         values["domain"], problem = _interactive_domain(values["domain"], suite)
         problems += [problem] if problem else []
     if problems:
-        arguments = signature(categories=bool(suite.categories), interactive=suite.interactive)
+        arguments = signature(suite)
         raise ConfigurationError(f"@pytest.mark.{marker.name}({arguments}) " + "; ".join(problems))
     values |= {"tasks": _task_filter(values.get("tasks")), "category": _names(values.get("category"))}
     return MarkerRequest(**values)

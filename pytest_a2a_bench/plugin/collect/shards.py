@@ -6,54 +6,15 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
-from pytest_a2a_bench.plugin.run import options
+from pytest_a2a_bench.plugin.run.modules import judge_protocol
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
-from pytest_a2a_bench.settings import Settings
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.results.sharding import Shard
-
-
-def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Read the durations that shards are balanced by, once, for this process and its workers.
-
-    :return: the durations, none without shards, and what is wrong with them.
-    """
-    if settings.durations is None:
-        return {}, ()
-    try:
-        found = durations_in(Path(settings.durations))
-    except A2ABenchError as error:
-        return {}, (f"--a2a-durations={settings.durations}: {error}",)
-    return (found if settings.shard is not None else {}), ()
-
-
-def durations_in(path: Path) -> dict[str, float]:
-    """Return the seconds of each trial by key: from a results directory, or from a JSON object.
-
-    :raises ConfigurationError: if there are none.
-    """
-    from pytest_a2a_bench.results import sharding
-    from pytest_a2a_bench.results.store import Store
-
-    if path.is_dir():
-        found = {str(r.key): r.duration for r in Store(path).read_all() if r.status == "evaluated"}
-        if not found:
-            raise ConfigurationError(f"no evaluated trial is in {path}; expected a results directory")
-        return found
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigurationError("no such file or directory") from None
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"cannot be read as JSON: {error}") from None
-    return sharding.check_durations(values, str(path))
+from pytest_a2a_bench.results import manifest, sharding
+from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.settings import without_query
 
 
 def divide(session: pytest.Session, run: BenchRun) -> None:
@@ -61,7 +22,7 @@ def divide(session: pytest.Session, run: BenchRun) -> None:
 
     Checks of the protocol are divided by their node ids; the user's own tests stay, in every shard.
     """
-    run.whole = tuple(str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash)
+    run.collected.whole = tuple(str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash)
     mine = set(part_of(session.items, run))
     others = [item for item in session.items if item not in mine]
     if others:
@@ -73,12 +34,9 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     """Return those of the items that this shard runs; all of them without shards."""
     if run.settings.shard is None:
         return list(items)
-    from pytest_a2a_bench.plugin.conformance import check_items
-    from pytest_a2a_bench.results import sharding
-
     names = {item: str(item.stash[TRIAL].key) for item in items if TRIAL in item.stash}
-    names |= {i: i.nodeid for i in items if i not in names and check_items.is_among((i.nodeid,))}
-    mine = sharding.members(list(names.values()), run.durations, _parsed(run.settings.shard))
+    names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
+    mine = sharding.members(list(names.values()), run.plan.durations, sharding.read(run.settings.shard, {}))
     return [item for item in items if item not in names or names[item] in mine]
 
 
@@ -87,48 +45,37 @@ def trials_elsewhere(run: BenchRun) -> int:
 
     What tells is the file of this run, which under xdist the workers wrote.
     """
-    from pytest_a2a_bench.results import manifest
-    from pytest_a2a_bench.results.store import StoreError
-
     try:
-        found = manifest.load(run.results)
+        found = manifest.load(run.plan.results)
     except StoreError:
         return 0
-    return len(found.whole) if found.run_id == run.run_id and not found.keys else 0
+    return len(found.whole) if found.run_id == run.plan.run_id and not found.keys else 0
 
 
 def write_manifest(session: pytest.Session, run: BenchRun) -> None:
     """Write what this run is asked to do, if trials were selected, if only for other shards, and there is an agent."""
-    if not run.whole or run.endpoint is None or session.config.option.collectonly:
+    if not run.collected.whole or run.plan.endpoint is None or session.config.option.collectonly:
         return
-    from pytest_a2a_bench.results.manifest import Manifest
-    from pytest_a2a_bench.results.store import StoreError
-
     nodeids = {item.nodeid: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash}
     settings = dataclasses.asdict(run.settings)
+    settings |= settings.pop("benchmark_options")
     for name in ("endpoint", "results"):
         del settings[name]
     manifest = Manifest(
-        run_id=run.run_id,
-        endpoint=options.without_query(str(run.settings.endpoint), run.settings.endpoint),
-        agent=run.agent_identity,
-        whole=run.whole,
+        run_id=run.plan.run_id,
+        endpoint=without_query(str(run.settings.endpoint), run.settings.endpoint),
+        agent=run.plan.agent_identity,
+        whole=run.collected.whole,
         keys=tuple(nodeids.values()),
         shard=run.settings.shard,
-        durations=_hash(run.durations) if run.durations else None,
+        durations=_hash(run.plan.durations) if run.plan.durations else None,
         settings=settings,
         nodeids=nodeids,
     )
     try:
-        manifest.write(run.results)
+        manifest.write(run.plan.results)
     except StoreError as error:
         raise pytest.UsageError(str(error)) from None
-
-
-def _parsed(shard: str) -> Shard:
-    from pytest_a2a_bench.results import sharding
-
-    return sharding.read(shard, {})
 
 
 def _hash(durations: Mapping[str, float]) -> str:

@@ -1,15 +1,18 @@
-"""Requirements become items: which there are, what they are called, and which are chosen."""
+"""Requirements become items: which there are, what they are called, and which are chosen.
+
+Loaded in every pytest run; the conformance room itself is imported where its requirements are looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.benchmarks.registry import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.plugin import shim
+from pytest_a2a_bench.plugin.run.modules import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.plugin.run.state import BenchRun
 
 if TYPE_CHECKING:
@@ -52,12 +55,6 @@ def short_id(suite: str, entry: Requirement, binding: str) -> str:
 # --- whether they join ------------------------------------------------------------------------------------------------
 
 
-def is_among(nodeids: Iterable[str]) -> bool:
-    """Tell whether node ids name one of the modules that judge the protocol, or all modules."""
-    modules = [module.nodeid for module in CONFORMANCE_MODULES]
-    return any(shim.is_below(i, m) or shim.is_below(m, i) for i in nodeids for m in modules)
-
-
 def may_be_chosen(config: pytest.Config) -> bool:
     """Tell whether ``-k`` and ``-m`` can choose any check, so that an agent's card is not fetched in vain."""
     keyword, marker = config.getoption("keyword") or "", config.getoption("markexpr") or ""
@@ -79,26 +76,29 @@ def _conceivable() -> Iterator[tuple[list[str], Mapping[str, str]]]:
 # --- one item per check -----------------------------------------------------------------------------------------------
 
 
-def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
-    """Turn a test that takes ``conformance_check`` into one item per check."""
+def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> bool:
+    """Turn a test that takes ``conformance_check`` into one item per check, and tell whether it is one."""
+    if CHECK_FIXTURE not in metafunc.fixturenames:
+        return False
     marker = metafunc.definition.get_closest_marker(CONFORMANCE)
     problem = _marker_problem(marker)
     if marker is None or problem:
         # One item stands for the test, so that it can be selected; only then does its problem stop the run.
-        run.test_problems.append((metafunc.definition.nodeid, problem))
+        run.collected.test_problems.append((metafunc.definition.nodeid, problem))
         metafunc.parametrize(CHECK_FIXTURE, [pytest.param(None, id="invalid")], indirect=True)
-        return
+        return True
     wanted = {name: _texts(marker.kwargs[name]) for name in _FILTERS if marker.kwargs.get(name) is not None}
     suite = marker.args[0]
     chosen = [p for p in _plan(run, suite) if _is_wanted(p, wanted)]
     metafunc.parametrize(CHECK_FIXTURE, [_parameter(ItemCheck(suite, p)) for p in chosen], indirect=True)
+    return True
 
 
 def _plan(run: BenchRun, suite: str) -> list[Planned]:
     from pytest_a2a_bench.conformance.engine import Planned
     from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject
 
-    subject = Subject.from_json(run.subject) if run.subject is not None else Subject("", OFFLINE_CARD)
+    subject = Subject.from_json(run.plan.subject) if run.plan.subject is not None else Subject("", OFFLINE_CARD)
     if suite == "card":
         return [Planned(entry, "card") for entry in subject.card_plan()]
     return [p for p in subject.plan() if subject.problem or _is_spoken(p, run)]

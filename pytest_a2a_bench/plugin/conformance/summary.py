@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.conformance.report import Row, removable
+from pytest_a2a_bench.conformance.subject import Subject
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import one_line
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import Row
+from pytest_a2a_bench.reports import matrix
 
 _PREFIX = "a2a."
 _ROW = "check_"
@@ -51,25 +51,20 @@ class Summary:
             terminalreporter.write_line(line)
 
     def _lines(self) -> Iterator[str]:
-        from pytest_a2a_bench.conformance.report import removable
-        from pytest_a2a_bench.reports import matrix
-
         rows = [_row(values) for values in self.reported.values()]
         yield from matrix.lines(rows, self._planned())
-        for waiver in removable(self.run.waivers or (), rows):
+        for waiver in removable(self.run.services.waivers or (), rows):
             yield f"removable waiver: {waiver} (its check passes)"
         skips = matrix.skip_lines(rows)
         if skips and self.config.get_verbosity() >= 0:
             yield "skipped:"
             yield from skips
-        if self.run.judge is not None:
-            yield from (one_line(text) for text in self.run.judge.left)
+        if self.run.services.judge is not None:
+            yield from (one_line(text) for text in self.run.services.judge.left)
         yield matrix.count_line(rows)
 
     def _planned(self) -> dict[str, int]:
-        from pytest_a2a_bench.conformance.subject import Subject
-
-        return Subject.from_json(self.run.subject).planned if self.run.subject is not None else {}
+        return Subject.from_json(self.run.plan.subject).planned if self.run.plan.subject is not None else {}
 
 
 def _values(report: Any) -> dict[str, Any]:
@@ -78,6 +73,4 @@ def _values(report: Any) -> dict[str, Any]:
 
 
 def _row(values: dict[str, Any]) -> Row:
-    from pytest_a2a_bench.conformance.report import Row
-
     return Row(**{name[len(_ROW) :]: value for name, value in values.items() if name.startswith(_ROW)})

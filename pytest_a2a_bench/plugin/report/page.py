@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.plugin import preflight
+from pytest_a2a_bench.conformance.report import Row
 from pytest_a2a_bench.plugin.report import terminal
-from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.plugin.trials import outcome
+from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
+from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
+from pytest_a2a_bench.reports.html import Contents, Verdict, now, own_version, render, write
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
-    from pytest_a2a_bench.reports.html import Contents
 
 _CHECK = "a2a.check_"
 
@@ -39,7 +39,7 @@ class Page:
         name = f"{found['id']} {found['version']} [{found['binding']}]"
         self._checks[name] = found
         title = f"a2a {found['id']} [{found['binding']}]"
-        text = next((text for where, text in outcome.sections(report) if where == title), None)
+        text = next((text for where, text in sections_of(report) if where == title), None)
         if text:
             self._explanations[name] = text
 
@@ -47,9 +47,8 @@ class Page:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the page; that it cannot be written makes a run fail that would pass."""
         contents = self._contents()
-        if preflight.nothing_will_run(self.config) or not (contents.trials or contents.checks):
+        if nothing_will_run(self.config) or not (contents.trials or contents.checks):
             return
-        from pytest_a2a_bench.reports.html import render, write
 
         try:
             write(self.path, render(contents))
@@ -63,12 +62,9 @@ class Page:
         if self.problem:
             terminalreporter.write_line(f"a2a: {self.problem}", red=True)
         elif self.is_written and self.config.get_verbosity() >= 0:
-            terminalreporter.write_line(f"report page: {outcome.shown_path(str(self.path), self.config)}")
+            terminalreporter.write_line(f"report page: {shown_path(str(self.path), self.config)}")
 
     def _contents(self) -> Contents:
-        from pytest_a2a_bench.conformance.report import Row
-        from pytest_a2a_bench.reports.html import Contents, Verdict, now, own_version
-
         agent = terminal.agent_of(self.run)
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
         return Contents(

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.plugin.run import options
+from pytest_a2a_bench.plugin.run.explanation import is_excused_miss, sections_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.plugin.trials import outcome
+from pytest_a2a_bench.reports import run_markdown, summary
+from pytest_a2a_bench.reports.run_markdown import RunSummary, Trouble
+from pytest_a2a_bench.settings import without_query
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.plugin.report.terminal import Reporting
-    from pytest_a2a_bench.reports.run_markdown import RunSummary, Trouble
 
 _VERDICTS = {0: "passed", 1: "failed", 2: "interrupted", 5: "nothing was run"}
 
@@ -66,8 +67,6 @@ class Publisher:
         return outcome
 
     def _publish(self, exitstatus: int) -> None:
-        from pytest_a2a_bench.reports import run_markdown
-
         text = run_markdown.render(self._summary(exitstatus))
         if self.run.settings.markdown:
             self._write(Path(self.run.settings.markdown), text, append=False)
@@ -94,33 +93,28 @@ class Publisher:
             terminal.write_line(line)
 
     def _summary(self, exitstatus: int) -> RunSummary:
-        from pytest_a2a_bench.reports import summary
-        from pytest_a2a_bench.reports.run_markdown import RunSummary
-
-        results, lost = summary.load_reported(self.run, self._reporting.reported)
+        results, lost = summary.load_reported(self.run.plan.results, self.run.plan.run_id, self._reporting.reported)
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
-        where = options.without_query(self.run.settings.endpoint or "", self.run.settings.endpoint)
-        named = f" ({self.run.endpoint.agent})" if self.run.endpoint and self.run.endpoint.agent else ""
+        where = without_query(self.run.settings.endpoint or "", self.run.settings.endpoint)
+        named = f" ({self.run.plan.endpoint.agent})" if self.run.plan.endpoint and self.run.plan.endpoint.agent else ""
         return RunSummary(
             verdict=_VERDICTS.get(exitstatus, f"exit status {exitstatus}"),
             agent=f"{where}{named}",
             gates=tuple((g.name, g.verdict, g.sentence) for g in verdict.gates) if verdict is not None else (),
             table=tuple(map(tuple, summary.rows(results))),
-            notes=(*summary.provenance_lines(results), *summary.lost_lines(self.run, lost)),
+            notes=(*summary.provenance_lines(results), *summary.lost_lines(self.run.plan.results, lost)),
             troubles=tuple(self._troubles.values()),
         )
 
 
 def _trouble(report: pytest.TestReport, values: Mapping[str, Any]) -> Trouble | None:
-    from pytest_a2a_bench.reports.run_markdown import Trouble
-
-    missed = report.skipped and hasattr(report, "wasxfail")
+    missed = is_excused_miss(report)
     if not (report.failed or missed):
         return None
     what = "missed" if missed else ("failed" if report.when == "call" else "error")
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message) if crash is not None else _text(report)
-    own = [t for name, t in outcome.sections(report) if name.startswith("a2a ")]
+    own = [t for name, t in sections_of(report) if name.startswith("a2a ")]
     title = str(values.get("a2a.key", report.nodeid))
     first = next((line for line in text.splitlines() if line.strip()), what)
     return Trouble(

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.benchmarks.registry import INTERACTIVE
-from pytest_a2a_bench.plugin.run import options, state
-from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.plugin.run import state
+from pytest_a2a_bench.plugin.run.explanation import shown_path
+from pytest_a2a_bench.plugin.run.modules import all_modules
+from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
+from pytest_a2a_bench.plugin.shim import is_below
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.results.progress import Progress
+from pytest_a2a_bench.settings import without_query
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
@@ -27,42 +34,43 @@ def looks_like_trial(nodeid: str) -> bool:
 
 def header_line(run: BenchRun) -> str | None:
     """Return the one line that says what is tested and with whom."""
-    from pytest_a2a_bench.reports import failures
-
     settings = run.settings
     if not settings.endpoint:
         return None
-    where = options.without_query(settings.endpoint, settings.endpoint)
-    if run.endpoint is not None:
-        agent = f" ({failures.one_line(run.endpoint.agent, 60)})" if run.endpoint.agent else ""
-        where = f"{where}{agent}, {run.endpoint.interface}"
-    if run.selection.only_conformance:
+    where = without_query(settings.endpoint, settings.endpoint)
+    if run.plan.endpoint is not None:
+        agent = f" ({one_line(run.plan.endpoint.agent, 60)})" if run.plan.endpoint.agent else ""
+        where = f"{where}{agent}, {run.plan.endpoint.interface}"
+    if run.plan.selection.only_conformance:
         return f"a2a: {where}"
-    if _asks_by_itself(run):
-        user = f"CRMArena scoring {settings.crm_scoring}"
+    asked_by = _asked_by(run)
+    if asked_by:
+        user = asked_by
     elif settings.user_kind == "llm":
         user = f"user {settings.user_llm}"
     else:
         user = "scripted user: not leaderboard numbers"
-    changed = [f"drift {settings.crm_drift}"] * bool(settings.crm_drift) + [f"rot {settings.crm_rot}"] * bool(
-        settings.crm_rot
-    )
-    org = f"; CRMArena's org changed: {', '.join(changed)}" if changed else ""
-    return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{org}"
+    changes = "".join(f"; {text}" for suite in registry.known() if (text := suite.changes(settings)))
+    return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{changes}"
 
 
-def _asks_by_itself(run: BenchRun) -> bool:
-    """Tell whether only tasks were named that are questions themselves, so that no user is played."""
-    named = (*run.selection.ids, *run.selection.modules)
-    return bool(named) and all(n.startswith("a2a/crmarena_") and INTERACTIVE not in n for n in named)
+def _asked_by(run: BenchRun) -> str:
+    """Return what is shown in place of a user, where only tasks of one suite were named that are questions."""
+    named = (*run.plan.selection.ids, *run.plan.selection.modules)
+    specs = [[spec for spec in all_modules() if is_below(nodeid, spec.nodeid)] for nodeid in named]
+    suites = {spec.suite for found in specs for spec in found}
+    if not named or not all(specs) or len(suites) != 1:
+        return ""
+    suite = registry.find(suites.pop())
+    return suite.asked_by([spec.domain for found in specs for spec in found], run.settings) if suite else ""
 
 
 def agent_of(run: BenchRun) -> dict[str, str]:
     """Return what is known of the agent, for files: ``endpoint``, ``name`` and ``interface``."""
     endpoint = run.settings.endpoint or ""
-    found = {"endpoint": options.without_query(endpoint, endpoint)}
-    if run.endpoint is not None:
-        found |= {"name": run.endpoint.agent, "interface": run.endpoint.interface}
+    found = {"endpoint": without_query(endpoint, endpoint)}
+    if run.plan.endpoint is not None:
+        found |= {"name": run.plan.endpoint.agent, "interface": run.plan.endpoint.interface}
     return found
 
 
@@ -71,18 +79,18 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
     run = state.of(config)
     trials = sum(TRIAL in item.stash for item in items)
     lines = []
-    if run.used and not run.resolution.asked and (header := header_line(run)):
+    if run.collected.used and not run.plan.asked and (header := header_line(run)):
         lines.append(header)
-    if run.left_out:
+    if run.collected.left_out:
         lines.append(f"a2a: {left_out_line(run)}")
     if not trials:
-        lines += [f"a2a: {note}" for note in run.notes]
+        lines += [f"a2a: {note}" for note in run.collected.notes]
     return lines
 
 
 def left_out_line(run: BenchRun) -> str:
     """Say that built-in items gave way to the user's own."""
-    return f"{run.left_out} built-in items left out: your own tests run the same trials"
+    return f"{run.collected.left_out} built-in items left out: your own tests run the same trials"
 
 
 class Reporting:
@@ -108,7 +116,7 @@ class Reporting:
 
     def pytest_report_header(self) -> str | None:
         """Show the header line, unless nobody asked for us."""
-        return header_line(self.run) if self.run.resolution.asked else None
+        return header_line(self.run) if self.run.plan.asked else None
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the trials to come."""
@@ -119,7 +127,7 @@ class Reporting:
         values = {str(name)[4:]: value for name, value in report.user_properties if str(name).startswith("a2a.")}
         if "key" in values:
             self.reported[str(values["key"])] = values
-            self.run.used = True
+            self.run.collected.used = True
             self.tick()
 
     def results(self) -> list[TrialResult]:
@@ -127,10 +135,11 @@ class Reporting:
         return self._load()[0]
 
     def _load(self) -> tuple[list[TrialResult], Mapping[str | None, int]]:
-        from pytest_a2a_bench.reports import summary
-
         if self._loaded is None or self._loaded[0] != len(self.reported):
-            self._loaded = (len(self.reported), *summary.load_reported(self.run, self.reported))
+            self._loaded = (
+                len(self.reported),
+                *summary.load_reported(self.run.plan.results, self.run.plan.run_id, self.reported),
+            )
         return self._loaded[1:]
 
     def tick(self, in_flight: int | None = None) -> None:
@@ -142,7 +151,6 @@ class Reporting:
         if now - self._last < (self.interval if terminal.isatty else self.interval_in_logs):
             return
         self._last = now
-        from pytest_a2a_bench.results.progress import Progress
 
         parallel = self.workers * self.run.settings.concurrency
         done = tuple(self.reported.values())
@@ -159,7 +167,7 @@ class Reporting:
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
         """Write the summary section."""
         silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
-        if silent or preflight_only(self.config) or exitstatus == pytest.ExitCode.USAGE_ERROR:
+        if silent or nothing_will_run(self.config) or exitstatus == pytest.ExitCode.USAGE_ERROR:
             return
         if self.reported:
             self._write_summary(terminalreporter)
@@ -170,12 +178,10 @@ class Reporting:
 
     def _agent_was_forgotten(self) -> bool:
         """Tell whether an agent was given on the command line, and neither a suite nor a test that uses it."""
-        named = self.run.selection.ids or self.run.selection.modules
-        return self.run.settings.endpoint_source == "cli" and not named and not self.run.used
+        named = self.run.plan.selection.ids or self.run.plan.selection.modules
+        return self.run.settings.endpoint_source == "cli" and not named and not self.run.collected.used
 
     def _write_summary(self, terminal: Any) -> None:
-        from pytest_a2a_bench.reports import summary
-
         results, lost = self._load()
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
@@ -189,29 +195,18 @@ class Reporting:
             terminal.write_line("no trial was evaluated: these results say nothing about the agent", red=True)
 
     def _notes(self, results: Sequence[TrialResult], lost: Mapping[str | None, int]) -> Iterator[str]:
-        from pytest_a2a_bench.reports import summary
-
         yield from summary.provenance_lines(results)
-        yield from summary.lost_lines(self.run, lost)
-        unreported = summary.unreported(self.run, self.reported, since=self.began_wall)
+        yield from summary.lost_lines(self.run.plan.results, lost)
+        unreported = summary.unreported(
+            self.run.plan.results, self.run.plan.run_id, self.reported, since=self.began_wall
+        )
         if unreported:
             yield f"finished, but not reported by an item: {_some(str(r.key) for r in unreported)}"
-        if self.run.left_out and self.config.pluginmanager.hasplugin("dsession"):  # workers collected, not this process
+        if self.run.collected.left_out and self.config.pluginmanager.hasplugin(
+            "dsession"
+        ):  # workers collected, not this process
             yield left_out_line(self.run)
-        yield f"results: {_shown(self.run, self.config)}"
-
-
-def preflight_only(config: pytest.Config) -> bool:
-    """Tell whether pytest was only asked to show something, which needs no summary."""
-    from pytest_a2a_bench.plugin import preflight
-
-    return preflight.nothing_will_run(config)
-
-
-def _shown(run: BenchRun, config: pytest.Config) -> str:
-    from pytest_a2a_bench.plugin.trials import outcome
-
-    return outcome.shown_path(str(run.results), config) or ""
+        yield f"results: {shown_path(str(self.run.plan.results), self.config)}"
 
 
 def _some(words: Iterable[str], limit: int = 20) -> str:

@@ -45,7 +45,7 @@ def problems(config: pytest.Config) -> list[str]:
 
 def _separate(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield our options whose value is a path of its own, and the value."""
-    names = {option.cli for option in options.OPTIONS if option.name in (*options.FILES, "crm_data")}
+    names = {option.cli for option in options.every_option() if option.locate is not None}
     for option, value in itertools.pairwise(arguments):
         if option in names and not value.startswith("-"):
             yield option, value

@@ -1,4 +1,7 @@
-"""What one pytest process knows about its run; kept in ``config.stash`` and nowhere else."""
+"""What one pytest process knows about its run: a frozen plan, what collection found, and the services in use.
+
+Kept in ``config.stash`` and nowhere else. The plan is decided on the controller and is the same in every worker.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_a2a_bench.plugin.run import options
-from pytest_a2a_bench.plugin.run.options import Resolution
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
+    from pytest_a2a_bench.agents.launcher import BuiltinAgent
+    from pytest_a2a_bench.conformance.judging import Judge
+    from pytest_a2a_bench.conformance.waivers import Waiver
     from pytest_a2a_bench.gates.files import Missed
     from pytest_a2a_bench.gates.quarantine import Quarantined
     from pytest_a2a_bench.model import BenchTask, TrialKey
@@ -78,63 +82,36 @@ class ItemTrial:
     key: TrialKey
 
 
-@dataclass(slots=True)
-class BenchRun:
-    """The state of a run in one process.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is asked to do. A worker gets it from its controller.
 
-    :param endpoint: set by the preflight; a worker gets it from the controller.
+    :param settings: the settings as the user gave them.
+    :param asked: whether the command line or the ini file (not only the environment) mentions us.
+    :param problems: one line for each wrong option or file; where there are any, the settings must not be used.
+    :param results: the directory of result files.
+    :param endpoint: None until the preflight found the agent.
     :param endpoint_problem: why the preflight failed, where that is only an error once something uses the endpoint.
-    :param problems: what is wrong with the tests; reported together when collection is over.
-    :param test_problems: what is wrong with one test each, by its node id; reported only if an item of it is selected.
-    :param notes: what the user should know about the selection.
-    :param left_out: how many built-in items gave way to the user's own tests of the same trials.
-    :param used: whether an item uses the endpoint.
     :param subject: the agent's card and what is wrong with it, as JSON; None until it was fetched.
-    :param judge: runs the checks of this process's items.
-    :param waivers: known defects; None until the file was read.
-    :param whole: keys of the selected trials before they were divided among shards.
-    :param durations: seconds of earlier trials by key, to divide them by.
-    :param baseline: what gates compare with; only the controller has it.
+    :param durations: seconds of earlier trials by key, to divide them among shards by.
     :param quarantine: tasks whose misses fail nothing.
     :param missed: the trials to run again; None for no such choice.
     :param named: whether somebody named the trials to run, so that their rate says nothing about the agent.
-    :param worker: xdist's ``workerinput`` in a worker.
     """
 
-    resolution: Resolution
-    selection: Selection
+    settings: Settings
     run_id: str
     results: Path
+    asked: bool = False
+    problems: tuple[str, ...] = ()
+    selection: Selection = Selection()
     endpoint: Endpoint | None = None
     endpoint_problem: str | None = None
-    problems: list[str] = field(default_factory=list)
-    test_problems: list[tuple[str, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    left_out: int = 0
-    used: bool = False
-    worker: Mapping[str, Any] | None = None
-    schedule: Schedule | None = None
-    agent_process: Any = None
-    subject: dict[str, Any] | None = None
-    judge: Any = None
-    tracing: Tracing | None = None
-    waivers: tuple[Any, ...] | None = None
-    whole: tuple[str, ...] = ()
-    durations: dict[str, float] = field(default_factory=dict)
-    baseline: Baseline | None = None
+    subject: Mapping[str, object] | None = None
+    durations: Mapping[str, float] = field(default_factory=dict)
     quarantine: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
     named: bool = False
-
-    @property
-    def settings(self) -> Settings:
-        """The settings as the user gave them."""
-        return self.resolution.settings
-
-    @property
-    def takes_part(self) -> bool:
-        """Whether anything of ours may happen: without options, ini and endpoint no trial and no check can run."""
-        return bool(self.resolution.asked or self.settings.endpoint or self.notes or self.used)
 
     @property
     def target(self) -> Settings:
@@ -148,53 +125,107 @@ class BenchRun:
         """What the agent's card says it is, and how it is spoken to."""
         return f"{self.endpoint.agent}, {self.endpoint.interface}" if self.endpoint else ""
 
-    def for_worker(self) -> str:
-        """Return what a worker process needs to know, as text."""
+    def to_json(self) -> str:
+        """Return the plan as text, for a worker process."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return json.dumps(
-            {
+            values
+            | {
                 "settings": self.settings.to_json(),
-                "asked": self.resolution.asked,
-                "problems": self.resolution.problems,
-                "selection": dataclasses.asdict(self.selection),
-                "run_id": self.run_id,
                 "results": str(self.results),
+                "selection": dataclasses.asdict(self.selection),
                 "endpoint": dataclasses.asdict(self.endpoint) if self.endpoint else None,
-                "endpoint_problem": self.endpoint_problem,
-                "subject": self.subject,
-                "durations": self.durations,
                 "quarantine": [entry.to_json() for entry in self.quarantine],
                 "missed": [(m.key, m.nodeid) for m in self.missed] if self.missed is not None else None,
-                "named": self.named,
             }
         )
 
     @classmethod
-    def from_worker_input(cls, worker_input: Mapping[str, Any]) -> BenchRun:
-        """Read what :meth:`for_worker` wrote."""
+    def from_json(cls, text: str) -> Plan:
+        """Read what :meth:`to_json` wrote."""
+        # A worker that has a plan takes part, so these are loaded in any case; the controller may not.
         from pytest_a2a_bench.gates.files import Missed
         from pytest_a2a_bench.gates.quarantine import Quarantined
 
-        data = json.loads(worker_input[WORKER_INPUT])
-        selection = data["selection"]
-        return cls(
-            resolution=Resolution(Settings.from_json(data["settings"]), tuple(data["problems"]), data["asked"]),
-            selection=Selection(
-                ids=tuple(selection["ids"]),
-                modules=tuple(selection["modules"]),
-                candidates=selection["candidates"],
-                conformance=selection["conformance"],
-            ),
-            subject=data["subject"],
-            durations=data["durations"],
-            run_id=data["run_id"],
-            results=Path(data["results"]),
-            endpoint=Endpoint(**data["endpoint"]) if data["endpoint"] else None,
-            endpoint_problem=data["endpoint_problem"],
-            quarantine=tuple(Quarantined.from_json(entry) for entry in data["quarantine"]),
-            missed=tuple(Missed(*m) for m in data["missed"]) if data["missed"] is not None else None,
-            named=data["named"],
-            worker=worker_input,
-        )
+        data = json.loads(text)
+        chosen = data["selection"]
+        data |= {
+            "settings": Settings.from_json(data["settings"]),
+            "results": Path(data["results"]),
+            "problems": tuple(data["problems"]),
+            "selection": Selection(**chosen | {"ids": tuple(chosen["ids"]), "modules": tuple(chosen["modules"])}),
+            "endpoint": Endpoint(**data["endpoint"]) if data["endpoint"] else None,
+            "quarantine": tuple(Quarantined.from_json(entry) for entry in data["quarantine"]),
+            "missed": tuple(Missed(*m) for m in data["missed"]) if data["missed"] is not None else None,
+        }
+        return cls(**data)
+
+
+@dataclass(slots=True)
+class Collected:
+    """What collection found out in this process.
+
+    :param problems: what is wrong with the tests; reported together when collection is over.
+    :param test_problems: what is wrong with one test each, by its node id; reported only if an item of it is selected.
+    :param notes: what the user should know about the selection.
+    :param left_out: how many built-in items gave way to the user's own tests of the same trials.
+    :param used: whether an item uses the endpoint.
+    :param whole: keys of the selected trials before they were divided among shards.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    test_problems: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    left_out: int = 0
+    used: bool = False
+    whole: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Services:
+    """What runs in this process beside pytest, and what was read for it; None until somebody needs it.
+
+    :param agent_process: the built-in agent; only the controller has it, as it has ``baseline``.
+    :param schedule: conversations that run ahead of their items.
+    :param judge: runs the checks of this process's items.
+    :param tracing: makes spans.
+    :param baseline: what gates compare with.
+    :param waivers: known defects.
+    """
+
+    agent_process: BuiltinAgent | None = None
+    schedule: Schedule | None = None
+    judge: Judge | None = None
+    tracing: Tracing | None = None
+    baseline: Baseline | None = None
+    waivers: tuple[Waiver, ...] | None = None
+
+
+@dataclass(slots=True)
+class BenchRun:
+    """The run in one process.
+
+    :param worker: xdist's ``workerinput`` in a worker.
+    """
+
+    plan: Plan
+    worker: Mapping[str, Any] | None = None
+    collected: Collected = field(default_factory=Collected)
+    services: Services = field(default_factory=Services)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as the user gave them."""
+        return self.plan.settings
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether anything of ours may happen: without options, ini and endpoint no trial and no check can run."""
+        return bool(self.plan.asked or self.settings.endpoint or self.collected.notes or self.collected.used)
+
+    def decide(self, **changes: Any) -> None:
+        """Replace members of the plan by what is known by now: on the controller, before workers get it."""
+        self.plan = dataclasses.replace(self.plan, **changes)
 
 
 RUN = pytest.StashKey[BenchRun]()
@@ -211,26 +242,12 @@ def new_run_id() -> str:
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
 
 
-def start(config: pytest.Config) -> BenchRun:
-    """Resolve the options of a controller (or of a run without xdist).
+_NOTHING_RUNS = ("collectonly", "showfixtures", "show_fixtures_per_test", "setupplan", "cacheshow", "markers")
 
-    :raises pytest.UsageError: if the command line or ini has wrong values.
-    """
-    resolution = options.resolve(config, os.environ)
-    settings = resolution.settings
-    run = BenchRun(resolution, Selection(), new_run_id(), options.results_directory(settings, config))
-    if resolution.asked or settings.endpoint:
-        from pytest_a2a_bench.gates import files as gate_files
-        from pytest_a2a_bench.plugin.collect import shards
 
-        files = gate_files.read(settings, config.invocation_params.dir, run.results)
-        run.baseline, run.quarantine, run.missed = files.baseline, files.quarantine, files.missed
-        run.durations, wrong = shards.read_durations(settings)
-        problems = (*resolution.problems, *files.problems, *wrong)
-        run.resolution = dataclasses.replace(resolution, problems=problems)
-    if resolution.asked and run.resolution.problems:
-        raise pytest.UsageError(options.usage_text(run.resolution.problems))
-    return run
+def nothing_will_run(config: pytest.Config) -> bool:
+    """Tell whether pytest was only asked to show something."""
+    return any(config.getoption(name, False) for name in _NOTHING_RUNS)
 
 
 def refuse(session: pytest.Session, run: BenchRun, text: str) -> None:

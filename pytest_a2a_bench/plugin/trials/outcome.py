@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
-from pytest_a2a_bench.plugin.run import options, state
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import TrialKey, TrialResult, percentile
+from pytest_a2a_bench.plugin.run import partition, state
+from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun
-from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.plugin.trials import schedule as schedules
+from pytest_a2a_bench.plugin.trials.schedule import Schedule
+from pytest_a2a_bench.redact import sanitise, without_commands
+from pytest_a2a_bench.reports import failures
+from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE
+from pytest_a2a_bench.results.store import Store, StoreError
+from pytest_a2a_bench.settings import without_query
 
-if TYPE_CHECKING:
-    from pytest_a2a_bench.model import TrialKey, TrialResult
-    from pytest_a2a_bench.plugin.trials.schedule import Schedule
-    from pytest_a2a_bench.results.store import Store
-
-RESULT = pytest.StashKey["TrialResult"]()
-PREFIX = "a2a."
+RESULT = pytest.StashKey[TrialResult]()
 
 
 def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun) -> TrialResult:
@@ -27,36 +30,22 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
 
     Anything else ends the item in its setup, so that reporters count it as an error (or a skip), not as a bad agent.
     """
-    from pytest_a2a_bench.errors import A2ABenchError
-    from pytest_a2a_bench.reports import failures
-
     try:
         result = schedule.result(key)
     except A2ABenchError as error:
         pytest.fail(f"{key}: {error}", pytrace=False)
     item.stash[RESULT] = result
-    _set_properties(item, properties(result, shown_path(result.path, item.config)))
+    set_properties(item, properties(result, shown_path(result.path, item.config)))
     if result.status == "skipped":
-        pytest.skip(failures.sanitise(result.error or "skipped"))
+        pytest.skip(sanitise(result.error or "skipped"))
     if result.status != "evaluated":
         pytest.fail(_trouble(result, item.config), pytrace=False)
     return result
 
 
-def shown_path(path: str | None, config: pytest.Config) -> str | None:
-    """Return a path as seen from where pytest was started, if that is shorter."""
-    if path is None:
-        return None
-    try:
-        relative = os.path.relpath(path, config.invocation_params.dir)
-    except ValueError:  # another drive
-        return path
-    return path if relative.startswith("..") else relative
-
-
 def properties(result: TrialResult, path: str | None) -> dict[str, str | int | float | bool]:
     """Return the scalars that every reporter gets, without those that are not known."""
-    wire, provenance = result.wire, result.provenance
+    wire, provenance, suite = result.wire, result.provenance, registry.find(result.key.suite)
     values: dict[str, Any] = {
         "key": str(result.key),
         "suite": result.key.suite,
@@ -82,18 +71,13 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "seed": result.seed,
         "dialect": result.dialect,
         "category": result.category or None,
-        **{name: provenance.get(name) for name in summary.REPORTED_PROVENANCE},
-        **{name: provenance.get("measured", {}).get(name) for name in summary.REPORTED_COUNTS},
+        **{name: provenance.get(name) for name in (*REPORTED_PROVENANCE, *(suite.reported if suite else ()))},
+        **{name: provenance.get("measured", {}).get(name) for name in (suite.counts if suite else ())},
         "run_id": result.run_id,
         "reused_from": result.reused_from,
         "transcript": path,
     }
     return {name: value for name, value in values.items() if value is not None}
-
-
-def sections(report: pytest.TestReport) -> list[tuple[str, str]]:
-    """Return what a report has to say beside its traceback, by title: captured output, and our explanations."""
-    return [*report.sections, *((name, text) for name, text, *_ in getattr(report.longrepr, "sections", ()))]
 
 
 def extend_report(item: pytest.Item, report: pytest.TestReport) -> None:
@@ -109,16 +93,13 @@ def extend_report(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
     """Return the trials that this process may start at once, in order; none with one conversation at a time."""
-    from pytest_a2a_bench.plugin.trials import schedule
-
     if run.settings.concurrency == 1:
         return []
     if run.worker is None:
-        return schedule.order_ahead(session.items)
-    from pytest_a2a_bench.plugin.run import partition
+        return schedules.order_ahead(session.items)
 
     mine = partition.indices_of(run.worker, len(session.items))
-    return schedule.order_ahead(session.items[i] for i in mine)
+    return schedules.order_ahead(session.items[i] for i in mine)
 
 
 def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKey]:
@@ -126,22 +107,19 @@ def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKe
 
     A worker runs its trials in order, so these are the first ones without a result.
     """
-    from pytest_a2a_bench.plugin.run import partition
-
     if run.worker is None or partition.ORPHANS not in run.worker:
         return []
     return list(islice((key for key in ahead if not _is_done(key, run, store)), run.settings.concurrency))
 
 
 def _is_done(key: TrialKey, run: BenchRun, store: Store) -> bool:
-    from pytest_a2a_bench.results.store import StoreError
 
     try:
         stored = store.read(key)
     except StoreError:
         return False
     # Files of an earlier run say nothing about what this one finished.
-    return stored is not None and stored.run_id == run.run_id
+    return stored is not None and stored.run_id == run.plan.run_id
 
 
 def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
@@ -149,23 +127,21 @@ def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
     reporting = config.pluginmanager.get_plugin("a2a-bench-reporting")
     if reporting is None:
         return lambda: None
-    return lambda: reporting.tick(run.schedule.in_flight if run.schedule else 0)
+    return lambda: reporting.tick(run.services.schedule.in_flight if run.services.schedule else 0)
 
 
 def fail_without_endpoint(config: pytest.Config, run: BenchRun) -> NoReturn:
     """End an item that asks for the agent only now (``request.getfixturevalue``), where there is none."""
-    reason = run.endpoint_problem or "no agent to test; pass --a2a-endpoint URL (or builtin:NAME)"
+    reason = run.plan.endpoint_problem or "no agent to test; pass --a2a-endpoint URL (or builtin:NAME)"
     pytest.fail(reason, pytrace=False)
 
 
 def _trouble(result: TrialResult, config: pytest.Config) -> str:
-    from pytest_a2a_bench.redact import without_commands
-    from pytest_a2a_bench.reports import failures
 
     path = shown_path(result.path, config)
     tail = f"\ntranscript so far: {path}" if path else ""
-    error = failures.sanitise(result.error or "no reason given")
-    error = without_commands(options.without_query(error, state.of(config).settings.endpoint))
+    error = sanitise(result.error or "no reason given")
+    error = without_commands(without_query(error, state.of(config).settings.endpoint))
     if result.status == "evaluator_error":
         return f"{result.key}: {error}{tail}"
     if result.status == "harness_error":
@@ -177,29 +153,12 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
 
 
 def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -> None:
-    from pytest_a2a_bench.redact import without_commands
-    from pytest_a2a_bench.reports import failures
-
-    longrepr: Any = report.longrepr
     text = without_commands(failures.explain(result, path))
-    if not hasattr(longrepr, "addsection"):
-        report.sections.append((f"a2a trial {result.key}", text))
-        return
-    longrepr.addsection(f"a2a trial {result.key}", text)
-    crash = getattr(longrepr, "reprcrash", None)
-    if crash is not None and not result.success:
-        # The first line is what the short summary and junit's message attribute show.
-        crash.message = f"{failures.headline(result)}\n{crash.message}"
-
-
-def _set_properties(item: pytest.Item, values: dict[str, str | int | float | bool]) -> None:
-    # A rerun of the item replaces what the first run left.
-    kept = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
-    item.user_properties[:] = [*kept, *((PREFIX + name, value) for name, value in values.items())]
+    headline = failures.headline(result) if not result.success else None
+    add_explanation(report, f"a2a trial {result.key}", text, headline)
 
 
 def _milliseconds(result: TrialResult, percent: float) -> float | None:
-    from pytest_a2a_bench.model import percentile
 
     seconds = percentile(sorted(result.turn_latencies), percent)
     return None if seconds is None else round(seconds * 1000, 1)

@@ -10,10 +10,15 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run import partition, state
+from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
 from pytest_a2a_bench.plugin.run.state import WORKER_INPUT, BenchRun
+from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.xdist import lifeline
+from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.store import Store, StoreError
 
 _PORT = "a2a_bench_lifeline"
 _GRACE = 2.0
@@ -39,8 +44,8 @@ class Worker:
 
         def stop() -> None:
             session.shouldstop = "the controller stopped"
-            if self.run.schedule is not None:
-                self.run.schedule.stop()
+            if self.run.services.schedule is not None:
+                self.run.services.schedule.stop()
 
         def leave() -> None:
             stop()
@@ -48,18 +53,22 @@ class Worker:
             os._exit(1)
 
         worker_input = self.run.worker or {}
-        lifeline.hold(worker_input.get(_PORT), self.run.run_id, stop, leave)
+        lifeline.hold(worker_input.get(_PORT), self.run.plan.run_id, stop, leave)
 
     def _wait_for_files(self) -> None:
         deadline = time.monotonic() + _GRACE
-        while self.run.schedule is not None and self.run.schedule.in_flight and time.monotonic() < deadline:
+        while (
+            self.run.services.schedule is not None
+            and self.run.services.schedule.in_flight
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.05)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell the controller whether anything used the agent, and what was left out."""
         output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
-        output.setdefault(WORKER_INPUT, {}).update(used=self.run.used, left_out=self.run.left_out)
+        output.setdefault(WORKER_INPUT, {}).update(used=self.run.collected.used, left_out=self.run.collected.left_out)
 
 
 class Controller:
@@ -74,12 +83,12 @@ class Controller:
 
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker the run, its part of the items and the lifeline."""
-        node.workerinput[WORKER_INPUT] = self.run.for_worker()
+        node.workerinput[WORKER_INPUT] = self.run.plan.to_json()
         if self._partitioned(node.config):
             self._assign(node)
         if self.run.settings.endpoint and getattr(node.gateway.spec, "popen", False):
             if self.lifeline is None:
-                self.lifeline = lifeline.Lifeline(self.run.run_id)
+                self.lifeline = lifeline.Lifeline(self.run.plan.run_id)
             node.workerinput[_PORT] = self.lifeline.port
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PartitionScheduling | None:
@@ -100,8 +109,8 @@ class Controller:
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """Hear what a worker found; a crashed one has nothing to say."""
         told = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
-        self.run.used = self.run.used or bool(told.get("used"))
-        self.run.left_out = max(self.run.left_out, int(told.get("left_out", 0)))
+        self.run.collected.used = self.run.collected.used or bool(told.get("used"))
+        self.run.collected.left_out = max(self.run.collected.left_out, int(told.get("left_out", 0)))
         if "problem" in told:
             state.raise_usage_error(told["problem"])
 
@@ -118,32 +127,27 @@ class Controller:
 
     def _lost(self, nodeid: str, config: pytest.Config) -> list[tuple[str, object]]:
         """Return what is known of a trial whose worker crashed: without it the trial would leave every denominator."""
-        from pytest_a2a_bench.model import TrialKey, TrialResult
-        from pytest_a2a_bench.plugin.trials import outcome
-        from pytest_a2a_bench.results import manifest
-        from pytest_a2a_bench.results.store import Store, StoreError
-
         try:
-            found = manifest.load(self.run.results)
+            found = manifest.load(self.run.plan.results)
         except StoreError:
             return []
-        if found.run_id != self.run.run_id or nodeid not in found.nodeids:
+        if found.run_id != self.run.plan.run_id or nodeid not in found.nodeids:
             return []
         result = TrialResult(
             key=TrialKey.parse(found.nodeids[nodeid]),
             status="infrastructure_error",
-            run_id=self.run.run_id,
+            run_id=self.run.plan.run_id,
             error="its worker crashed",
             error_type="WorkerCrashed",
         )
         # The report says it even where no file can be written.
         with contextlib.suppress(StoreError):
-            store = Store(self.run.results)
+            store = Store(self.run.plan.results)
             stored = store.read(result.key)
-            held = stored is not None and stored.run_id == self.run.run_id
+            held = stored is not None and stored.run_id == self.run.plan.run_id
             result = stored if stored is not None and held else store.write(result)
-        path = outcome.shown_path(result.path, config)
-        return [(outcome.PREFIX + name, value) for name, value in outcome.properties(result, path).items()]
+        path = shown_path(result.path, config)
+        return [(PREFIX + name, value) for name, value in outcome.properties(result, path).items()]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -157,7 +161,7 @@ class Controller:
             self.free_slots.append(slot)
 
     def _partitioned(self, config: pytest.Config) -> bool:
-        ahead = self.run.settings.concurrency > 1 or self.run.selection.conformance
+        ahead = self.run.settings.concurrency > 1 or self.run.plan.selection.conformance
         return ahead and config.getoption("dist") == "load"
 
     def _assign(self, node: Any) -> None:

@@ -8,6 +8,7 @@ from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.reports.html import charts
 from pytest_a2a_bench.reports.html.element import Html, el
 from pytest_a2a_bench.reports.html.wording import dollars, number, rate, seconds
+from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results.stats import summarise
 
 
@@ -26,7 +27,7 @@ def section(trials: Sequence[TrialResult]) -> Html:
 
 
 def _curves(trials: Sequence[TrialResult]) -> dict[str, dict[int, float]]:
-    return {s.label: s.pass_hat_k for s in summarise(trials) if s.pass_hat_k}
+    return {label_of(s): s.pass_hat_k for s in summarise(trials) if s.pass_hat_k}
 
 
 def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Html:

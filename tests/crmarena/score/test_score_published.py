@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from crm_settings import crm_settings
 
 from pytest_a2a_bench.benchmarks.crmarena import prompt, sources
 from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES, AnswerKind
@@ -14,7 +15,6 @@ from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.places import STATE_NAMES
 from pytest_a2a_bench.benchmarks.crmarena.sources import Source
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-from pytest_a2a_bench.settings import Settings
 
 DATA = Path(__file__).parents[3] / ".." / "shared" / "data" / "crmarena"
 
@@ -80,7 +80,7 @@ NOTHING: tuple[Phrase, ...] = (
 
 @pytest.fixture(scope="module")
 def source() -> Iterator[Source]:
-    opened = sources.open_source("b2b", Settings(crm_data=str(DATA)))
+    opened = sources.open_source("b2b", crm_settings(crm_data=str(DATA)))
     yield opened
     opened.close()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crm_settings import crm_settings
 
 from pytest_a2a_bench.benchmarks.crmarena import sources
 from pytest_a2a_bench.benchmarks.crmarena.mini import build
@@ -49,7 +50,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def settings(root: Path, **more: Any) -> Settings:
-    return Settings(crm_data=str(root), **more)
+    return crm_settings(crm_data=str(root), **more)
 
 
 def load(root: Path, domain: str = "b2b") -> tuple[CrmTask, ...]:
@@ -237,7 +238,7 @@ def test_data_and_domains_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="gone does not exist"):
         sources.open_source("b2b", settings(tmp_path / "gone"))
     assert sources.available_domains(Settings()) == ()
-    assert sources.available_domains(Settings(crm_data="hub")) == sources.PUBLISHED
+    assert sources.available_domains(crm_settings(crm_data="hub")) == sources.PUBLISHED
 
 
 @pytest.mark.parametrize(
@@ -258,7 +259,7 @@ def test_how_data_is_named(text: str, hub: bool, directory: str | None, revision
 
 
 def test_the_mini_org_needs_nothing() -> None:
-    source = sources.open_source("mini", Settings(crm_tasks=2))
+    source = sources.open_source("mini", crm_settings(crm_tasks=2))
     assert source.task_ids() == tuple((t.task_id, t.category) for t in source.tasks())
     assert source.provenance.source == "mini"
     assert "2 tasks per category" in source.provenance.name
@@ -274,4 +275,4 @@ def test_the_mini_org_needs_nothing() -> None:
     assert len(set(found)) == 1
     assert len(found) == 4
     source.close()
-    assert all(t.interactive for t in sources.open_source("mini_interactive", Settings(crm_tasks=1)).tasks())
+    assert all(t.interactive for t in sources.open_source("mini_interactive", crm_settings(crm_tasks=1)).tasks())

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from crm_settings import crm_settings
 from hub_server import COMMIT, HubServer
 
 from pytest_a2a_bench.benchmarks.crmarena import sources
 from pytest_a2a_bench.benchmarks.crmarena.mini import build
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import Settings
 
 pytest.importorskip("datasets", reason="the extra 'hub' is not installed")
 
@@ -39,7 +39,7 @@ from pytest_a2a_bench.benchmarks.crmarena import sources
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 try:
-    source = sources.open_source(sys.argv[1], Settings(crm_data=sys.argv[2], crm_org=sys.argv[3]))
+    source = sources.open_source(sys.argv[1], crm_settings(crm_data=sys.argv[2], crm_org=sys.argv[3]))
     tasks = source.tasks()
     shown = {"ids": source.task_ids(), "answers": [t.answers for t in tasks], "interactive": tasks[0].interactive}
     shown["objects"] = [o.name for o in source.schema.objects]
@@ -120,6 +120,6 @@ def test_offline_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_the_hub_alone_has_no_rows() -> None:
     with pytest.raises(ConfigurationError, match=r"no rows of its org; download crmarenapro_b2b_data\.db.*hub:DIR"):
-        sources.open_source("b2b", Settings(crm_data="hub"))
+        sources.open_source("b2b", crm_settings(crm_data="hub"))
     with pytest.raises(ConfigurationError, match="/nowhere does not exist"):
-        sources.open_source("b2b", Settings(crm_data="hub:/nowhere"))
+        sources.open_source("b2b", crm_settings(crm_data="hub:/nowhere"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.sources.base import Source, parse_data
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import CRM_DOMAINS, Settings
+from pytest_a2a_bench.settings import Settings
 
 __all__ = ["PUBLISHED", "Source", "available_domains", "open_source", "task_ids"]
 
-MINI = ("mini", "mini_interactive")
-PUBLISHED = tuple(domain for domain in CRM_DOMAINS if domain not in MINI)
+PUBLISHED = tuple(domain for domain in DOMAINS if domain not in MINI)
 """The domains that upstream publishes; what they hold is the user's to download."""
 
 
@@ -21,16 +22,16 @@ def open_source(domain: str, settings: Settings) -> Source:
     if domain in MINI:
         from pytest_a2a_bench.benchmarks.crmarena.sources.mini import MiniSource
 
-        return MiniSource(domain, seed=settings.crm_seed, tasks_per_category=settings.crm_tasks)
+        return MiniSource(domain, seed=CrmOptions.of(settings).seed, tasks_per_category=CrmOptions.of(settings).tasks)
     if domain not in PUBLISHED:
-        raise ConfigurationError(f"CRMArena has no domain {domain!r}; there are: {', '.join(CRM_DOMAINS)}")
-    where = parse_data(settings.crm_data)
+        raise ConfigurationError(f"CRMArena has no domain {domain!r}; there are: {', '.join(DOMAINS)}")
+    where = parse_data(CrmOptions.of(settings).data)
     if where is None:
         raise ConfigurationError(
             f"the domain {domain!r} needs CRMArena's data, which is not ours to ship (CC BY-NC 4.0); download it and "
             "pass --a2a-crm-data DIR, or --a2a-crm-data hub"
         )
-    needs_rows = settings.crm_org == "local"
+    needs_rows = CrmOptions.of(settings).org == "local"
     if where.hub:
         from pytest_a2a_bench.benchmarks.crmarena.sources.hub import HubSource
 
@@ -45,7 +46,7 @@ def available_domains(settings: Settings) -> tuple[str, ...]:
 
     On the hub there are all of them.
     """
-    where = parse_data(settings.crm_data)
+    where = parse_data(CrmOptions.of(settings).data)
     if where is None:
         return ()
     if where.hub:
@@ -64,7 +65,9 @@ def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:
         # Collection asks for ids, and these need no rows of an org.
         import dataclasses
 
-        settings = dataclasses.replace(settings, crm_org="salesforce")
+        settings = dataclasses.replace(
+            settings, benchmark_options={**settings.benchmark_options, "crm_org": "salesforce"}
+        )
     source = open_source(domain, settings)
     try:
         return source.task_ids()

@@ -1,0 +1,71 @@
+"""What must be known of CRMArena's numbers, in words for the header, the summary and files for merge requests. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import TrialResult
+
+_SCORINGS = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
+
+
+def name_variant(drift: str | None, rot: int) -> str:
+    """Return the name of a changed org (``drift low, rot 50``); empty where it is as published."""
+    return ", ".join([f"drift {drift}"] * bool(drift) + [f"rot {rot}"] * bool(rot))
+
+
+def describe_changes(settings: Settings) -> str:
+    """Say for the header how options change the org."""
+    chosen = CrmOptions.of(settings)
+    variant = name_variant(chosen.drift, chosen.rot)
+    return f"CRMArena's org changed: {variant}" if variant else ""
+
+
+def describe_asker(domains: Sequence[str], settings: Settings) -> str:
+    """Say for the header how answers are scored, where every domain's tasks are questions and nobody plays a user."""
+    if any(domain.endswith(INTERACTIVE) for domain in domains):
+        return ""
+    return f"CRMArena scoring {CrmOptions.of(settings).scoring}"
+
+
+def describe_method(results: Sequence[TrialResult]) -> str:
+    """Say how answers were scored, and by what they were read."""
+    scored = [r.provenance for r in results if r.provenance.get("scoring")]
+    if not scored:
+        return ""
+    scorings = Counter(str(p["scoring"]) for p in scored)
+    explained = Counter({f"{n} ({_SCORINGS[n]})" if n in _SCORINGS else n: count for n, count in scorings.items()})
+    extractors = Counter(str(p["extractor"]) for p in scored if p.get("extractor"))
+    return f"scoring: {_counted(explained)}; answers extracted by: {_counted(extractors)}"
+
+
+def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Say what is not as the benchmark's authors published it."""
+    told = [r.provenance for r in results]
+    yield from _describe_sources([p["source"] for p in told if p.get("source")])
+    if any(p.get("aided") for p in told):
+        yield "the agent was shown the general domain details too (--a2a-crm-aided)"
+    variants = Counter(v for p in told if (v := name_variant(p.get("drift"), p.get("rot") or 0)))
+    if variants:
+        named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
+        yield f"the org was changed: {named}; these are not results of the plain benchmark"
+
+
+def _describe_sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if any(source["source"] == "mini" for source in sources):
+        yield "the mini org is our own: its numbers are not comparable with CRMArena's"
+    if any(source["source"] != "mini" and not source["official"] for source in sources):
+        yield "not every data file is, byte for byte, one that CRMArena published"
+
+
+def _counted(found: Counter[str]) -> str:
+    if len(found) <= 1:
+        return next(iter(found), "none")
+    return ", ".join(f"{value} ({count})" for value, count in found.most_common())

@@ -1,0 +1,139 @@
+"""CRMArena's own options: what they are, how they are read, and which do not go together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.configuration.readers import one_of, read_share, read_switch, read_text, whole
+from pytest_a2a_bench.settings import Settings
+
+SCORINGS = ("compat", "fixed")
+DRIFTS = ("low", "medium", "high")
+ORGS = ("local", "salesforce")
+
+PREFIX = "crm_"
+
+_HUB = re.compile(r"(?P<hub>hub(?:@[^:@\s]+)?)(?::(?P<rows>.+))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class CrmOptions:
+    """The values of the options, by their names without ``crm_``.
+
+    :param data: where the published tasks and rows are; None for the mini org only.
+    :param org: what answers queries: ``local`` or ``salesforce``.
+    :param scoring: ``compat`` (upstream's bug for bug) or ``fixed``.
+    :param aided: whether the agent is shown the general domain details too.
+    :param drift: how far columns are renamed: ``low``, ``medium``, ``high``; None for not at all.
+    :param rot: how many distractor rows are added.
+    :param tasks: tasks of each category of the mini org; ``seed`` is the seed it is made from.
+    :param max_turns: replies of the agent in one conversation with the org.
+    :param max_user_turns: messages of the user in an interactive conversation.
+    :param threshold: F1 from which a free-text answer counts as a success.
+    """
+
+    data: str | None = None
+    org: str = "local"
+    scoring: str = "compat"
+    aided: bool = False
+    drift: str | None = None
+    rot: int = 0
+    tasks: int = 10
+    seed: int = 1
+    max_turns: int = 20
+    max_user_turns: int = 10
+    threshold: float = 0.5
+
+    @classmethod
+    def of(cls, settings: Settings) -> CrmOptions:
+        """Return CRMArena's part of a run's settings."""
+        given = settings.benchmark_options
+        return cls(**{f.name: given[PREFIX + f.name] for f in fields(cls) if PREFIX + f.name in given})
+
+
+def _read_data(text: str) -> str:
+    """Read a source; ``hub@`` or ``hub:`` with nothing behind it is a slip of the pen."""
+    if re.match(r"hub[@:]", text) and not _HUB.fullmatch(text):
+        raise ValueError(f"{text!r} is no source on the hub; expected hub, hub@REVISION, hub:DIR or hub@REVISION:DIR")
+    return read_text(text)
+
+
+def locate_data(source: str, base: Path) -> str:
+    """Return a source with its directory, if it names one, made absolute."""
+    hub = _HUB.fullmatch(source)
+    if hub is None:
+        return str(base / Path(source).expanduser())
+    return source if hub["rows"] is None else f"{hub['hub']}:{base / Path(hub['rows']).expanduser()}"
+
+
+def _read_drift(text: str) -> str | None:
+    level = one_of("none", *DRIFTS)(text)
+    return None if level == "none" else level
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "crm_data",
+        "DIR|hub[@REV][:DIR]",
+        "CRMArena's tasks and rows: a directory, or tasks of the Hugging Face hub (at a revision) with rows in DIR",
+        _read_data,
+        locate=locate_data,
+    ),
+    Option("crm_org", "|".join(ORGS), "What answers CRMArena's queries", one_of(*ORGS), default="local"),
+    Option(
+        "crm_scoring",
+        "|".join(SCORINGS),
+        "CRMArena's scoring: upstream's bug for bug, or without its bugs",
+        one_of(*SCORINGS),
+        default="compat",
+    ),
+    Option(
+        "crm_aided",
+        "",
+        "Show the general domain details in CRMArena's task message too",
+        read_switch,
+        flag=True,
+        default=False,
+    ),
+    Option("crm_drift", "none|" + "|".join(DRIFTS), "Rename columns of CRMArena's org", _read_drift),
+    Option("crm_rot", "N", "Add distractor rows to CRMArena's org", whole(0), default=0),
+    Option("crm_tasks", "N", "Tasks of each category of the mini org", whole(1), default=10),
+    Option("crm_seed", "N", "Seed that the mini org is made from", whole(0), default=1),
+    Option(
+        "crm_max_turns", "N", "Turns of the agent after which a CRMArena conversation is ended", whole(1), default=20
+    ),
+    Option(
+        "crm_max_user_turns", "N", "Turns of the user in an interactive CRMArena conversation", whole(1), default=10
+    ),
+    Option("crm_threshold", "F1", "F1 from which a free-text CRMArena answer is a success", read_share, default=0.5),
+)
+
+
+def check_options(settings: Settings, listing: bool) -> Iterator[str]:
+    """Say what does not go together.
+
+    :param listing: whether tasks are only to be listed, for which no rows are needed.
+    """
+    chosen = CrmOptions.of(settings)
+    hub = _HUB.fullmatch(chosen.data or "")
+    directory = hub["rows"] if hub is not None else chosen.data
+    if hub is not None and directory is None and chosen.org == "local" and not listing:
+        yield (
+            f"--a2a-crm-data={chosen.data}: the hub has tasks but no rows of an org: pass {hub['hub']}:DIR with "
+            "local_data/ of upstream's repository in DIR, or --a2a-crm-org salesforce"
+        )
+    elif directory is not None and not Path(directory).is_dir():
+        yield f"--a2a-crm-data: {directory} is not a directory; it must be one with CRMArena's files"
+    if chosen.org != "salesforce":
+        return
+    if chosen.data is None:
+        yield "--a2a-crm-org=salesforce has rows and no tasks: add --a2a-crm-data DIR (or hub) with those of your org"
+    if chosen.drift or chosen.rot:
+        yield (
+            "--a2a-crm-drift and --a2a-crm-rot change the org's rows and columns, which is only done to a local "
+            "one; leave out --a2a-crm-org=salesforce"
+        )

@@ -1,0 +1,113 @@
+"""A suite: a benchmark as collection, options and reports need to know it, described by data and a few functions.
+
+What runs its trials (:class:`~pytest_a2a_bench.benchmarks.base.Benchmark`) is named and imported when the first one
+runs, so that a thousand tasks are collected without it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import BenchTask, TrialResult
+
+INTERACTIVE = "_interactive"
+"""How the name of a domain ends whose questions come from a simulated user."""
+
+
+def _nothing(*_: object) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A benchmark, as far as everything around its trials needs to know it.
+
+    :param name: also the name of the marker that tests of this suite carry.
+    :param domains: every domain that the suite may have, whether installed or not.
+    :param modules: domain to importable name of the built-in test module.
+    :param available: the domains that are installed.
+    :param splits: the splits of a domain.
+    :param load_tasks: the tasks of ``(domain, split)``, always in the same order.
+    :param benchmark: importable module whose ``BENCHMARK`` runs this suite's trials.
+    :param categories: what its tasks may be about, in the order of tables; markers then take ``category=``.
+    :param node_prefix: stands before the domain in node ids and tables, where the domain alone would say too little.
+    :param offered: the domains that join where the suite or every suite is meant; None for all. Others join where
+        they are named (see :meth:`joins`).
+    :param bind: returns this suite as certain settings make it, where its tasks depend on options.
+    :param why_absent: says what a domain lacks that is not available; by default that it is not installed.
+    :param split_names: every split that one of its domains may have: what ``--a2a-split`` takes.
+    :param options: options of its own, which follow the core's in ``pytest --help``.
+    :param dialects: the dialects in which its trials can be held; None for those that write any tool.
+    :param why_no_dialect: says why a dialect is not among them; the end of a sentence.
+    :param check_options: says what is wrong with options that do not go together; given whether only a list is wanted.
+    :param preconditions: says what keeps all trials of some domains from running, before the first one is paid for.
+    :param asked_by: says, for the header, what a run of these domains shows in place of a user, where tasks are
+        questions themselves; empty where a user is played.
+    :param changes: says, for the header, how options change the benchmark; empty where they do not.
+    :param method: says in one line how these results were evaluated, where there are several ways.
+    :param notes: says what must be known before these results are compared with others, a line each.
+    :param reported: members of a result's ``provenance`` that every reporter gets as ``a2a.NAME``.
+    :param counts: members of ``provenance["measured"]`` that every reporter gets; tables by category show the mean of
+        the first one.
+    :param check_titles: kind of a :class:`~pytest_a2a_bench.model.RewardCheck` -> what stands above those not met.
+    :param short_labels: whether tables call its domains by their own names, without the suite's.
+    :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
+    """
+
+    name: str
+    domains: tuple[str, ...]
+    available: Callable[[], tuple[str, ...]]
+    splits: Callable[[str], tuple[str, ...]]
+    load_tasks: Callable[[str, str], list[BenchTask]]
+    modules: Mapping[str, str] = field(default_factory=dict)
+    benchmark: str = ""
+    categories: tuple[str, ...] = ()
+    node_prefix: str = ""
+    offered: tuple[str, ...] | None = None
+    bind: Callable[[Settings], Suite] | None = None
+    why_absent: Callable[[str], str] | None = None
+    split_names: tuple[str, ...] = ("base",)
+    options: tuple[Option, ...] = ()
+    dialects: tuple[str, ...] | None = None
+    why_no_dialect: str = ""
+    check_options: Callable[[Settings, bool], Iterable[str]] = _nothing
+    preconditions: Callable[[Sequence[str], Settings, Mapping[str, str]], Iterable[str]] = _nothing
+    asked_by: Callable[[Sequence[str], Settings], str] = lambda domains, settings: ""
+    changes: Callable[[Settings], str] = lambda settings: ""
+    method: Callable[[Sequence[TrialResult]], str] = lambda results: ""
+    notes: Callable[[Sequence[TrialResult]], Iterable[str]] = _nothing
+    reported: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    check_titles: Mapping[str, str] = field(default_factory=dict)
+    short_labels: bool = False
+    examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
+
+    def absence(self, domain: str) -> str:
+        """Say why a domain is not available."""
+        if self.why_absent is not None:
+            return self.why_absent(domain)
+        return f"is not in the installed {self.name}; it has: {', '.join(self.available())}"
+
+    @property
+    def interactive(self) -> bool:
+        """Whether it has domains in which a user asks, beside those in which a task does."""
+        return any(domain.endswith(INTERACTIVE) for domain in self.domains)
+
+    def joins(self, domain: str, expression: str) -> bool:
+        """Tell whether a domain is offered to an expression (``-k`` and ``-m``) that need not name it.
+
+        A domain that is not offered to all joins where the expression has its name, or speaks of ``interactive`` ones.
+        """
+        if self.offered is None or domain in self.offered:
+            return True
+        words = set(re.findall(r"[A-Za-z0-9]+", expression.lower()))
+        if domain.endswith(INTERACTIVE):
+            return "interactive" in words
+        return domain in words

@@ -1,0 +1,176 @@
+"""How the values of options are read: text in, value out, ValueError with what would be valid.
+
+Public, so that a benchmark's own options are read, and refused, in the same words.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pytest_a2a_bench import settings as s
+from pytest_a2a_bench.settings import without_query
+
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:(?:api|access|secret|private|subscription|auth)_?key|apikey|key|token|secret|password|passwd|credentials?"
+    r"|authorization|cookie)$",
+    re.IGNORECASE,
+)
+
+ENDPOINTS = "expected an http(s):// URL or one of " + ", ".join(s.BUILTIN_PREFIX + n for n in s.BUILTIN_AGENTS)
+
+
+def one_of(*valid: str) -> Callable[[str], str]:
+    """Read one of some words."""
+
+    def read(text: str) -> str:
+        if text not in valid:
+            raise ValueError(f"{text!r} is not one of {', '.join(valid)}")
+        return text
+
+    return read
+
+
+def whole(minimum: int) -> Callable[[str], int]:
+    """Read a whole number of at least ``minimum``."""
+
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\s*[+-]?\d{1,18}\s*", text, re.ASCII) or int(text) < minimum:
+            raise ValueError(f"{text!r} is not a whole number of at least {minimum}")
+        return int(text)
+
+    return read
+
+
+def seconds(*, zero: bool = False) -> Callable[[str], float]:
+    """Read a duration: a positive number of seconds, or 0 or more."""
+
+    def read(text: str) -> float:
+        wanted = "a number of seconds, 0 or more" if zero else "a positive number of seconds"
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not {wanted}") from None
+        if not (0 <= value < float("inf")) or (value == 0 and not zero):
+            raise ValueError(f"{text!r} is not {wanted}")
+        return value
+
+    return read
+
+
+def read_share(text: str) -> float:
+    """Read a number above 0 and up to 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise ValueError(f"{text!r} is not a number above 0 and up to 1")
+    return value
+
+
+def read_switch(text: str) -> bool:
+    """Read on or off, in any of the spellings that ini files use."""
+    word = text.strip().lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError(f"{text!r} is not one of on, off, true, false, yes, no, 1, 0")
+
+
+def read_json_object(text: str) -> dict[str, Any]:
+    """Read a JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f'not JSON ({error}); expected an object such as {{"temperature": 0}}') from None
+    if not isinstance(value, dict):
+        raise ValueError(f'{text!r} is not a JSON object; expected one such as {{"temperature": 0}}')
+    return value
+
+
+def read_model_arguments(text: str) -> dict[str, Any]:
+    """Read the arguments of a language model, which must hold no credentials: they are stored with every result."""
+    value = read_json_object(text)
+    secrets = sorted(set(_secret_names(value)))
+    if secrets:
+        # They would be stored with every result. The values are not repeated here either.
+        raise ValueError(
+            f"must not hold {', '.join(secrets)}; set the environment variable that LiteLLM reads for your provider "
+            "(OPENAI_API_KEY, ANTHROPIC_API_KEY, ...) instead"
+        )
+    return value
+
+
+def _secret_names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if _SECRET_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", name)):
+                yield name
+            else:
+                yield from _secret_names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secret_names(inner)
+
+
+def read_variable_name(text: str) -> str:
+    """Read the name of an environment variable."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        # The value is not repeated: what is wrong here is most often that it is the token itself.
+        raise ValueError("not the name of an environment variable; put the token into one and give its name")
+    return text
+
+
+def read_text(text: str) -> str:
+    """Read any text but an empty one."""
+    if not text.strip():
+        raise ValueError("the value is empty")
+    return text
+
+
+def read_endpoint(text: str) -> str:
+    """Read an agent's base URL, or ``builtin:NAME``; credentials in it are refused."""
+    if text.startswith(s.BUILTIN_PREFIX):
+        return _builtin(text)
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        raise ValueError(f"not a URL; {ENDPOINTS}") from None
+    if "@" in parts.netloc:
+        raise ValueError("the URL contains credentials; put the token into an environment variable (--a2a-auth-env)")
+    if not valid:
+        raise ValueError(f"{without_query(text, text)!r} is not an endpoint; {ENDPOINTS}")
+    return text
+
+
+def _builtin(text: str) -> str:
+    name = text.removeprefix(s.BUILTIN_PREFIX).partition("?")[0]
+    if name not in s.BUILTIN_AGENTS:
+        raise ValueError(f"no built-in agent is called {name!r}; {ENDPOINTS}")
+    return text
+
+
+def read_shard(text: str) -> str:
+    """Read ``I/N``, or find both in the CI system's variables for ``auto``."""
+    # The results room is loaded where results are; this module in every pytest run.
+    from pytest_a2a_bench.results import sharding
+
+    return str(sharding.read(text, os.environ))
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """Read names separated by commas or white space, each once."""
+    return tuple(dict.fromkeys(name for name in re.split(r"[,\s]+", text) if name))
+
+
+def locate_file(text: str, base: Path) -> str:
+    """Return a path made absolute; a URL stays as it is."""
+    return text if "://" in text else str((base / text).absolute())

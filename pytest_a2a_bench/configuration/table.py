@@ -1,0 +1,135 @@
+"""The options of the core, in the order of ``pytest --help``; those of benchmarks follow (``Suite.options``)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from pytest_a2a_bench import settings as s
+from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.configuration.rates import (
+    read_dollars,
+    read_drop,
+    read_errors,
+    read_latencies,
+    read_pass_k,
+    read_rates,
+)
+from pytest_a2a_bench.configuration.readers import (
+    locate_file,
+    one_of,
+    read_endpoint,
+    read_model_arguments,
+    read_names,
+    read_shard,
+    read_switch,
+    read_text,
+    read_variable_name,
+    seconds,
+    whole,
+)
+
+DEFAULTS: dict[str, Any] = {
+    f.name: None if f.default is dataclasses.MISSING else f.default for f in dataclasses.fields(s.Settings)
+}
+"""Name of a setting -> what it is where nobody says anything."""
+
+OPTIONS: tuple[Option, ...] = (
+    Option("endpoint", "URL|builtin:NAME", "Agent under test: its base URL, or a built-in agent", read_endpoint),
+    Option("suites", "NAMES", "Suites or domains to run, separated by commas", read_names, option="suite"),
+    Option("auth_env", "NAME", "Environment variable that holds the agent's token", read_variable_name),
+    Option("timeout", "SECONDS", "Limit for one whole turn of the agent", seconds()),
+    Option("verify_ssl", "", "Verify the agent's TLS certificate", read_switch, flag=True),
+    Option("protocol", "|".join(s.PROTOCOLS), "A2A protocol version", one_of(*s.PROTOCOLS)),
+    Option("transport", "|".join(s.TRANSPORTS), "A2A transport", one_of(*s.TRANSPORTS)),
+    Option("streaming", "|".join(s.STREAMING), "Streaming requests", one_of(*s.STREAMING)),
+    Option("dialect", "NAME", f"How tools are written in messages: {', '.join(s.DIALECTS)}", one_of(*s.DIALECTS)),
+    Option("history", "|".join(s.HISTORIES), "Send only what is new, or everything", one_of(*s.HISTORIES)),
+    Option("trials", "N", "Attempts at each task", whole(1)),
+    Option("seed", "N", "Seed that the seeds of the trials are derived from", whole(0)),
+    Option("split", "NAME", "Tasks to run", read_text),
+    Option("max_steps", "N", "Steps after which a conversation is ended", whole(1)),
+    Option("max_errors", "N", "Tool errors after which a conversation is ended", whole(1)),
+    Option("user", "|".join(s.USERS), "Who plays the user", one_of(*s.USERS)),
+    Option("user_llm", "MODEL", "Model of the simulated user, any LiteLLM name", read_text),
+    Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", read_model_arguments),
+    Option("judge_llm", "MODEL", "Model that judges what tau2 leaves to a judge", read_text),
+    Option("results", "DIR", "Directory for result files", read_text, locate=locate_file),
+    Option(
+        "html",
+        "FILE",
+        "Write one page with everything: verdict, charts, trials and transcripts",
+        read_text,
+        locate=locate_file,
+    ),
+    Option("tag_trials", "", "Name the task to the agent in message metadata", read_switch, flag=True),
+    Option("concurrency", "N", "Conversations in flight in each process", whole(1)),
+    Option("trial_timeout", "SECONDS", "Limit for one whole trial", seconds()),
+    Option("wait", "SECONDS", "Wait until a freshly started agent answers", seconds(zero=True)),
+    Option(
+        "min_pass",
+        "RATE|NAME=RATE,...",
+        "Lowest success rate of all trials, or of a suite, domain or category",
+        read_rates,
+    ),
+    Option("min_pass_k", "K=RATE,...", "Lowest pass^k", read_pass_k),
+    Option(
+        "baseline",
+        "FILE|DIR",
+        "Earlier run to compare with: a promoted file or a results directory",
+        read_text,
+        locate=locate_file,
+    ),
+    Option("max_drop", "RATE", "How much lower than the baseline the success rate may be (0.05)", read_drop),
+    Option("inconclusive", "pass|fail", "What a gate that cannot tell does to the run", one_of(*s.INCONCLUSIVE)),
+    Option("max_cost", "DOLLARS", "Most that all trials together may cost", read_dollars),
+    Option("max_latency", "pN=SECONDS,...", "Highest percentiles of the agent's turns, such as p95=10", read_latencies),
+    Option("max_infra_errors", "N|RATE", "Most trials that the infrastructure may fail, or their share", read_errors),
+    Option("missed", "", "Run only the trials that did not succeed in the last run", read_switch, flag=True),
+    Option(
+        "quarantine", "FILE", "TOML file of flaky tasks, each with its reason and an end", read_text, locate=locate_file
+    ),
+    Option(
+        "strict",
+        "",
+        "Fail for recommendations of the protocol (SHOULD) too, instead of warning",
+        read_switch,
+        flag=True,
+    ),
+    Option(
+        "waivers",
+        "FILE",
+        "TOML file of known protocol defects, each with its reason and an end",
+        read_text,
+        locate=locate_file,
+    ),
+    Option(
+        "scenarios",
+        "FILE",
+        "TOML file of prompts that make the agent behave in special ways",
+        read_text,
+        locate=locate_file,
+    ),
+    Option(
+        "card_jwks", "FILE|URL", "Keys to verify the signatures of the agent card with", read_text, locate=locate_file
+    ),
+    Option("webhook_bind", "HOST:PORT", "Where to receive push notifications, for an agent elsewhere", read_text),
+    Option("webhook_url", "URL", "How the agent reaches that", read_text),
+    Option("resume", "", "Take results of earlier runs from the results directory", read_switch, flag=True),
+    Option("shard", "I/N|auto", "Run one of N parts of the trials; auto asks the CI system's variables", read_shard),
+    Option("record", "DIR", "Record each conversation with the agent as a cassette", read_text, locate=locate_file),
+    Option("replay", "DIR", "Replay recorded conversations; the agent is not needed", read_text, locate=locate_file),
+    Option(
+        "markdown", "FILE", "Write the run's summary as Markdown, for a merge request", read_text, locate=locate_file
+    ),
+    Option("github", "|".join(s.SWITCHES), "Job summary and annotations on GitHub Actions", one_of(*s.SWITCHES)),
+    Option("otel", "|".join(s.SWITCHES), "Spans of trials, turns and requests for OpenTelemetry", one_of(*s.SWITCHES)),
+    Option(
+        "durations",
+        "PATH",
+        "Results directory, or JSON of keys and seconds, to balance --a2a-shard by",
+        read_text,
+        locate=locate_file,
+    ),
+)
+"""Every option, in the order of ``pytest --help``."""

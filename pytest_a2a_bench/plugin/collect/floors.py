@@ -1,0 +1,76 @@
+"""Floors (``--a2a-min-pass``) that cannot be kept, whatever the agent does: told before anything is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+import pytest
+
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.gates.misses import quarantine_of
+from pytest_a2a_bench.gates.terms import groups_of
+from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
+from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results.words import count
+
+
+def find_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.Item]) -> Iterator[str]:
+    """Say which floors are for nothing that there is, and which the trials that run can never prove.
+
+    :param part: those of the trials that this shard runs.
+    """
+    if run.plan.named or not (run.settings.min_pass or run.settings.min_pass_k):
+        return
+    yield from _unknown(trials, run)
+    wrong = list(_hopeless([i for i in part if quarantine_of(i.stash[TRIAL].key, run.plan.quarantine) is None], run))
+    yield from wrong
+    if wrong and run.settings.shard:
+        yield f"gates judge shard {run.settings.shard} alone; to judge the whole, join the parts with a2a-bench merge"
+
+
+def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    for group, rate in run.settings.min_pass.items():
+        number = sum(not group or group in _groups(item) for item in counted)
+        if number:
+            yield from _unprovable(group, rate, number)
+    tasks: dict[str, int] = {}
+    for item in counted:
+        key = item.stash[TRIAL].key
+        name = f"{key.task_key}@{key.label}"
+        tasks[name] = tasks.get(name, 0) + 1
+    fewest = min(tasks.values(), default=0)
+    for k, rate in run.settings.min_pass_k.items():
+        if tasks and fewest < int(k):
+            yield f"--a2a-min-pass-k {k}={rate:g} needs --a2a-trials {k}; there are tasks with {fewest} here"
+
+
+def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    """Say which floors are for a name that nothing has: most likely it is misspelt, and would gate nothing."""
+    here = {group for item in trials for group in _groups(item)}
+    missing = {group: rate for group, rate in run.settings.min_pass.items() if group and group not in here}
+    if not missing:
+        return
+    known = here | registry.group_names()
+    for group, rate in missing.items():
+        if group not in known:
+            near = get_close_matches(group, sorted(known), 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield f"--a2a-min-pass {group}={rate:g}: no suite, domain or category has that name{hint}"
+
+
+def _unprovable(group: str, rate: float, number: int) -> Iterator[str]:
+    if not inference.can_prove(rate, number):
+        name = f"{group}={rate:g}" if group else f"{rate:g}"
+        yield (
+            f"--a2a-min-pass {name} cannot be proven by {count(number, 'trial')}, even if all succeed; "
+            f"{inference.trials_to_prove(rate)} could (more tasks, or more --a2a-trials of each), "
+            "or switch it off for this run with --a2a-min-pass off"
+        )
+
+
+def _groups(item: pytest.Item) -> tuple[str, ...]:
+    trial = item.stash[TRIAL]
+    every = groups_of(trial.key.suite, trial.key.domain, trial.task.category or None)
+    # A suite's keywords name the category of a task, where it has categories.
+    return tuple(dict.fromkeys([*every, *trial.task.keywords]))

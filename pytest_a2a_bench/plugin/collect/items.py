@@ -1,0 +1,115 @@
+"""Markers become one item per trial."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.plugin.collect import markers
+from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, ItemTrial
+from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_definition, is_below
+
+KEY_FIXTURE = "_a2a_key"
+ENDPOINT_FIXTURE = "_a2a_endpoint"
+
+_TRIAL_OF_ID = re.compile(r"-t(\d+)\]")
+
+
+def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
+    """Turn a marked test function into one item per trial."""
+    wanted = KEY_FIXTURE in metafunc.fixturenames
+    marker = _suite_marker(metafunc, also_entry_points=wanted)
+    if marker is None:
+        if wanted:
+            problem = (
+                "a test that uses trial or bench_task needs a marker that says which, "
+                'such as @pytest.mark.tau2("airline")'
+            )
+            metafunc.parametrize(KEY_FIXTURE, [_wrong(metafunc, None, run, problem)], indirect=True)
+    elif wanted:
+        metafunc.parametrize(KEY_FIXTURE, list(_parameters(metafunc, marker, run)), indirect=True)
+    elif "trial" in metafunc.fixturenames or "bench_task" in metafunc.fixturenames:
+        _note_problem(metafunc, run, _shadowed(metafunc))
+
+
+def _note_problem(metafunc: pytest.Metafunc, run: BenchRun, problem: str) -> None:
+    where = metafunc.definition.nodeid
+    if metafunc.definition.getparent(SuiteModule) is not None:
+        run.collected.problems.append(f"{where}: {problem}")
+    else:
+        run.collected.test_problems.append((where, problem))
+
+
+def _wrong(metafunc: pytest.Metafunc, marker: pytest.Mark | None, run: BenchRun, problem: str) -> Any:
+    """Note a test's problem, and return the parameter of the one item that stands for it in selections."""
+    _note_problem(metafunc, run, problem)
+    named = [marker.kwargs.get("domain"), *marker.args[:1]] if marker is not None else []
+    marks = [getattr(pytest.mark, domain) for suite in registry.known() for domain in suite.domains if domain in named]
+    return pytest.param(None, id="invalid", marks=marks)
+
+
+def _suite_marker(metafunc: pytest.Metafunc, *, also_entry_points: bool) -> pytest.Mark | None:
+    names = registry.names() if also_entry_points else [suite.name for suite in registry.known()]
+    found = (metafunc.definition.get_closest_marker(name) for name in names)
+    return next((marker for marker in found if marker is not None), None)
+
+
+def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -> Iterable[Any]:
+    where = metafunc.definition.nodeid
+    try:
+        suite = registry.load(marker.name, run.settings)
+        request = markers.read(marker, suite)
+        trials = request.trials or max(run.settings.trials, _named_trials(run.plan.selection.ids, where))
+        tasks = markers.tasks_of(request, suite, run.settings.split)
+    except ConfigurationError as error:
+        yield _wrong(metafunc, marker, run, str(error))
+        return
+    mark = getattr(pytest.mark, request.domain)
+    for task in tasks:
+        marks = [mark, getattr(pytest.mark, task.category)] if task.category else [mark]
+        for trial in range(trials):
+            key = task.key(trial, request.label)
+            yield pytest.param(ItemTrial(task, key), id=key.short_id, marks=marks)
+
+
+def _named_trials(ids: tuple[str, ...], where: str) -> int:
+    """Return how many trials a test must have so that every pasted id of it exists."""
+    numbers = [int(match[1]) + 1 for i in ids if is_below(i, where) and (match := _TRIAL_OF_ID.search(i))]
+    return max(numbers, default=1)
+
+
+def _shadowed(metafunc: pytest.Metafunc) -> str:
+    name = "trial" if "trial" in metafunc.fixturenames else "bench_task"
+    place = describe_fixture(fixture_definition(metafunc.definition, name))
+    return f"the fixture {name!r} is not ours but the one defined at {place}, which hides it; rename that fixture"
+
+
+def adopt(item: pytest.Item) -> None:
+    """Note an item's trial, and give the item its keywords."""
+    callspec = getattr(item, "callspec", None)
+    found = callspec.params.get(KEY_FIXTURE) if callspec is not None else None
+    if not isinstance(found, ItemTrial):
+        return
+    item.stash[TRIAL] = found
+    item.extra_keyword_matches.update(_keywords(found))
+
+
+def _keywords(trial: ItemTrial) -> Iterator[str]:
+    task = trial.task
+    yield from (task.suite, task.domain, task.task_id, *task.keywords)
+    if task.category:
+        yield task.category
+    # A bare "test" would match every item by its function's name.
+    yield from (f"split_{split}" for split in task.splits)
+    if trial.key.label:
+        yield trial.key.label
+
+
+def uses_agent(item: pytest.Item) -> bool:
+    """Tell whether an item needs the agent."""
+    return ENDPOINT_FIXTURE in getattr(item, "fixturenames", ())

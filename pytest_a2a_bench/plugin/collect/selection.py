@@ -1,0 +1,85 @@
+"""Which built-in modules join a run: what the command line, the options and earlier runs name."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_a2a_bench.plugin.run.modules import all_modules, joins, judge_protocol
+from pytest_a2a_bench.plugin.run.state import Selection
+from pytest_a2a_bench.plugin.shim import is_below
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.gates.files import Missed
+
+
+def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Missed, ...] | None = None) -> Selection:
+    """Decide which built-in modules join, and take their ids out of pytest's own arguments.
+
+    Only ``config.args`` changes, never argv: xdist's workers parse argv again and come to the same.
+
+    :param missed: trials that are to run again.
+    """
+    explicit = config.args_source == pytest.Config.ArgsSource.ARGS
+    ids = [a for a in map(_module_id, config.args) if a] if explicit else []
+    modules = _selected_modules(settings)
+    paths = [a for a in config.args if not _module_id(a)] if explicit else []
+    if ids or (modules and not paths):
+        config.args = paths
+    if ids or modules:
+        return Selection(tuple(ids), modules, conformance=judge_protocol((*ids, *modules)))
+    if explicit:
+        return Selection()
+    by_expression = bool(config.getoption("keyword") or config.getoption("markexpr"))
+    if settings.endpoint_source == "cli" and by_expression:
+        return Selection(candidates=True)
+    failed = _previously_failed(config, missed or ()) if settings.endpoint else ()
+    return Selection(modules=failed, conformance=judge_protocol(failed))
+
+
+def _module_id(argument: str) -> str | None:
+    """Return the built-in node id that a command line argument names, or None.
+
+    From a subdirectory pytest prints ``../a2a/airline::...``, so such a prefix is accepted. An existing path wins.
+    """
+    path, separator, rest = argument.partition("::")
+    if os.path.exists(path):
+        return None
+    plain = re.sub(r"^(?:\.{1,2}[/\\])+", "", path).replace("\\", "/").rstrip("/")
+    if plain != "a2a" and not plain.startswith("a2a/"):
+        return None
+    known = [module.nodeid for module in all_modules()]
+    return plain + separator + rest if any(is_below(k, plain) for k in known) else None
+
+
+def _selected_modules(settings: Settings) -> tuple[str, ...]:
+    names = set(settings.suites)
+    if not names:
+        return ()
+    return tuple(m.nodeid for m in all_modules() if m.domain in names or (m.suite in names and joins(m, settings)))
+
+
+def _previously_failed(config: pytest.Config, missed: tuple[Missed, ...]) -> tuple[str, ...]:
+    """Return the built-in modules that ``--lf``, ``--ff`` or ``--a2a-missed`` remember."""
+    remembered: list[str] = [m.nodeid for m in missed]
+    if config.getoption("lf", False) or config.getoption("failedfirst", False):
+        remembered += config.cache.get("cache/lastfailed", {}) if config.cache else []
+    if not any(nodeid.startswith("a2a/") for nodeid in remembered):
+        return ()
+    return tuple(m.nodeid for m in all_modules() if any(is_below(nodeid, m.nodeid) for nodeid in remembered))
+
+
+def is_named(config: pytest.Config, settings: Settings) -> bool:
+    """Tell whether somebody named the trials to run, so that their success rate is not the agent's.
+
+    To be asked before :func:`take_arguments` takes ids out of pytest's arguments.
+    """
+    if settings.missed:
+        return True
+    if config.args_source == pytest.Config.ArgsSource.ARGS and any("[" in a.partition("::")[2] for a in config.args):
+        return True
+    return bool(config.getoption("lf", False) and config.cache and config.cache.get("cache/lastfailed", {}))

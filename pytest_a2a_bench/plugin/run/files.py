@@ -1,0 +1,62 @@
+"""Files that options name, read on the controller before anything runs and is paid for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.gates import files
+from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.results import sharding
+from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.settings import Settings
+
+
+def read_files(run: BenchRun, directory: Path) -> None:
+    """Read baseline, quarantine, the last run's misses and durations into the run; problems go into its plan.
+
+    :param directory: what relative names are relative to.
+    """
+    found = files.read(run.settings, directory, run.plan.results)
+    run.services.baseline = found.baseline
+    durations, wrong = read_durations(run.settings)
+    run.decide(
+        quarantine=found.quarantine,
+        missed=found.missed,
+        durations=durations,
+        problems=(*run.plan.problems, *found.problems, *wrong),
+    )
+
+
+def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Read the durations that shards are balanced by, once, for this process and its workers.
+
+    :return: the durations, none without shards, and what is wrong with them.
+    """
+    if settings.durations is None:
+        return {}, ()
+    try:
+        found = durations_in(Path(settings.durations))
+    except A2ABenchError as error:
+        return {}, (f"--a2a-durations={settings.durations}: {error}",)
+    return (found if settings.shard is not None else {}), ()
+
+
+def durations_in(path: Path) -> dict[str, float]:
+    """Return the seconds of each trial by key: from a results directory, or from a JSON object.
+
+    :raises ConfigurationError: if there are none.
+    """
+    if path.is_dir():
+        found = {str(r.key): r.duration for r in Store(path).read_all() if r.status == "evaluated"}
+        if not found:
+            raise ConfigurationError(f"no evaluated trial is in {path}; expected a results directory")
+        return found
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigurationError("no such file or directory") from None
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"cannot be read as JSON: {error}") from None
+    return sharding.check_durations(values, str(path))
