@@ -128,12 +128,9 @@ def pytest_runtest_makereport(
     report = yield
     if not state.of(item.config).takes_part:
         return report
-    from pytest_a2a_bench.plugin.conformance import verdicts
-    from pytest_a2a_bench.plugin.trials import misses, outcome
+    from pytest_a2a_bench.plugin import lifecycle
 
-    outcome.extend_report(item, report)
-    verdicts.extend_report(item, report)
-    misses.extend_report(item, call, report)
+    lifecycle.extend_report(item, call, report)
     return report
 
 

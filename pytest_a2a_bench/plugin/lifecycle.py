@@ -20,7 +20,7 @@ from pytest_a2a_bench.plugin.collect import items, markers, selection
 from pytest_a2a_bench.plugin.conformance import check_items
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run import options, state
-from pytest_a2a_bench.plugin.run.state import RUN, WORKER_INPUT, BenchRun, Plan
+from pytest_a2a_bench.plugin.run.state import RUN, TRIAL, WORKER_INPUT, BenchRun, Plan
 from pytest_a2a_bench.plugin.trials import fixtures
 
 _HANDLER = pytest.StashKey[Any]()
@@ -79,7 +79,7 @@ def _start(config: pytest.Config) -> BenchRun:
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
     """Choose what joins, and register what listens: on the controller, where somebody may use us."""
     from pytest_a2a_bench.plugin import gates
-    from pytest_a2a_bench.plugin.conformance import summary, verdicts
+    from pytest_a2a_bench.plugin.conformance import summary
     from pytest_a2a_bench.plugin.report import page, publishing, terminal
     from pytest_a2a_bench.plugin.run import root_directory
 
@@ -90,7 +90,9 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     if chosen.candidates:
         chosen = dataclasses.replace(chosen, conformance=check_items.may_be_chosen(config))
     run.decide(named=named, selection=chosen)
-    if (run.plan.asked or chosen.conformance) and not run.plan.problems:
+    if check_items.names_files(run.settings) and (run.plan.asked or chosen.conformance) and not run.plan.problems:
+        from pytest_a2a_bench.plugin.conformance import verdicts  # the whole room that judges the protocol
+
         verdicts.check_files(run)
     reporting = terminal.Reporting(config, run)
     config.pluginmanager.register(gates.Gatekeeper(config, run, reporting), "a2a-bench-gates")
@@ -99,6 +101,19 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     if run.settings.html:
         config.pluginmanager.register(page.Page(config, run), "a2a-bench-html")
     publishing.register(config, run, reporting)
+
+
+def extend_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:
+    """Let an item's report say what its trial or its check came to."""
+    if TRIAL in item.stash:
+        from pytest_a2a_bench.plugin.trials import misses, outcome
+
+        outcome.extend_report(item, report)
+        misses.extend_report(item, call, report)
+    elif check_items.CHECK in item.stash:
+        from pytest_a2a_bench.plugin.conformance import verdicts
+
+        verdicts.extend_report(item, report)
 
 
 def unconfigure(config: pytest.Config) -> None:
@@ -128,7 +143,9 @@ def start(session: pytest.Session) -> None:
 def conclude_collection(session: pytest.Session) -> None:
     """Check the items, and find the agent if one of them needs it and nobody looked before."""
     run = state.of(session.config)
-    if not (run.takes_part or run.collected.test_problems or any(map(items.uses_agent, session.items))):
+    if not (
+        run.takes_part or run.plan.selection or run.collected.test_problems or any(map(items.uses_agent, session.items))
+    ):
         return
     from pytest_a2a_bench.plugin.collect import conclusion
 

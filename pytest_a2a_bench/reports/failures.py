@@ -15,6 +15,13 @@ from pytest_a2a_bench.redact import one_line
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
 
+_TITLES = {
+    "env_assertion": "not true of the environment:",
+    "communicate": "never communicated:",
+    "nl_assertion": "not true of the conversation, says the judge:",
+}
+"""Kind of a check -> what stands above those that were not met; a suite may have others (``Suite.check_titles``)."""
+
 LAST_TURNS = 6
 _LINES = 30
 
@@ -40,7 +47,7 @@ def explain(result: TrialResult, path: str | None = None) -> str:
 def _body(result: TrialResult, path: str | None) -> Iterator[str]:
     suite = registry.find(result.key.suite)
     if result.reward_info is not None:
-        yield from _reward_lines(result.reward_info, suite.check_titles if suite else {})
+        yield from _reward_lines(result.reward_info, _TITLES | dict(suite.check_titles if suite else {}))
     if result.findings:
         yield "the agent's messages:"
         for finding in result.findings[:_LINES]:
@@ -57,7 +64,9 @@ def _reward_lines(reward: Reward, titles: Mapping[str, str]) -> Iterator[str]:
     yield from _section("what differs in the database:", reward.db_diff)
     for kind in dict.fromkeys(c.kind for c in reward.checks if c.kind not in ("action", "db")):
         missed = [c for c in reward.checks if c.kind == kind and not c.met]
-        yield from _section(titles.get(kind, f"{kind.replace('_', ' ')}:"), [_check_text(c) for c in missed])
+        yield from _section(
+            titles.get(kind) or _TITLES.get(kind, f"{kind.replace('_', ' ')}:"), [_check_text(c) for c in missed]
+        )
     yield from _action_lines([c for c in reward.checks if c.kind == "action"])
 
 

@@ -104,8 +104,8 @@ def result_of(domain: str, task_id: str, reward: float, **provenance: object) ->
 def test_changed_results_are_never_averaged_with_plain_ones() -> None:
     results = [
         result_of("mini", "lead_routing-00", 1.0),
-        result_of("mini", "lead_routing-01", 0.0, drift="high"),
-        result_of("mini", "lead_routing-02", 0.0, rot=9),
+        result_of("mini", "lead_routing-01", 0.0, drift="high", variant="drift high"),
+        result_of("mini", "lead_routing-02", 0.0, rot=9, variant="rot 9"),
     ]
     found = {s.variant: s.mean_reward for s in summarise(results)}
     assert found == {"": 1.0, "drift high": 0.0, "rot 9": 0.0}

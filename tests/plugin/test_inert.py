@@ -10,8 +10,13 @@ HEAVY = ("a2a", "httpx", "pydantic", "tau2", "litellm", "grpc", "starlette", "uv
 OURS = tuple(
     f"pytest_a2a_bench.{name}"
     for name in (
-        "benchmarks.crmarena",
-        "benchmarks.tau2",
+        "benchmarks.base",
+        "benchmarks.crmarena.benchmark",
+        "benchmarks.crmarena.mini",
+        "benchmarks.crmarena.org",
+        "benchmarks.crmarena.sources",
+        "benchmarks.tau2.benchmark",
+        "benchmarks.tau2.index",
         "conformance",
         "gates",
         "model.results",

@@ -61,11 +61,6 @@ SUITE = Suite(
     why_no_dialect=(
         "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
     ),
-    check_titles={
-        "env_assertion": "not true of the environment:",
-        "communicate": "never communicated:",
-        "nl_assertion": "not true of the conversation, says the judge:",
-    },
     short_labels=True,
     examine=_examine,
 )

@@ -14,6 +14,7 @@ import pytest
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE, CONFORMANCE_MODULES
 from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.engine import Planned
@@ -71,6 +72,11 @@ def _conceivable() -> Iterator[tuple[list[str], Mapping[str, str]]]:
                 suite = "card" if binding == "card" else "protocol"
                 names = [f"a2a/{suite}", f"test_{suite}[{short_id(suite, entry, binding)}]"]
                 yield [*names, CONFORMANCE, *_keywords(entry, binding)], _marks(suite, entry, binding)
+
+
+def names_files(settings: Settings) -> bool:
+    """Tell whether options name anything that is read for judging the protocol."""
+    return any((settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url))
 
 
 # --- one item per check -----------------------------------------------------------------------------------------------

@@ -45,8 +45,6 @@ def check_files(run: BenchRun) -> None:
     :raises pytest.UsageError: naming all that is wrong.
     """
     settings = run.settings
-    if not any((settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url)):
-        return
     wrong = complaints(
         lambda: check_place(_webhook(run)),
         lambda: _jwks(run) if "://" not in (settings.card_jwks or "://") else None,
