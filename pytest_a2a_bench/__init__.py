@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.a2a.session import AgentSession
+    from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+    from pytest_a2a_bench.benchmarks.conversation import Conversation
+    from pytest_a2a_bench.benchmarks.suite import Suite
+    from pytest_a2a_bench.configuration.option import Option
     from pytest_a2a_bench.errors import (
         A2ABenchError,
         AgentOutcomeError,
@@ -21,7 +25,21 @@ if TYPE_CHECKING:
         InfrastructureError,
         MissingExtraError,
     )
-    from pytest_a2a_bench.model import BenchTask, Part, ProtocolMetrics, ToolCall, TrialKey, TrialResult, Turn, Usage
+    from pytest_a2a_bench.model import (
+        BenchTask,
+        Briefing,
+        Part,
+        ProtocolMetrics,
+        Reward,
+        ToolCall,
+        ToolReturned,
+        ToolSpec,
+        TrialKey,
+        TrialResult,
+        Turn,
+        Usage,
+        UserSaid,
+    )
     from pytest_a2a_bench.settings import Settings
 
 __version__ = "0.1.0"
@@ -32,18 +50,28 @@ _HOMES = {
     "AgentOutcomeError": "errors",
     "AgentSession": "a2a.session",
     "BenchTask": "model",
+    "Briefing": "model",
     "ClientConfig": "a2a.config",
     "ConfigurationError": "errors",
+    "Conversation": "benchmarks.conversation",
     "InfrastructureError": "errors",
     "MissingExtraError": "errors",
+    "Option": "configuration.option",
+    "Outcome": "benchmarks.base",
     "Part": "model",
     "ProtocolMetrics": "model",
+    "Reward": "model",
     "Settings": "settings",
+    "Suite": "benchmarks.suite",
     "ToolCall": "model",
+    "ToolReturned": "model",
+    "ToolSpec": "model",
+    "TrialContext": "benchmarks.base",
     "TrialKey": "model",
     "TrialResult": "model",
     "Turn": "model",
     "Usage": "model",
+    "UserSaid": "model",
 }
 
 __all__ = [
@@ -52,18 +80,28 @@ __all__ = [
     "AgentOutcomeError",
     "AgentSession",
     "BenchTask",
+    "Briefing",
     "ClientConfig",
     "ConfigurationError",
+    "Conversation",
     "InfrastructureError",
     "MissingExtraError",
+    "Option",
+    "Outcome",
     "Part",
     "ProtocolMetrics",
+    "Reward",
     "Settings",
+    "Suite",
     "ToolCall",
+    "ToolReturned",
+    "ToolSpec",
+    "TrialContext",
     "TrialKey",
     "TrialResult",
     "Turn",
     "Usage",
+    "UserSaid",
     "__version__",
 ]
 

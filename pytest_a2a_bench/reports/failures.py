@@ -64,9 +64,7 @@ def _reward_lines(reward: Reward, titles: Mapping[str, str]) -> Iterator[str]:
     yield from _section("what differs in the database:", reward.db_diff)
     for kind in dict.fromkeys(c.kind for c in reward.checks if c.kind not in ("action", "db")):
         missed = [c for c in reward.checks if c.kind == kind and not c.met]
-        yield from _section(
-            titles.get(kind) or _TITLES.get(kind, f"{kind.replace('_', ' ')}:"), [_check_text(c) for c in missed]
-        )
+        yield from _section(titles.get(kind, f"{kind.replace('_', ' ')}:"), [_check_text(c) for c in missed])
     yield from _action_lines([c for c in reward.checks if c.kind == "action"])
 
 

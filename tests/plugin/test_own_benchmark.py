@@ -1,0 +1,80 @@
+"""The example of a benchmark of one's own: it runs, gates and reports without a line of ours that knows it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import ROOT, Bench
+
+EXAMPLE = ROOT / "example_suites" / "own_benchmark"
+
+
+@pytest.fixture(scope="module")
+def agent_url() -> Iterator[str]:
+    """The example's agent, in a process of its own."""
+    with subprocess.Popen([sys.executable, EXAMPLE / "agent.py"], stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdout is not None
+        yield agent.stdout.readline().strip()
+        agent.terminate()
+
+
+@pytest.fixture
+def shop(pytester: pytest.Pytester, bench: Bench, agent_url: str) -> Bench:
+    """Run pytest in a copy of the example."""
+    for path in EXAMPLE.iterdir():
+        if path.is_file():
+            (pytester.path / path.name).write_bytes(path.read_bytes())
+    return Bench(pytester, "--a2a-endpoint", agent_url)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_it_runs_gates_and_reports(pytester: pytest.Pytester, shop: Bench, workers: tuple[str, ...]) -> None:
+    result = shop.apart(*workers, "--a2a-min-pass=0.3,change=0.2", "--a2a-html=page.html", "--junitxml=junit.xml")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "domain *",
+            "shop/orders *3 *",
+            "category *",
+            "question *1 *1 *1.000*",
+            "change *2 *1 *0.500*",
+            "benchmark: shop 1; *",
+            "missed (1; --a2a-missed runs these again):",
+            "*passed,*1 missed*",
+        ],
+        consecutive=False,
+    )
+    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    assert [m["key"] for m in verdict["missed"]] == ["shop/orders/cancel-a1#0"]
+    assert "shop/orders" in (pytester.path / "page.html").read_text()
+    assert "a2a.category" in (pytester.path / "junit.xml").read_text()
+
+
+def test_its_option_is_one_like_any_other(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = " ".join(shop.apart("--help").stdout.str().split())
+    assert "--a2a-shop-patience=N Turns after which the shop's user gives up (default: 5; env A2A_SHOP_PATIENCE;" in text
+    result = shop.apart("--a2a-shop-patience=none")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --a2a-shop-patience: 'none' is not a whole number of at least 1"])
+    monkeypatch.setenv("A2A_SHOP_PATIENCE", "1")
+    result = shop.apart("-k", "status")
+    result.assert_outcomes(failed=1)  # one turn is a tool call, and nothing was said yet
+
+
+def test_its_categories_and_domain_choose(shop: Bench) -> None:
+    shop.apart("-m", "question and orders", "test_shop.py").assert_outcomes(passed=1, deselected=2)
+    assert shop.apart("--a2a-min-pass=sales=0.5", "test_shop.py").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_the_benchmark_is_small() -> None:
+    assert len((EXAMPLE / "shop.py").read_text(encoding="utf-8").splitlines()) < 80
+
+
+def test_nothing_of_ours_knows_it() -> None:
+    package = Path(ROOT / "pytest_a2a_bench")
+    assert not [path for path in package.rglob("*.py") if "shop" in path.read_text(encoding="utf-8").lower().split()]
