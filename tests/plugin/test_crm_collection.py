@@ -12,7 +12,7 @@ import pytest
 from harness import Bench
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 from pytest_a2a_bench.settings import CRM_DOMAINS
 
 ORACLE = ("--a2a-endpoint", "builtin:oracle")

@@ -5,21 +5,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
+from pytest_a2a_bench.benchmarks.crmarena import sources
+from pytest_a2a_bench.benchmarks.crmarena.actions import render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
-from pytest_a2a_bench.benchmarks.crmarena.observe import render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.evaluation import ANSWERED, make_judge, rescore, unanswered
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
-from pytest_a2a_bench.benchmarks.crmarena.score import Judge, Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import ModelUser, ScriptedUser
-from pytest_a2a_bench.benchmarks.crmarena.worlds import World, open_source, open_world
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -32,9 +34,6 @@ from pytest_a2a_bench.settings import CRM_DOMAINS, ORG_DIALECTS, Settings
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"
-
-ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
-"""How conversations end whose last answer counts."""
 
 
 class CrmArenaBenchmark:
@@ -57,27 +56,23 @@ class CrmArenaBenchmark:
         """
         if split != SPLIT:
             raise ConfigurationError(f"crmarena domain {domain!r} has no split {split!r}; it has: {SPLIT}")
-        from pytest_a2a_bench.benchmarks.crmarena import sources
-
         found = sources.task_ids(domain, Settings())
         return [BenchTask(SUITE_NAME, domain, task_id, (SPLIT,), (), category) for task_id, category in found]
 
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return what tells a domain's tasks and rows from others: their source, and the hashes of its files."""
-        return json.dumps(dataclasses.asdict(open_world(domain, settings).provenance), sort_keys=True)
+        return json.dumps(dataclasses.asdict(open_domain(domain, settings).provenance), sort_keys=True)
 
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
-        world = open_world(context.key.domain, context.settings)
-        return _Trial(world, world.task(context.key.task_id), context).run()
+        domain = open_domain(context.key.domain, context.settings)
+        return _Trial(domain, domain.task(context.key.task_id), context).run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
         """Score a stored conversation again.
 
         :raises A2ABenchError: if its data are not there any more, or the judge fails.
         """
-        from pytest_a2a_bench.benchmarks.crmarena.rescore import rescore
-
         return rescore(result, settings)
 
     def evaluator(self, domain: str, settings: Settings) -> str:
@@ -91,8 +86,8 @@ BENCHMARK = CrmArenaBenchmark()
 class _Trial:
     """The parts of one running trial."""
 
-    def __init__(self, world: World, task: CrmTask, context: TrialContext) -> None:
-        self.world = world
+    def __init__(self, domain: OpenDomain, task: CrmTask, context: TrialContext) -> None:
+        self.domain = domain
         self.task = task
         self.context = context
         self.duration = 0.0
@@ -103,8 +98,8 @@ class _Trial:
             session=context.session,
             briefing=brief(
                 task,
-                world.org.schema,
-                domain=world.domain,
+                domain.org.schema,
+                domain=domain.name,
                 aided=settings.crm_aided,
                 max_turns=settings.crm_max_turns,
             ),
@@ -114,7 +109,7 @@ class _Trial:
         )
         self.episode = Episode(
             query=task.query.strip(),
-            execute=lambda query: ask(world.org, query),
+            execute=lambda query: ask(domain.org, query),
             user=self.user,
             max_turns=settings.crm_max_turns,
             max_user_turns=settings.crm_max_user_turns,
@@ -183,7 +178,7 @@ class _Trial:
         ``extractor`` and ``judge`` are what read the answer and what recognised a refusal: ``rules``, a model's name
         (for the extractor also ``literal``: the answer was the gold, letter by letter); None where nothing was to do.
         """
-        settings, source = self.context.settings, self.world.provenance
+        settings, source = self.context.settings, self.domain.provenance
         used = reward.info if reward is not None else {}
         user = self.user.kind if self.user is not None else "none"
         return {
@@ -239,13 +234,6 @@ def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> Scrip
     return ModelUser(task, settings.user_llm, arguments, context.checkpoint)
 
 
-def make_judge(settings: Settings, before_call: Callable[[], Any] = lambda: None) -> Judge:
-    """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
-    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
-    reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
-    return Judge(str(settings.judge_llm), reach, before_call)
-
-
 def _describe(source: Provenance) -> str:
     return f"crmarena ({source.name})"
 
@@ -260,12 +248,6 @@ def rule_for(dialect: str) -> str:
         return f"{rules.RULE} Both are tools; text outside of a tool call reaches nobody."
     how = "\n".join(part.text for part in translate.get(dialect).reminder())
     return f"{rules.RULE}\n\n{how}" if dialect != "crm_entropic" else how
-
-
-def unanswered(task: CrmTask, ended: str, note: str = "") -> Reward:
-    """Return the reward of a conversation that ended without an answer that counts."""
-    said = f"the conversation ended without a final answer ({ended})"
-    return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said)
 
 
 __all__ = ["BENCHMARK", "CrmArenaBenchmark"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 
 from pytest_a2a_bench.benchmarks.crmarena import sources
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
 
@@ -22,7 +23,7 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
     problems = []
     for domain in published:
         try:
-            sources.open_source(domain, settings).close()
+            sources.open_published(domain, settings)
         except ConfigurationError as error:
             problems.append(str(error))
     if published and settings.crm_org == "salesforce":
@@ -31,8 +32,6 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
 
 
 def _live_problems(environ: Mapping[str, str]) -> list[str]:
-    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
-
     problems = []
     if find_spec("simple_salesforce") is None:
         problems.append(str(MissingExtraError("simple-salesforce", "salesforce")))

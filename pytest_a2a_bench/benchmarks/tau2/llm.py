@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
-from pytest_a2a_bench.errors import A2ABenchError, LLMError
-from pytest_a2a_bench.model import Usage
+from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
+from pytest_a2a_bench.model import TrialKey, Usage
+from pytest_a2a_bench.settings import Settings
 
 _ATTEMPTS = 3
 """How often an unusable answer (empty, or not the JSON that was asked for) is asked for again."""
@@ -76,6 +77,25 @@ def has_nl_basis(tau2: Tau2, task: Any) -> bool:
 def needs_judge(tau2: Tau2, task: Any) -> bool:
     """Tell whether evaluating the task calls the judge: with no assertion to judge, upstream does not."""
     return has_nl_basis(tau2, task) and bool(task.evaluation_criteria.nl_assertions)
+
+
+def prepare_judge(tau2: Tau2, key: TrialKey, settings: Settings) -> None:
+    """Tell tau2 which model judges.
+
+    :raises JudgeMissingError: if none is configured.
+    """
+    if settings.judge_llm is None:
+        raise JudgeMissingError(
+            f"{key.task_key} is judged by a language model (its reward basis has NL_ASSERTION) "
+            "and none is configured; pass --a2a-judge-llm MODEL"
+        )
+    configure_judge(tau2, settings.judge_llm, {"temperature": 0.0, **_reach(settings)})
+
+
+def _reach(settings: Settings) -> dict[str, Any]:
+    """Return how to reach the model server (never how to sample): the judge lives where the user's model does."""
+    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout", "_skip_mcp_handler")
+    return {k: v for k, v in settings.user_llm_args.items() if k in wanted}
 
 
 def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:

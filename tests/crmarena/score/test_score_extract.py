@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
-from pytest_a2a_bench.benchmarks.crmarena.score.extract import MONTHS, extract
+from pytest_a2a_bench.benchmarks.crmarena.score.extract import extract
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, MONTHS
 
 A, B, C = "005Aa000001xyzAIAQ", "005Bb000002abcDIAU", "005Cc000003defGIAY"
 K1, K2 = "ka0Aa000001xyzAIAQ", "ka0Bb000002abcDIAU"

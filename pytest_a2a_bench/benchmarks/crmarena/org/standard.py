@@ -1,9 +1,10 @@
 """What is known of the benchmark's 27 objects, and schemas of published files with that knowledge added.
 
-Types, relationships, key prefixes and descriptions of our own are in ``data/standard_fields.json``; the fields that such
-an object also has on a real org, of which agents are not told, are in ``data/hidden_fields.json`` (``*``: those of every
-object). Each entry of these files has the parameters of :class:`~.schema.Field`. They are read when they are first
-asked for, because collection imports this module and needs neither.
+Types, relationships, key prefixes and descriptions of our own are in ``data/standard_fields.json``. The fields that
+such an object also has on a real org, of which agents are not told, are in ``data/hidden_fields.json`` (``*`` are those
+of every object): a query may name them, as on Salesforce. Each entry has the parameters of :class:`~.schema.Field`;
+``longtext`` can be neither filtered, sorted nor grouped by there. Both files are read when they are first asked for,
+because collection imports this module and needs neither.
 """
 
 from __future__ import annotations

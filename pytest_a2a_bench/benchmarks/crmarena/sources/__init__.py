@@ -1,27 +1,90 @@
-"""Where a domain's tasks and rows come from: the mini org, a directory of the user's, or the Hugging Face hub."""
+"""Where a domain's tasks and rows come from: the mini org, a directory of the user's, or the Hugging Face hub.
+
+Collection asks here for domains and task ids, so nothing that opens or builds an org is imported:
+:mod:`.opening` does that.
+"""
 
 from __future__ import annotations
 
-from pytest_a2a_bench.benchmarks.crmarena.sources.base import Source, parse_data
+import dataclasses
+import re
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from pytest_a2a_bench.benchmarks.crmarena.mini import ids
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.sources.directory import DirectorySource, PublishedSource
+from pytest_a2a_bench.benchmarks.crmarena.sources.files import find_tasks
+from pytest_a2a_bench.benchmarks.crmarena.sources.hub import HubSource
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import CRM_DOMAINS, Settings
-
-__all__ = ["PUBLISHED", "Source", "available_domains", "open_source", "task_ids"]
 
 MINI = ("mini", "mini_interactive")
 PUBLISHED = tuple(domain for domain in CRM_DOMAINS if domain not in MINI)
 """The domains that upstream publishes; what they hold is the user's to download."""
 
+_HUB = re.compile(r"hub(?:@(?P<revision>[^:@\s]+))?(?::(?P<rows>.+))?", re.DOTALL)
 
-def open_source(domain: str, settings: Settings) -> Source:
-    """Return where a domain's tasks and rows come from. Nothing big is read before it is asked for.
+
+class Source(Protocol):
+    """A domain's tasks and rows. May be asked from several threads at once."""
+
+    domain: str
+
+    def tasks(self) -> tuple[CrmTask, ...]:
+        """Return the tasks, golds included, in the order of the source.
+
+        :raises ConfigurationError: if a row is no task.
+        """
+        ...
+
+    def task_ids(self) -> tuple[tuple[str, str], ...]:
+        """Return each task's id and category, as cheaply as the source allows."""
+        ...
+
+    @property
+    def schema(self) -> OrgSchema:
+        """What the agent may know of the org."""
+        ...
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where it all came from; files that were not read yet are read for it."""
+        ...
+
+
+class DataSpec(NamedTuple):
+    """What ``--a2a-crm-data`` says.
+
+    :param hub: whether tasks and schema come from the hub.
+    :param directory: the directory; for the hub the one that has the rows, or None.
+    """
+
+    hub: bool
+    directory: Path | None
+    revision: str | None = None
+
+
+def parse_data(text: str | None) -> DataSpec | None:
+    """Read ``DIR``, ``hub``, ``hub@REVISION``, and ``hub:DIR`` or ``hub@REVISION:DIR`` with the rows in DIR.
+
+    A directory that is really called ``hub`` is written ``./hub``.
+    """
+    if not text:
+        return None
+    hub = _HUB.fullmatch(text)
+    if hub is None:
+        return DataSpec(False, Path(text).expanduser())
+    rows = hub["rows"]
+    return DataSpec(True, Path(rows).expanduser() if rows else None, hub["revision"])
+
+
+def open_published(domain: str, settings: Settings) -> PublishedSource:
+    """Return where a published domain's tasks and rows come from. Nothing big is read before it is asked for.
 
     :raises ConfigurationError: if there is no such domain, its files are not there, or are not what they should be.
     """
-    if domain in MINI:
-        from pytest_a2a_bench.benchmarks.crmarena.sources.mini import MiniSource
-
-        return MiniSource(domain, seed=settings.crm_seed, tasks_per_category=settings.crm_tasks)
     if domain not in PUBLISHED:
         raise ConfigurationError(f"CRMArena has no domain {domain!r}; there are: {', '.join(CRM_DOMAINS)}")
     where = parse_data(settings.crm_data)
@@ -32,11 +95,7 @@ def open_source(domain: str, settings: Settings) -> Source:
         )
     needs_rows = settings.crm_org == "local"
     if where.hub:
-        from pytest_a2a_bench.benchmarks.crmarena.sources.hub import HubSource
-
         return HubSource(domain, revision=where.revision, rows=where.directory, needs_rows=needs_rows)
-    from pytest_a2a_bench.benchmarks.crmarena.sources.directory import DirectorySource
-
     return DirectorySource(domain, where.directory, needs_rows=needs_rows)
 
 
@@ -50,23 +109,15 @@ def available_domains(settings: Settings) -> tuple[str, ...]:
         return ()
     if where.hub:
         return PUBLISHED
-    from pytest_a2a_bench.benchmarks.crmarena.sources.files import find_tasks
-
     return tuple(domain for domain in PUBLISHED if find_tasks(where.directory, domain))
 
 
 def task_ids(domain: str, settings: Settings) -> tuple[tuple[str, str], ...]:
     """Return the ids of a domain's tasks and the category of each, in the order of the source.
 
-    :raises ConfigurationError: as :func:`open_source`, and if a row is no task.
+    :raises ConfigurationError: as :func:`open_published`, and if a row is no task.
     """
-    if domain in PUBLISHED:
-        # Collection asks for ids, and these need no rows of an org.
-        import dataclasses
-
-        settings = dataclasses.replace(settings, crm_org="salesforce")
-    source = open_source(domain, settings)
-    try:
-        return source.task_ids()
-    finally:
-        source.close()
+    if domain in MINI:
+        return ids.task_ids_with_category(settings.crm_tasks)
+    # Ids need no rows of an org, so that their file may be missing here.
+    return open_published(domain, dataclasses.replace(settings, crm_org="salesforce")).task_ids()

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import no_such_object
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such_object
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql, compare, includes, join, member

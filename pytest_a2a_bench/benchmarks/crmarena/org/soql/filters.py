@@ -15,9 +15,9 @@ from pytest_a2a_bench.benchmarks.crmarena.org.ids import is_record_id, spellings
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, TEXT_TYPES
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.dates import date_range
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.lexer import plain_text
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import RelativeDate, Value
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import plain_text
 
 #: Lists beyond this go to SQLite as one JSON parameter, of which it takes any number.
 _MANY = 100

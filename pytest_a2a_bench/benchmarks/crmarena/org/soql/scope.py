@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import (
+from pytest_a2a_bench.benchmarks.crmarena.org.base import (
+    OrgError,
     no_such_children,
     no_such_column,
     no_such_relationship,
