@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -36,3 +37,17 @@ def run_trials(builtin: Callable[[str], BuiltinAgent], tmp_path: Path) -> RunTri
         return run_against(builtin(spec).url, settings, keys, tmp_path)
 
     return run
+
+
+@pytest.fixture(autouse=True, scope="module")
+def event_loop_for_litellm() -> Iterator[None]:
+    """Give LiteLLM an event loop that is closed again.
+
+    A blocking call of it asks for the thread's event loop, and Python makes one that nobody closes: found by the
+    garbage collector, it would be an error of whichever test happens to run then.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()

@@ -67,6 +67,8 @@ class _OrgKey(NamedTuple):
     rot: int
 
 
+# Reentrant: opening a domain opens its source. Held while an org is built, so that threads wait for it instead of
+# building their own.
 _LOCK = threading.RLock()
 _SOURCES: dict[tuple[str, str | None, str, int, int], opening.AnySource] = {}
 _ORGS: dict[_OrgKey, Org] = {}

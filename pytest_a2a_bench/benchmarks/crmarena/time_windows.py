@@ -105,6 +105,7 @@ def read_number(text: str) -> int:
 
 def parse_window(question: str, today: date) -> TimeWindow | None:
     """Find the period that a question names, relative to ``today``; None if it names none."""
+    # The named periods first: "in Q3 of 2021, over the last ..." asks for the quarter.
     if found := _QUARTER.search(question):
         quarter = int(found[1]) if found[1] else _ORDINALS.index(found[2].lower()) + 1
         return quarter_of(int(found[3]), quarter)

@@ -6,7 +6,6 @@ import re
 import sqlite3
 import subprocess
 import sys
-import time
 from datetime import date
 from pathlib import Path
 
@@ -75,11 +74,9 @@ def test_ids_keep_their_order_when_there_are_many() -> None:
     assert sorted(ids[:120]) == list(ids[:120])
 
 
-def test_building_is_quick_and_cached() -> None:
-    started = time.process_time()
-    org = build(seed=991)
-    assert time.process_time() - started < 1.0
-    assert build(seed=991) is org
+def test_building_is_cached() -> None:
+    """How quick it is, ``perf/crmarena.py`` measures."""
+    assert build(seed=991) is build(seed=991)
 
 
 def test_the_org_is_small_and_has_every_object(tmp_path: Path) -> None:

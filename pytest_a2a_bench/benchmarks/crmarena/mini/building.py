@@ -70,7 +70,7 @@ def on_workday(day: Day) -> Day:
 
 @dataclass(frozen=True, slots=True)
 class TaskDraft:
-    """Question, what must be known to understand it, and the gold."""
+    """A task that has no id yet: the question, what must be known to understand it, and the gold."""
 
     query: str
     required: str

@@ -137,7 +137,7 @@ class Deal:
 
 @dataclass(slots=True)
 class Company:
-    """Everything that was planned so far, and the rows made of it."""
+    """The company as far as it is made: its people and dealings, and the rows of the org that follow from them."""
 
     seed: int
     per_category: int
@@ -166,7 +166,7 @@ PRODUCTS = 20
 
 
 def add_basics(company: Company) -> None:
-    """Make everything that the rest refers to."""
+    """Make the people, territories, customers, products and issues that all other records refer to."""
     _people(company)
     _territories(company)
     _firms(company)

@@ -9,6 +9,7 @@ from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _FIRST = 146_000
+# Ids of a real org are not consecutive: nobody can guess the next one.
 _STEP = 37
 
 

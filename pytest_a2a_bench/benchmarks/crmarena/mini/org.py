@@ -104,6 +104,7 @@ def build(
     """
     company = Company(seed, tasks_per_category)
     drafts = _grow(company)
+    # Every field of the schema, as in an export of a real org: nothing shows by its absence which rows a task is about.
     rows = {
         sobject.name: _complete(sobject, company.tables.rows[sobject.name]) for sobject in standard_schema().objects
     }

@@ -1,4 +1,8 @@
-"""Questions about periods, chosen so that there is one answer, whether or not a period's border days count."""
+"""Questions about a time window ("over the past two quarters"), drawn until each has a single answer.
+
+A candidate is dropped where the first and the second are closer than a margin, and where something that counts happened
+on a border day of the window: so it does not matter whether an agent takes the borders in, or counts hours or days.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ CLOCK_RULE = (
 """Part of every task that has a today of its own, as the published ones do."""
 
 UNCLEAR: Literal["unclear"] = "unclear"
-"""Instead of an answer: two are too close to call, so the question is not asked."""
+"""Instead of an answer: two are too close to each other, so the question is not asked."""
 
 Winner = str | None
 """A winner, None where nobody qualifies, or :data:`UNCLEAR`."""

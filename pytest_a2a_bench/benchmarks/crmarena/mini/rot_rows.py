@@ -15,12 +15,12 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.ids import record_id
 YEARS_BEFORE = 5
 _SPAN_DAYS = 10 * 365
 _EARLIEST = 1950
-"""What claims to be older than this is a slip of the pen, not the org's first day."""
+"""An older date is a typing error in the data, not the org's first day."""
 
 
 @dataclass(slots=True)
 class AgedOrg:
-    """The org that rots: the columns and the number of rows of each object, its users and its first day."""
+    """An org that distractor rows are added to: its columns and row counts by object, its users and its first day."""
 
     columns: Mapping[str, Sequence[str]]
     counts: Counter[str]

@@ -138,6 +138,7 @@ def handle_time(company: Company) -> list[TaskDraft]:
             if case.minutes is not None and len(case.hands) == 1 and question.window.holds(case.created):
                 minutes[case.owner].append(case.minutes)
         handled = _handled(company, question)
+        # Three percent between the first and the second: who counts minutes, hours or days finds the same agent.
         means = {agent: fmean(all_) for agent, all_ in minutes.items() if handled[agent] > question.threshold}
         return find_winner(means, highest=question.highest, margin=0.03)
 

@@ -22,6 +22,7 @@ ROW_LIMIT = 50_000
 """Records of one answer; an agent's own query that finds more is refused instead of downloaded."""
 
 _EXPIRED = 401
+# Trouble of the server, not of the query: the agent is not told, and the trial is an infrastructure error.
 _OVERLOADED = ("REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG")
 
 # A literal may hold anything, so it is removed before the query's own words are looked at.

@@ -104,6 +104,7 @@ class SObject:
 
     @cached_property
     def _by_name(self) -> dict[str, Field]:
+        # Reversed, so that of two fields of one name the first wins: a published field before a hidden one.
         return {field.name.lower(): field for field in reversed(self.all_fields)}
 
     @cached_property

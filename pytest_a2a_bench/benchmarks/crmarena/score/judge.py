@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, AnswerKind, CrmTask
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError, LLMError
-from pytest_a2a_bench.language_models import import_litellm, usage_of
+from pytest_a2a_bench.language_models import describe_failure, import_litellm, unfence, usage_of
 from pytest_a2a_bench.model import Usage
 
 _ATTEMPTS = 3
 """How often an unusable reply (empty, or not the JSON that was asked for) is asked for again."""
-
-_FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
 @dataclass
@@ -66,6 +63,7 @@ class Judge:
     def _complete(self, system: str, user: str) -> str:
         self.before_call()
         litellm = import_litellm("the judge")
+        # The answer of an agent stands in the user message alone, between marks: it is never an instruction.
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         try:
             response = litellm.completion(
@@ -75,9 +73,7 @@ class Judge:
         except A2ABenchError:
             raise
         except Exception as exc:
-            lines = str(exc).strip().splitlines()
-            reason = f"{type(exc).__name__}: {lines[0][:300] if lines else ''}"
-            raise LLMError(f"the judge's model {self.model!r} failed: {reason}") from exc
+            raise LLMError(f"the judge's model {self.model!r} failed: {describe_failure(exc)}") from exc
         self.usage = self.usage + usage_of(litellm, response)
         return str(said)
 
@@ -86,12 +82,6 @@ def enclose(what: str, text: str) -> str:
     """Put untrusted text between markers that it cannot hold itself: they are made from all of it."""
     mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
     return f"Below, between two lines with the mark {mark}, is {what}.\n{mark}\n{text}\n{mark}"
-
-
-def unfence(text: str) -> str:
-    """Return the inside of a Markdown code fence, or the text itself."""
-    match = _FENCE.match(text)
-    return match[1] if match else text
 
 
 _WHAT: dict[AnswerKind, str] = {

@@ -122,6 +122,7 @@ def normalize(text: str) -> str:
 def f1_score(answer: str, gold: str) -> float:
     """Return the harmonic mean of the words' precision and recall, each word as often as it is there."""
     said, wanted = normalize(answer).split(), normalize(gold).split()
+    # As upstream: a word counts as often as both have it, wherever it stands.
     same = (Counter(said) & Counter(wanted)).total()
     if not same:
         return 0.0

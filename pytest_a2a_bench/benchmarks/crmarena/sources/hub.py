@@ -23,6 +23,7 @@ from pytest_a2a_bench.benchmarks.crmarena.sources.files import TableRow
 from pytest_a2a_bench.benchmarks.crmarena.sources.rows import read_schema, read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.language_models import describe_failure
 
 _HOME = "https://huggingface.co"
 
@@ -124,11 +125,9 @@ def load(table: Table, revision: str | None) -> list[TableRow]:
 
 
 def _explain(table: Table, revision: str | None, exc: Exception) -> str:
-    lines = str(exc).strip().splitlines()
-    reason = f"{type(exc).__name__}: {lines[0][:300] if lines else ''}"
     at = f" at revision {revision}" if revision else ""
     return (
-        f"{table}{at} cannot be loaded from the hub: {reason}; check the network, "
+        f"{table}{at} cannot be loaded from the hub: {describe_failure(exc)}; check the network, "
         "HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and the revision, or download the data set yourself and pass "
         "--a2a-crm-data DIR"
     )

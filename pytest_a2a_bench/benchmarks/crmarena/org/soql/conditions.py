@@ -52,6 +52,7 @@ class ConditionCompiler:
             return join(condition.operator, [self._compile(each, top=still_top) for each in condition.conditions])
         if isinstance(condition, Negation):
             inner = self._compile(condition.condition, top=False)
+            # A comparison with null is false on Salesforce, so its negation is true; in SQL both would be NULL.
             return Sql(f"NOT IFNULL({inner.text}, 0)", inner.parameters)
         if isinstance(condition, SemiJoin):
             return self._semi_join(condition, top)

@@ -46,6 +46,7 @@ def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: 
 
     :raises OrgError: where the operator or the literal does not fit the operand's type.
     """
+    # Salesforce stores an empty text as null, so = '' finds the records without a value.
     empty = value.value == "" and operand.type in TEXT_TYPES | ID_TYPES and operator != "LIKE"
     if value.kind == "null" or empty:
         return _compare_null(scope, operand, operator)
@@ -61,6 +62,7 @@ def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: 
     expected = "boolean" if operand.type == "boolean" else "number"
     if value.kind != expected or (operand.type == "integer" and isinstance(value.value, float) and operand.plain):
         raise _wrong_type(scope, operand, value)
+    # SQLite has no booleans: the tables hold 0 and 1.
     number = int(value.value) if isinstance(value.value, bool) else value.value
     return _compare_sql(operand.sql, operator, number)
 
@@ -85,6 +87,7 @@ def _compare_null(scope: Scope, operand: Operand, operator: str) -> Sql:
         return Sql(f"{operand.sql} IS NOT NULL")
     if operator == "LIKE":
         raise scope.refuse(operand.position, "invalid operator on null value", "INVALID_QUERY_FILTER_OPERATOR")
+    # Salesforce lets < and > stand before null, and finds nothing.
     return NEVER
 
 

@@ -79,6 +79,7 @@ class GroupCompiler:
         if len(self.query.select) > 1 or self.query.group or self.query.order:
             raise self.scope.refuse(self.query.position, "COUNT() must be the only item of a query without GROUP BY")
         limit = -1 if self.query.limit is None else self.query.limit
+        # Salesforce answers SELECT COUNT() with a total and no records; LIMIT and OFFSET say which rows are counted.
         inner = f"SELECT 1 FROM {self.scope.from_sql} WHERE {where.text} LIMIT {limit} OFFSET {self.query.offset or 0}"
         return QueryPlan(f"SELECT COUNT(*) FROM ({inner})", where.parameters, lambda row, _: row[0], counting=True)
 
@@ -86,6 +87,7 @@ class GroupCompiler:
         operand = compile_expression(self.scope, expression)
         if operand.aggregate or operand.sql.startswith("GROUPING("):
             raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
+        # Salesforce groups by a day or a year of a datetime (DAY_ONLY, CALENDAR_YEAR), never by the datetime itself.
         if operand.plain and operand.type in ("longtext", "datetime", "multipicklist"):
             text = f"field '{operand.name}' can not be grouped in a query call"
             raise self.scope.refuse(operand.position, text, "INVALID_FIELD")
@@ -118,6 +120,7 @@ class GroupCompiler:
         arms = [self._arm(over, where) for over in self._subtotals()]
         keys = [order_sql(_replace_sql(self._order(key), f"s{at}"), key) for at, key in enumerate(self.query.order)]
         keys += [f"g{at} COLLATE NOCASE" for at in range(len(self._groups))] or ["1"]
+        # SQLite knows neither ROLLUP nor CUBE: each of their subtotals is an arm of a union.
         union = " UNION ALL ".join(text for text, _ in arms)
         sql = f"SELECT * FROM ({union})" + (f" ORDER BY subtotal, {', '.join(keys)}" if not self.query.order else "")
         if self.query.order:
@@ -155,6 +158,7 @@ class GroupCompiler:
                 raise self.scope.refuse(self.query.position, text)
             operand = self.operand(item.expression)
             key = item.alias
+            # Salesforce numbers the aggregates that have no alias: expr0, expr1 ...
             if key is None and isinstance(item.expression, FunctionCall):
                 key, unnamed = f"expr{unnamed}", unnamed + 1
             key = key or operand.name

@@ -235,6 +235,7 @@ class QueryParser:
             return None
         position = cursor.token.position
         offset = cursor.expect_count()
+        # Salesforce's own maximum; whoever needs more is meant to page by Id.
         if offset > 2000:
             raise refuse("NUMBER_OUTSIDE_VALID_RANGE", cursor.query, position, "Maximum SOQL offset allowed is 2000")
         return offset

@@ -23,6 +23,7 @@ def attributes(sobject: str, record_id: str) -> dict[str, str]:
 
 def envelope(records: Sequence[Any]) -> dict[str, Any] | None:
     """Return what holds the children of a record: nothing where there are none."""
+    # Salesforce has null, not an empty envelope, where a record has no children.
     return {"totalSize": len(records), "done": True, "records": list(records)} if records else None
 
 

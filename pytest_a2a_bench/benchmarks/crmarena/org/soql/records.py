@@ -86,6 +86,8 @@ class RecordCompiler:
             self._select(root, item)
         where = self._where()
         order = [order_sql(self._order_operand(key), key) for key in self.query.order]
+        # Without ORDER BY Salesforce promises no order; that of the table makes answers repeatable, and paging
+        # consistent.
         order.append(f"{self.scope.root_table}.rowid")
         sql = self._root_sql(where, order) if self.parent is None else self._child_sql(where, order)
         return QueryPlan(sql, where.parameters, root.build, root.record_id, tuple(self._children))

@@ -56,6 +56,7 @@ def read_tokens(query: str, *, code: str = "MALFORMED_QUERY", start: int = 0) ->
         if match is None:
             raise _no_token(query, at, code)
         kind = match.lastgroup
+        # A datetime needs a zone (Z or +01:00) in SOQL; Salesforce complains of the character where it should stand.
         if kind == "zoneless":
             raise _no_token(query, match.end(), code)
         if kind == "quote":
