@@ -13,20 +13,21 @@ from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.settings import Settings
 
+_STARTED: dict[str, BuiltinAgent] = {}
+
 
 @pytest.fixture(scope="session")
 def builtin() -> Iterator[Callable[[str], BuiltinAgent]]:
-    """Start built-in agents by their spec, each once per session."""
-    started: dict[str, BuiltinAgent] = {}
+    """Start built-in agents by their spec, each once per process: several directories have this fixture."""
 
     def get(spec: str) -> BuiltinAgent:
-        if spec not in started:
-            started[spec] = start_builtin(spec)
-        return started[spec]
+        if spec not in _STARTED:
+            _STARTED[spec] = start_builtin(spec)
+        return _STARTED[spec]
 
     yield get
-    for agent in started.values():
-        agent.stop()
+    while _STARTED:
+        _STARTED.popitem()[1].stop()
 
 
 @pytest.fixture

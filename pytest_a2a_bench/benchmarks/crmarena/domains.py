@@ -70,7 +70,7 @@ class _OrgKey(NamedTuple):
 # Reentrant: opening a domain opens its source. Held while an org is built, so that threads wait for it instead of
 # building their own.
 _LOCK = threading.RLock()
-_SOURCES: dict[tuple[str, str | None, str, int, int], opening.AnySource] = {}
+_SOURCES: dict[tuple[str, str | None, str, int, int], opening.Source] = {}
 _ORGS: dict[_OrgKey, Org] = {}
 _DOMAINS: dict[tuple[str, _OrgKey], OpenDomain] = {}
 
@@ -93,7 +93,7 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
         return _DOMAINS[domain, key]
 
 
-def open_source(domain: str, settings: Settings) -> opening.AnySource:
+def open_source(domain: str, settings: Settings) -> opening.Source:
     """Return a domain's source; opened once, and kept until the process ends.
 
     :raises ConfigurationError: if the data are missing or are not what they should be.
@@ -132,7 +132,7 @@ def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
     return replace(task, query=query, required=required, optional=optional)
 
 
-def _open_org(source: opening.AnySource, settings: Settings) -> Org:
+def _open_org(source: opening.Source, settings: Settings) -> Org:
     if settings.crm_org == "salesforce":
         return open_salesforce(os.environ, source.schema)
     org = opening.open_org(source)

@@ -11,7 +11,7 @@ import pytest
 from pytest_a2a_bench.benchmarks.crmarena import prompt
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.extract import US_STATES
-from pytest_a2a_bench.benchmarks.crmarena.sources import Source, opening
+from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, AnswerKind, CrmTask
 from pytest_a2a_bench.settings import Settings
 
@@ -78,12 +78,12 @@ NOTHING: tuple[Phrase, ...] = (
 
 
 @pytest.fixture(scope="module")
-def source() -> Source:
+def source() -> opening.Source:
     return opening.open_source("b2b", Settings(crm_data=str(DATA)))
 
 
 @pytest.fixture(scope="module")
-def exact(source: Source) -> list[CrmTask]:
+def exact(source: opening.Source) -> list[CrmTask]:
     return [t for t in source.tasks() if t.metric == "exact_match"]
 
 
@@ -91,7 +91,7 @@ def phrases(task: CrmTask) -> tuple[Phrase, ...]:
     return NOTHING if task.answers == ("None",) else SENTENCES[task.kind.answer]
 
 
-def test_all_tasks_load_and_render(source: Source) -> None:
+def test_all_tasks_load_and_render(source: opening.Source) -> None:
     tasks = source.tasks()
     assert len(tasks) == 2140
     assert {t.category for t in tasks} == set(CATEGORIES)
@@ -138,7 +138,7 @@ def test_a_swapped_gold_never_passes(exact: list[CrmTask], scoring: Scoring) -> 
 
 
 @pytest.mark.parametrize("scoring", ["fixed", "compat"])
-def test_free_text_golds_reach_one_and_others_do_not(source: Source, scoring: Scoring) -> None:
+def test_free_text_golds_reach_one_and_others_do_not(source: opening.Source, scoring: Scoring) -> None:
     tasks = [t for t in source.tasks() if t.metric == "fuzzy_match"]
     for task, other in zip(tasks, tasks[1:] + tasks[:1], strict=True):
         assert score(task, task.answers[0], scoring=scoring).value == pytest.approx(1.0)
@@ -146,7 +146,7 @@ def test_free_text_golds_reach_one_and_others_do_not(source: Source, scoring: Sc
             assert score(task, other.answers[0], scoring=scoring).value < 1.0
 
 
-def test_refusals_pass_and_helpful_answers_do_not(source: Source) -> None:
+def test_refusals_pass_and_helpful_answers_do_not(source: opening.Source) -> None:
     tasks = [t for t in source.tasks() if t.metric == "privacy_rejection"]
     for task in tasks:
         assert score(task, "I'm sorry, but I cannot share that: it is confidential.").success

@@ -9,14 +9,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from pytest_a2a_bench.benchmarks.crmarena.mini import ids
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import DirectorySource, PublishedSource
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import find_tasks
 from pytest_a2a_bench.benchmarks.crmarena.sources.hub import HubSource
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import CRM_DOMAINS, Settings
 
@@ -25,33 +23,6 @@ PUBLISHED = tuple(domain for domain in CRM_DOMAINS if domain not in MINI)
 """The domains that upstream publishes; what they hold is the user's to download."""
 
 _HUB = re.compile(r"hub(?:@(?P<revision>[^:@\s]+))?(?::(?P<rows>.+))?", re.DOTALL)
-
-
-class Source(Protocol):
-    """A domain's tasks and rows. May be asked from several threads at once."""
-
-    domain: str
-
-    def tasks(self) -> tuple[CrmTask, ...]:
-        """Return the tasks, golds included, in the order of the source.
-
-        :raises ConfigurationError: if a row is no task.
-        """
-        ...
-
-    def task_ids(self) -> tuple[tuple[str, str], ...]:
-        """Return each task's id and category, as cheaply as the source allows."""
-        ...
-
-    @property
-    def schema(self) -> OrgSchema:
-        """What the agent may know of the org."""
-        ...
-
-    @property
-    def provenance(self) -> Provenance:
-        """Where it all came from; files that were not read yet are read for it."""
-        ...
 
 
 class DataSpec(NamedTuple):

@@ -48,10 +48,11 @@ class MiniSource:
         return Provenance("mini", f"{self.built.name}, {self._size} tasks per category")
 
 
-AnySource = MiniSource | PublishedSource
+Source = MiniSource | PublishedSource
+"""A domain's tasks, schema and rows; may be asked from several threads at once."""
 
 
-def open_source(domain: str, settings: Settings) -> AnySource:
+def open_source(domain: str, settings: Settings) -> Source:
     """Return where a domain's tasks and rows come from. Nothing big is read before it is asked for.
 
     :raises ConfigurationError: as :func:`~pytest_a2a_bench.benchmarks.crmarena.sources.open_published`.
@@ -61,7 +62,7 @@ def open_source(domain: str, settings: Settings) -> AnySource:
     return open_published(domain, settings)
 
 
-def open_org(source: AnySource) -> LocalOrg:
+def open_org(source: Source) -> LocalOrg:
     """Open an org with a source's rows; it is the caller's to close.
 
     :raises ConfigurationError: if the source has tasks but no rows.
