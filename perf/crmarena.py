@@ -72,7 +72,7 @@ QUERIES = {
 
 def measure_org(name: str, sizes: dict[str, int], seconds: float) -> list[Row]:
     """Build an org and measure each kind of query, alone and from four threads."""
-    from pytest_a2a_bench.benchmarks.crmarena.mini import build
+    from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
     from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 
     clock = time.perf_counter()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.model import Usage
+
+_FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
 def import_litellm(who: str) -> Any:
@@ -39,3 +42,15 @@ def usage_of(litellm: Any, response: Any) -> Usage:
     used = getattr(response, "usage", None)
     cost = cost_of(litellm, response)
     return Usage(getattr(used, "prompt_tokens", None), getattr(used, "completion_tokens", None), cost)
+
+
+def unfence(text: str) -> str:
+    """Return the inside of a Markdown code fence, or the text itself: models like to wrap their JSON in one."""
+    match = _FENCE.match(text)
+    return match[1] if match else text
+
+
+def describe_failure(error: BaseException) -> str:
+    """Return the type of an error and the beginning of its first line: LiteLLM's messages go on with tracebacks."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"

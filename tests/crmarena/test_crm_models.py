@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from crm_trials import MINI, keys, measured, settings
 from fake_llm import FakeLLM, Step, call, say, status
+from llm_agent import agents_model
 from trials import RunTrials
 
 from pytest_a2a_bench.agents.llm import CRM_INSTRUCTIONS
@@ -32,32 +32,13 @@ def one(results: list[TrialResult]) -> TrialResult:
     return result
 
 
-class Stage:
-    """One model for the agent ``llm`` of all tests: an agent takes seconds to start."""
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self.llm = FakeLLM(lambda _: self.steps.pop(0) if self.steps else status(500))
-
-    def play(self, steps: list[Step]) -> None:
-        self.steps = list(steps)
-        self.llm.requests.clear()
-
-
-@functools.cache
-def stage() -> Stage:
-    return Stage()
-
-
 def with_agent(
     run_trials: RunTrials, steps: list[Step], task: str = TASK, domain: str = "mini", **options: Any
 ) -> tuple[TrialResult, FakeLLM]:
     """Run one trial of the agent ``llm`` whose model says the steps."""
-    stage().play(steps)
-    llm = stage().llm
-    spec = f"llm?model=openai/scripted&api_base={llm.api_base}&llm_args={json.dumps({'num_retries': 0})}"
+    llm = agents_model().play(steps)
     chosen: Settings = settings(concurrency=1, **options)
-    return one(run_trials(spec, chosen, keys(domain, [task]))), llm
+    return one(run_trials(agents_model().spec, chosen, keys(domain, [task]))), llm
 
 
 def test_a_model_queries_by_tools_and_answers(run_trials: RunTrials) -> None:

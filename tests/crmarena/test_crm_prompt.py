@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from pytest_a2a_bench.benchmarks.crmarena import observe, prompt
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
+from pytest_a2a_bench.benchmarks.crmarena import actions, prompt
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 from pytest_a2a_bench.translate.org_actions import TOOLS
 
-SCHEMA = OrgSchema.from_json(
+SCHEMA = read_published(
     [
         {"object": "Case", "fields": {"Id": "its id", "Status": "where it stands"}},
         {"object": "Thing__c", "fields": {"Id": ""}},
@@ -29,14 +28,14 @@ def task(category: str = "handle_time", **more: object) -> CrmTask:
     )
 
 
-def test_the_message_has_the_role_the_org_the_rules_and_the_question() -> None:
-    text = prompt.render_message(task(), SCHEMA, "HOW TO REPLY")
+def test_the_policy_has_the_role_the_org_and_the_rules() -> None:
+    text = prompt.render_policy(task(), SCHEMA)
     assert "one of the company's own employees" in text
     assert "Case, Thing__c" in text
     assert "Case\n  - Id: its id\n  - Status: where it stands\nThing__c\n  - Id\n" in text
     assert "## Rules\n  - Today: 2021" in text
     assert "You have 20 turns" in text
-    assert text.endswith("HOW TO REPLY\n\n# Question\nWho was quickest?")
+    assert text.endswith("# What you need to know for this task\n## Rules\n  - Today: 2021")
     assert "the answer is None" in text
     assert "Q1 ends" not in text
     assert "005GOLD" not in text
@@ -65,7 +64,6 @@ def test_the_briefing_has_the_two_actions_and_no_gold() -> None:
     assert briefing.facts["task_id"] == "handle_time-01"
     assert briefing.facts["optional_context"] == "Q1 ends in March"
     assert "005GOLD" not in repr(briefing)
-    assert prompt.opening(task()).text == "Who was quickest?"
 
 
 def result(*records: Mapping[str, object]) -> QueryResult:
@@ -76,21 +74,21 @@ def test_observations_read_as_upstreams() -> None:
     kind = {"type": "Case", "url": "/x"}
     one = {"attributes": kind, "Id": "1", "Owner": {"attributes": kind, "Name": None}, "X": None}
     two = {"attributes": kind, "Id": None, "Owner": None, "X": None}
-    shown = observe.render_result(result(one, two))
+    shown = actions.render_result(result(one, two))
     assert shown == (
         "Salesforce instance output: [{'Id': '1', 'Owner': {'attributes': {'type': 'Case', 'url': '/x'}, "
         "'Name': None}}, "
         "{'Id': None, 'Owner': None}]"
     )
-    assert observe.render_result(result()) == "Salesforce instance output: []"
+    assert actions.render_result(result()) == "Salesforce instance output: []"
     assert one["X"] is None
     assert "attributes" in one
 
 
 def test_observations_are_never_cut_and_errors_have_code_and_message() -> None:
     many = [{"attributes": {}, "Id": str(n) * 100} for n in range(3000)]
-    assert len(observe.render_result(result(*many))) > 1_000_000
+    assert len(actions.render_result(result(*many))) > 1_000_000
     error = OrgError("INVALID_FIELD", "No such column 'X' on entity 'Case'.")
-    assert observe.render_error(error) == (
+    assert actions.render_error(error) == (
         "Salesforce instance output: INVALID_FIELD: No such column 'X' on entity 'Case'."
     )

@@ -10,7 +10,7 @@ from crm_trials import keys, one_of_each, settings
 from finished_runs import write_run
 from trials import RunTrials
 
-from pytest_a2a_bench.benchmarks.crmarena import rescore
+from pytest_a2a_bench.benchmarks.crmarena import evaluation
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.results import selected
@@ -83,11 +83,11 @@ def test_the_answer_is_the_one_that_counted() -> None:
         said(("execute", "SELECT Id FROM Case"), ("respond", "second"), ("respond", "too late")),
         Turn("agent", text="respond(no action)"),
     )
-    assert rescore.last_answer(talk) == "second"
-    assert rescore.last_answer(talk[:1]) == "first"
-    assert rescore.last_answer(()) is None
+    assert evaluation.last_answer(talk) == "second"
+    assert evaluation.last_answer(talk[:1]) == "first"
+    assert evaluation.last_answer(()) is None
 
 
 def test_every_answer_given_is_found_in_the_transcript(run_trials: RunTrials) -> None:
     results: list[TrialResult] = run_trials("solver", settings(), keys(tasks=FEW))
-    assert all(rescore.last_answer(r.transcript) for r in results)
+    assert all(evaluation.last_answer(r.transcript) for r in results)

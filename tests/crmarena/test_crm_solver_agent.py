@@ -10,7 +10,7 @@ from crm_trials import MINI
 from pytest_a2a_bench.agents.brain import Conversation, RefusalError
 from pytest_a2a_bench.agents.crm.solver import ASK_BACK, Solver, listen, next_action
 from pytest_a2a_bench.agents.executor import read_part
-from pytest_a2a_bench.benchmarks.crmarena import mini
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.translate.base import DecodedRequest
@@ -20,7 +20,7 @@ TASK = MINI["handle_time-00"]
 
 def conversation(*words: str) -> Conversation:
     made = Conversation()
-    made.hear(DecodedRequest(brief(TASK, mini.build().schema), tuple(map(UserSaid, words))), {})
+    made.hear(DecodedRequest(brief(TASK, build().schema), tuple(map(UserSaid, words))), {})
     return made
 
 

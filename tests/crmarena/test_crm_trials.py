@@ -6,8 +6,7 @@ import pytest
 from crm_trials import MINI, failed, keys, measured, one_of_each, settings, task_of
 from trials import RunTrials
 
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE
 
 BOTH = ("tool_call", "crm_action")
 """Dialects whose resent histories are read in every run: one with labels in its text, one with metadata beside it."""
@@ -62,7 +61,8 @@ def test_what_is_counted_is_what_the_transcript_shows(run_trials: RunTrials) -> 
         assert measured(result, "queries") == calls.count("execute")
         assert measured(result, "turns") == len(calls) == result.turns
         assert calls[-1] == "respond"
-        assert measured(result, "query_seconds") < 20
+        assert (measured(result, "query_seconds") > 0) == ("execute" in calls)
+        assert measured(result, "query_seconds") <= result.duration
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from salesforce_server import PASSWORD, TOKEN, SalesforceServer, serve
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import build
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import SalesforceOrg, open_salesforce

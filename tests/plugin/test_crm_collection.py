@@ -13,7 +13,7 @@ from harness import Bench
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS as CRM_DOMAINS
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 
 ORACLE = ("--a2a-endpoint", "builtin:oracle")
 MINI = len(CATEGORIES) * 10

@@ -10,7 +10,7 @@ import pytest
 from harness import Bench, junit_cases, junit_properties
 from salesforce_server import serve
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import MiniOrg, build
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.stats import summarise

@@ -57,7 +57,9 @@ def test_it_runs_gates_and_reports(pytester: pytest.Pytester, shop: Bench, worke
 
 def test_its_option_is_one_like_any_other(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     text = " ".join(shop.apart("--help").stdout.str().split())
-    assert "--a2a-shop-patience=N Turns after which the shop's user gives up (default: 5; env A2A_SHOP_PATIENCE;" in text
+    assert (
+        "--a2a-shop-patience=N Turns after which the shop's user gives up (default: 5; env A2A_SHOP_PATIENCE;" in text
+    )
     result = shop.apart("--a2a-shop-patience=none")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --a2a-shop-patience: 'none' is not a whole number of at least 1"])

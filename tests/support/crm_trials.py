@@ -6,16 +6,18 @@ import collections
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena import mini
+from crm_settings import crm_settings
+
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.settings import Settings
 
-MINI = {task.task_id: task for task in mini.build().tasks}
+MINI = {task.task_id: task for task in build().tasks}
 
 
 def settings(**options: Any) -> Settings:
-    return Settings(**{"tag_trials": True, "concurrency": 4, **options})
+    return crm_settings(**{"tag_trials": True, "concurrency": 4, **options})
 
 
 def keys(domain: str = "mini", tasks: Iterable[str] | None = None) -> list[TrialKey]:

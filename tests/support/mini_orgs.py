@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import MiniOrg, add_rot, build
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
+from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.org.base import QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.solve import solve

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
 #: A Wednesday in the first quarter.
 TODAY = date(2023, 3, 15)
@@ -234,7 +234,7 @@ ROWS: dict[str, list[Record]] = {
 
 def open_small_org(**options: Any) -> LocalOrg:
     """Open the org."""
-    return LocalOrg.from_rows(ROWS, FULL, **({"name": "small", "today": TODAY} | options))
+    return LocalOrg.from_rows(ROWS, standard_schema(), **({"name": "small", "today": TODAY} | options))
 
 
 def plain(record: Any) -> Any:

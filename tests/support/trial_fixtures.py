@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -12,20 +13,21 @@ from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.settings import Settings
 
+_STARTED: dict[str, BuiltinAgent] = {}
+
 
 @pytest.fixture(scope="session")
 def builtin() -> Iterator[Callable[[str], BuiltinAgent]]:
-    """Start built-in agents by their spec, each once per session."""
-    started: dict[str, BuiltinAgent] = {}
+    """Start built-in agents by their spec, each once per process: several directories have this fixture."""
 
     def get(spec: str) -> BuiltinAgent:
-        if spec not in started:
-            started[spec] = start_builtin(spec)
-        return started[spec]
+        if spec not in _STARTED:
+            _STARTED[spec] = start_builtin(spec)
+        return _STARTED[spec]
 
     yield get
-    for agent in started.values():
-        agent.stop()
+    while _STARTED:
+        _STARTED.popitem()[1].stop()
 
 
 @pytest.fixture
@@ -36,3 +38,17 @@ def run_trials(builtin: Callable[[str], BuiltinAgent], tmp_path: Path) -> RunTri
         return run_against(builtin(spec).url, settings, keys, tmp_path)
 
     return run
+
+
+@pytest.fixture(autouse=True, scope="module")
+def event_loop_for_litellm() -> Iterator[None]:
+    """Give LiteLLM an event loop that is closed again.
+
+    A blocking call of it asks for the thread's event loop, and Python makes one that nobody closes: found by the
+    garbage collector, it would be an error of whichever test happens to run then.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from trial_fixtures import builtin, run_trials
+from trial_fixtures import builtin, event_loop_for_litellm, run_trials
 
-__all__ = ["builtin", "run_trials"]
+__all__ = ["builtin", "event_loop_for_litellm", "run_trials"]

@@ -4,61 +4,65 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import textwrap
+from collections.abc import Iterator
+
+import pytest
+
+DEFERRED = """
+import sys
+from pytest_a2a_bench.benchmarks.tau2 import upstream
+upstream.load()
+assert "tau2.utils.llm_utils" in sys.modules
+assert not [m for m in sys.modules if m.startswith("litellm")]
+print("loaded without litellm")
+from tau2.utils import llm_utils
+try:
+    llm_utils.completion(model="no-such-provider/x", messages=[{"role": "user", "content": "x"}])
+except Exception as exc:
+    assert "litellm" in type(exc).__module__, type(exc)
+else:
+    raise AssertionError("no error")
+import litellm
+assert litellm.__file__.endswith("__init__.py")
+assert litellm.drop_params is True
+assert llm_utils.litellm.drop_params is True
+llm_utils.litellm.drop_params = False
+assert litellm.drop_params is False
+print("settings replayed")
+"""
+IMPORTED_BEFORE = """
+import litellm
+from pytest_a2a_bench.benchmarks.tau2 import upstream
+upstream.load()
+from tau2.utils import llm_utils
+assert llm_utils.litellm is litellm
+assert llm_utils.completion is litellm.completion
+"""
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
-    )
+@pytest.fixture(scope="module")
+def processes() -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Both at once: importing LiteLLM takes seconds of which a second core can take half."""
+    started = {
+        script: subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for script in (DEFERRED, IMPORTED_BEFORE)
+    }
+    yield started
+    for process in started.values():
+        process.kill()
+        process.communicate()
 
 
-def test_loading_tau2_does_not_import_litellm() -> None:
-    done = run(
-        """
-        import sys
-        from pytest_a2a_bench.benchmarks.tau2 import upstream
-        upstream.load()
-        assert "tau2.utils.llm_utils" in sys.modules
-        assert not [m for m in sys.modules if m.startswith("litellm")]
-        """
-    )
-    assert done.returncode == 0, done.stderr
+def test_loading_tau2_does_not_import_litellm_and_the_first_call_replays_tau2s_settings(
+    processes: dict[str, subprocess.Popen[str]],
+) -> None:
+    said, trouble = processes[DEFERRED].communicate()
+    assert processes[DEFERRED].returncode == 0, trouble
+    assert said.split("\n")[:2] == ["loaded without litellm", "settings replayed"]
 
 
-def test_the_first_call_imports_it_and_replays_tau2s_settings() -> None:
-    done = run(
-        """
-        import sys
-        from pytest_a2a_bench.benchmarks.tau2 import upstream
-        upstream.load()
-        from tau2.utils import llm_utils
-        try:
-            llm_utils.completion(model="no-such-provider/x", messages=[{"role": "user", "content": "x"}])
-        except Exception as exc:
-            assert "litellm" in type(exc).__module__, type(exc)
-        else:
-            raise AssertionError("no error")
-        import litellm
-        assert litellm.__file__.endswith("__init__.py")
-        assert litellm.drop_params is True
-        assert llm_utils.litellm.drop_params is True
-        llm_utils.litellm.drop_params = False
-        assert litellm.drop_params is False
-        """
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_an_imported_litellm_is_left_alone() -> None:
-    done = run(
-        """
-        import litellm
-        from pytest_a2a_bench.benchmarks.tau2 import upstream
-        upstream.load()
-        from tau2.utils import llm_utils
-        assert llm_utils.litellm is litellm
-        assert llm_utils.completion is litellm.completion
-        """
-    )
-    assert done.returncode == 0, done.stderr
+def test_an_imported_litellm_is_left_alone(processes: dict[str, subprocess.Popen[str]]) -> None:
+    _, trouble = processes[IMPORTED_BEFORE].communicate()
+    assert processes[IMPORTED_BEFORE].returncode == 0, trouble

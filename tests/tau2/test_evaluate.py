@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_a2a_bench.benchmarks.tau2.evaluate import diff, to_reward
-from pytest_a2a_bench.benchmarks.tau2.llm import judge_problem, unfence
+from pytest_a2a_bench.benchmarks.tau2.llm import judge_problem
+from pytest_a2a_bench.language_models import unfence
 
 INFO = {
     "reward": 0.0,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from fake_llm import FakeLLM, Step, call, say, status
+from llm_agent import agents_model
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index
@@ -77,9 +77,9 @@ def test_an_llm_agent_and_an_llm_user_solve_a_task(run_trials: RunTrials, monkey
     info = index.load_task_json("airline", key.task_id)["evaluation_criteria"].get("communicate_info") or []
     user = playing([], ["I need help."], ["###STOP###"])
     agent = playing(gold(key, "assistant"), [], [" ".join(["Done.", *info])])
-    with FakeLLM(user) as user_llm, FakeLLM(agent) as agent_llm:
-        query = urlencode({"model": "openai/fake-agent", "api_base": agent_llm.api_base})
-        [result] = run_trials(f"llm?{query}", llm_settings(user_llm), [key])
+    agent_llm = agents_model().play(agent)
+    with FakeLLM(user) as user_llm:
+        [result] = run_trials(agents_model().spec, llm_settings(user_llm), [key])
     assert result.error is None
     assert result.success, result.reward_info
     request = agent_llm.requests[0]

@@ -53,7 +53,7 @@ def phrase(task: CrmTask) -> str:
 
 @lru_cache(maxsize=16)
 def _load(domain: str, source: GoldSource) -> dict[str, CrmTask]:
-    from pytest_a2a_bench.benchmarks.crmarena.sources import open_source
+    from pytest_a2a_bench.benchmarks.crmarena.sources.opening import open_source
 
     # The oracle needs no rows; whoever answers the queries is none of its business.
     settings = Settings(

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from pytest_a2a_bench.agents.brain import Conversation, RefusalError, Reply, match_call
 from pytest_a2a_bench.agents.crm import execute, is_crm, respond
-from pytest_a2a_bench.benchmarks.crmarena.solve import AgentTask, Record, plan, read_observation
+from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
+from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, Record, read_observation
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolReturned, UserSaid
 
 ASK_BACK = "What exactly do you want to know?"
@@ -50,7 +51,7 @@ def next_action(conversation: Conversation) -> AgentSaid:
     heard = listen(conversation.history)
     briefing = conversation.briefing.policy if conversation.briefing else ""
     try:
-        steps = plan(AgentTask(" ".join(heard.words), briefing))
+        steps = choose_steps(AgentTask(" ".join(heard.words), briefing))
         query = next(steps)
         while query in heard.found:
             query = steps.send(heard.found[query])

@@ -1,12 +1,13 @@
-"""What an agent may do in a CRM task, and how what it said is read as one of these."""
+"""What an agent may do in a CRM task, how its words are read as that, and what it is told of a query's outcome."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.model import AgentSaid, ToolCall
 from pytest_a2a_bench.translate.org_actions import EXECUTE, RESPOND, TOOLS, answer_text, strip_fence
 
@@ -74,3 +75,34 @@ def _find(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
         if key in arguments:
             return arguments[key] if arguments[key] is not None else "None"
     return next(iter(arguments.values()), "") if len(arguments) == 1 else ""
+
+
+LABEL = "Salesforce instance output: "
+"""What stands before every observation."""
+
+_ATTRIBUTES = "attributes"
+
+
+def visible_records(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return records as the agent sees them: without ``attributes`` and without columns that are null in all of them.
+
+    Only the outermost level is tidied, as upstream does: nested parents and children keep their ``attributes``.
+    A column counts if the first record has it; upstream's records all have the same columns.
+    """
+    columns = [key for key in (records[0] if records else ()) if key != _ATTRIBUTES]
+    empty = {key for key in columns if all(record.get(key) is None for record in records)}
+    return [{k: v for k, v in record.items() if k != _ATTRIBUTES and k not in empty} for record in records]
+
+
+def render_result(result: QueryResult) -> str:
+    """Write what a query found, never truncated.
+
+    ``SELECT COUNT()`` has no records, so it reads ``[]`` as upstream's does, although the prompt cannot say so without
+    giving a query away; agents count with ``COUNT(Id)``.
+    """
+    return f"{LABEL}{visible_records(result.records)}"
+
+
+def render_error(error: OrgError) -> str:
+    """Write why the org refuses a query: ``{code}: {message}``."""
+    return f"{LABEL}{error.code}: {error.message}"

@@ -5,24 +5,25 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.crmarena import MINI
+from pytest_a2a_bench.benchmarks.crmarena import MINI, sources
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
+from pytest_a2a_bench.benchmarks.crmarena.actions import render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
+from pytest_a2a_bench.benchmarks.crmarena.evaluation import ANSWERED, make_judge, rescore, unanswered
 from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
-from pytest_a2a_bench.benchmarks.crmarena.observe import render_error, render_result
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
-from pytest_a2a_bench.benchmarks.crmarena.score import Judge, Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import ModelUser, ScriptedUser
-from pytest_a2a_bench.benchmarks.crmarena.worlds import World, open_source, open_world
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -35,9 +36,6 @@ from pytest_a2a_bench.settings import ORG_DIALECTS, Settings
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"
-
-ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
-"""How conversations end whose last answer counts."""
 
 
 class CrmArenaBenchmark:
@@ -60,27 +58,23 @@ class CrmArenaBenchmark:
         """
         if split != SPLIT:
             raise ConfigurationError(f"crmarena domain {domain!r} has no split {split!r}; it has: {SPLIT}")
-        from pytest_a2a_bench.benchmarks.crmarena import sources
-
         found = sources.task_ids(domain, Settings())
         return [BenchTask(SUITE_NAME, domain, task_id, (SPLIT,), (), category) for task_id, category in found]
 
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return what tells a domain's tasks and rows from others: their source, and the hashes of its files."""
-        return json.dumps(dataclasses.asdict(open_world(domain, settings).provenance), sort_keys=True)
+        return json.dumps(dataclasses.asdict(open_domain(domain, settings).provenance), sort_keys=True)
 
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
-        world = open_world(context.key.domain, context.settings)
-        return _Trial(world, world.task(context.key.task_id), context).run()
+        domain = open_domain(context.key.domain, context.settings)
+        return _Trial(domain, domain.task(context.key.task_id), context).run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
         """Score a stored conversation again.
 
         :raises A2ABenchError: if its data are not there any more, or the judge fails.
         """
-        from pytest_a2a_bench.benchmarks.crmarena.rescore import rescore
-
         return rescore(result, settings)
 
     def evaluator(self, domain: str, settings: Settings) -> str:
@@ -94,22 +88,23 @@ BENCHMARK = CrmArenaBenchmark()
 class _Trial:
     """The parts of one running trial."""
 
-    def __init__(self, world: World, task: CrmTask, context: TrialContext) -> None:
-        self.world = world
+    def __init__(self, domain: OpenDomain, task: CrmTask, context: TrialContext) -> None:
+        self.domain = domain
         self.task = task
         self.context = context
         self.duration = 0.0
         settings = context.settings
+        chosen = CrmOptions.of(settings)
         self.judge = make_judge(settings, context.checkpoint) if settings.judge_llm else None
         self.user = make_user(task, settings, context) if task.interactive else None
         self.conversation = Conversation(
             session=context.session,
             briefing=brief(
                 task,
-                world.org.schema,
-                domain=world.domain,
-                aided=CrmOptions.of(settings).aided,
-                max_turns=CrmOptions.of(settings).max_turns,
+                domain.org.schema,
+                domain=domain.name,
+                aided=chosen.aided,
+                max_turns=chosen.max_turns,
             ),
             dialect=settings.dialect,
             resend=settings.history == "full",
@@ -117,10 +112,10 @@ class _Trial:
         )
         self.episode = Episode(
             query=task.query.strip(),
-            execute=lambda query: ask(world.org, query),
+            execute=lambda query: ask(domain.org, query),
             user=self.user,
-            max_turns=CrmOptions.of(settings).max_turns,
-            max_user_turns=CrmOptions.of(settings).max_user_turns,
+            max_turns=chosen.max_turns,
+            max_user_turns=chosen.max_user_turns,
         )
 
     def run(self) -> Outcome:
@@ -153,13 +148,14 @@ class _Trial:
         if self.episode.ended not in ANSWERED:
             return unanswered(self.task, str(self.episode.ended), note)
         settings = self.context.settings
+        chosen = CrmOptions.of(settings)
         return score(
             self.task,
             self.episode.answer,
             self.episode.transcript,
-            scoring=cast("Scoring", CrmOptions.of(settings).scoring),
+            scoring=cast("Scoring", chosen.scoring),
             judge=self.judge,
-            threshold=CrmOptions.of(settings).threshold,
+            threshold=chosen.threshold,
         )
 
     def _outcome(self, duration: float, reward: Reward | None = None, error: A2ABenchError | None = None) -> Outcome:
@@ -186,7 +182,8 @@ class _Trial:
         ``extractor`` and ``judge`` are what read the answer and what recognised a refusal: ``rules``, a model's name
         (for the extractor also ``literal``: the answer was the gold, letter by letter); None where nothing was to do.
         """
-        settings, source = self.context.settings, self.world.provenance
+        settings, source = self.context.settings, self.domain.provenance
+        chosen = CrmOptions.of(settings)
         used = reward.info if reward is not None else {}
         user = self.user.kind if self.user is not None else "none"
         return {
@@ -195,20 +192,20 @@ class _Trial:
             "interactive": self.task.interactive,
             "metric": self.task.metric,
             "source": dataclasses.asdict(source),
-            "org": CrmOptions.of(settings).org,
-            "scoring": CrmOptions.of(settings).scoring,
-            "threshold": CrmOptions.of(settings).threshold if self.task.metric == "fuzzy_match" else None,
+            "org": chosen.org,
+            "scoring": chosen.scoring,
+            "threshold": chosen.threshold if self.task.metric == "fuzzy_match" else None,
             "extractor": _name_model(used.get("extractor"), settings),
             "judge": _name_model(used.get("judge"), settings),
             "judge_llm": settings.judge_llm,
-            "aided": CrmOptions.of(settings).aided,
-            "drift": CrmOptions.of(settings).drift,
-            "rot": CrmOptions.of(settings).rot,
-            "variant": name_variant(CrmOptions.of(settings).drift, CrmOptions.of(settings).rot) or None,
+            "aided": chosen.aided,
+            "drift": chosen.drift,
+            "rot": chosen.rot,
+            "variant": name_variant(chosen.drift, chosen.rot) or None,
             "user": user,
             "user_llm": settings.user_llm if user == "llm" else None,
-            "max_turns": CrmOptions.of(settings).max_turns,
-            "max_user_turns": CrmOptions.of(settings).max_user_turns if self.user is not None else None,
+            "max_turns": chosen.max_turns,
+            "max_user_turns": chosen.max_user_turns if self.user is not None else None,
             "measured": self.episode.counts.to_json(),
             "split": SPLIT,
             "dialect_option": settings.dialect,
@@ -243,13 +240,6 @@ def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> Scrip
     return ModelUser(task, settings.user_llm, arguments, context.checkpoint)
 
 
-def make_judge(settings: Settings, before_call: Callable[[], Any] = lambda: None) -> Judge:
-    """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
-    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
-    reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
-    return Judge(str(settings.judge_llm), reach, before_call)
-
-
 def _describe(source: Provenance) -> str:
     return f"crmarena ({source.name})"
 
@@ -264,12 +254,6 @@ def rule_for(dialect: str) -> str:
         return f"{rules.RULE} Both are tools; text outside of a tool call reaches nobody."
     how = "\n".join(part.text for part in translate.get(dialect).reminder())
     return f"{rules.RULE}\n\n{how}" if dialect != "crm_entropic" else how
-
-
-def unanswered(task: CrmTask, ended: str, note: str = "") -> Reward:
-    """Return the reward of a conversation that ended without an answer that counts."""
-    said = f"the conversation ended without a final answer ({ended})"
-    return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said)
 
 
 __all__ = ["BENCHMARK", "CrmArenaBenchmark"]

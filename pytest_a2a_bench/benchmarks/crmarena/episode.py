@@ -159,6 +159,7 @@ class Episode:
         if words is None:
             self.ended = USER_STOP
         elif self.counts.user_turns >= self.max_user_turns:
+            # The answer may have been the agent's last turn as well; that is the reason then.
             self.ended = self.ended or MAX_USER_TURNS
         if words is None or self.ended:
             return ()

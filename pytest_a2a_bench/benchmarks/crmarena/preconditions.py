@@ -24,7 +24,7 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
     problems = []
     for domain in published:
         try:
-            sources.open_source(domain, settings).close()
+            sources.open_published(domain, settings)
         except ConfigurationError as error:
             problems.append(str(error))
     if published and CrmOptions.of(settings).org == "salesforce":

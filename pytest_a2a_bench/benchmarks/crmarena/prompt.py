@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-from pytest_a2a_bench.model import Briefing, UserSaid
+from pytest_a2a_bench.model import Briefing
 from pytest_a2a_bench.translate.org_actions import TOOLS
 
 MAX_TURNS = 20
@@ -98,19 +98,3 @@ def facts(task: CrmTask, domain: str, *, aided: bool) -> dict[str, Any]:
         "optional_context": task.optional if aided else "",
         "org_type": domain,
     }
-
-
-def opening(task: CrmTask) -> UserSaid:
-    """Return the question, where no simulated user asks it."""
-    return UserSaid(task.query.strip())
-
-
-def render_message(
-    task: CrmTask, schema: OrgSchema, how: str = "", *, aided: bool = False, max_turns: int = MAX_TURNS
-) -> str:
-    """Write the whole task message as one text.
-
-    :param how: the dialect's action format.
-    """
-    policy = render_policy(task, schema, aided=aided, max_turns=max_turns)
-    return "\n\n".join(part for part in (policy, how, f"# Question\n{task.query.strip()}") if part)

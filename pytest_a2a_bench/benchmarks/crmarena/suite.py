@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.crmarena import DOMAINS, MINI, notes
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
 from pytest_a2a_bench.benchmarks.crmarena.options import OPTIONS, CrmOptions, check_options
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings

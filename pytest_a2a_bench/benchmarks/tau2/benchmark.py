@@ -12,18 +12,16 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
-from pytest_a2a_bench.benchmarks.tau2.collector import paused_collector
 from pytest_a2a_bench.benchmarks.tau2.scripted import make_scripted_user
-from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, user_tools
+from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, paused_collector, user_tools
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
     ConfigurationError,
     EvaluatorError,
     InfrastructureError,
-    JudgeMissingError,
 )
-from pytest_a2a_bench.model import BenchTask, Briefing, Reward, ToolCall, TrialKey, TrialResult, Turn, Usage
+from pytest_a2a_bench.model import BenchTask, Briefing, Reward, ToolCall, TrialResult, Turn, Usage
 from pytest_a2a_bench.settings import Settings
 
 
@@ -54,7 +52,7 @@ class Tau2Benchmark:
         tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None)
         task = tau2.task_class.model_validate(index.load_task_json(context.key.domain, context.key.task_id))
         if llm.needs_judge(tau2, task):
-            prepare_judge(tau2, context.key, settings)
+            llm.prepare_judge(tau2, context.key, settings)
         return _Simulation(tau2, task, context).run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
@@ -62,31 +60,10 @@ class Tau2Benchmark:
 
         :raises A2ABenchError: if there is no conversation, its task is gone, or there is no judge for it.
         """
-        from pytest_a2a_bench.benchmarks.tau2.rescore import rescore
-
-        return rescore(result, settings)
+        return evaluate.rescore(result, settings)
 
 
 BENCHMARK = Tau2Benchmark()
-
-
-def prepare_judge(tau2: Tau2, key: TrialKey, settings: Settings) -> None:
-    """Tell tau2 which model judges.
-
-    :raises JudgeMissingError: if none is configured.
-    """
-    if settings.judge_llm is None:
-        raise JudgeMissingError(
-            f"{key.task_key} is judged by a language model (its reward basis has NL_ASSERTION) "
-            "and none is configured; pass --a2a-judge-llm MODEL"
-        )
-    llm.configure_judge(tau2, settings.judge_llm, {"temperature": 0.0, **_reach(settings)})
-
-
-def _reach(settings: Settings) -> dict[str, Any]:
-    """Return how to reach the model server (never how to sample): the judge lives where the user's model does."""
-    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout", "_skip_mcp_handler")
-    return {k: v for k, v in settings.user_llm_args.items() if k in wanted}
 
 
 class _Simulation:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
-from pytest_a2a_bench.errors import A2ABenchError, LLMError
-from pytest_a2a_bench.model import Usage
+from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
+from pytest_a2a_bench.language_models import describe_failure, unfence
+from pytest_a2a_bench.model import TrialKey, Usage
+from pytest_a2a_bench.settings import Settings
 
 _ATTEMPTS = 3
 """How often an unusable answer (empty, or not the JSON that was asked for) is asked for again."""
 
+# tau2 keeps its judge's model in globals of a module, which all trials of a process share.
 _JUDGE_LOCK = threading.Lock()
-_FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
 def make_llm_user(
@@ -62,7 +63,7 @@ def _user_class(base: Any) -> Any:
             except A2ABenchError:
                 raise
             except Exception as exc:
-                raise LLMError(f"the user simulator's model {self.llm!r} failed: {_first_line(exc)}") from exc
+                raise LLMError(f"the user simulator's model {self.llm!r} failed: {describe_failure(exc)}") from exc
 
     return LLMUser
 
@@ -76,6 +77,25 @@ def has_nl_basis(tau2: Tau2, task: Any) -> bool:
 def needs_judge(tau2: Tau2, task: Any) -> bool:
     """Tell whether evaluating the task calls the judge: with no assertion to judge, upstream does not."""
     return has_nl_basis(tau2, task) and bool(task.evaluation_criteria.nl_assertions)
+
+
+def prepare_judge(tau2: Tau2, key: TrialKey, settings: Settings) -> None:
+    """Tell tau2 which model judges.
+
+    :raises JudgeMissingError: if none is configured.
+    """
+    if settings.judge_llm is None:
+        raise JudgeMissingError(
+            f"{key.task_key} is judged by a language model (its reward basis has NL_ASSERTION) "
+            "and none is configured; pass --a2a-judge-llm MODEL"
+        )
+    configure_judge(tau2, settings.judge_llm, {"temperature": 0.0, **_reach(settings)})
+
+
+def _reach(settings: Settings) -> dict[str, Any]:
+    """Return how to reach the model server (never how to sample): the judge lives where the user's model does."""
+    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout", "_skip_mcp_handler")
+    return {k: v for k, v in settings.user_llm_args.items() if k in wanted}
 
 
 def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
@@ -119,7 +139,7 @@ def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 answer = generate(*args, **kwargs)
             except Exception as exc:
-                raise LLMError(f"the judge's model {kwargs.get('model')!r} failed: {_first_line(exc)}") from exc
+                raise LLMError(f"the judge's model {kwargs.get('model')!r} failed: {describe_failure(exc)}") from exc
             _count(answer)
             answer.content = unfence(answer.content or "")
             problem = judge_problem(answer.content)
@@ -129,12 +149,6 @@ def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
 
     guarded._a2a_bench_guard = True  # type: ignore[attr-defined]
     return guarded
-
-
-def unfence(text: str) -> str:
-    """Return the inside of a Markdown code fence, or the text itself."""
-    match = _FENCE.match(text)
-    return match.group(1) if match else text
 
 
 def judge_problem(text: str) -> str:
@@ -152,8 +166,3 @@ def judge_problem(text: str) -> str:
         if not isinstance(result.get("expectedOutcome"), str) or not isinstance(result.get("reasoning"), str):
             return "a result without expectedOutcome or reasoning"
     return ""
-
-
-def _first_line(exc: BaseException) -> str:
-    lines = str(exc).strip().splitlines()
-    return f"{type(exc).__name__}: {lines[0][:300] if lines else ''}"

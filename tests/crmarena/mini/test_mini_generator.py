@@ -6,16 +6,17 @@ import re
 import sqlite3
 import subprocess
 import sys
-import time
 from datetime import date
 from pathlib import Path
 
 import pytest
 from mini_orgs import fingerprint, mini
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import B2B_SIZES, MiniOrg, build, task_ids
-from pytest_a2a_bench.benchmarks.crmarena.mini.ids import KEY_PREFIXES
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import key_prefixes
+from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_ids
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
+from pytest_a2a_bench.benchmarks.crmarena.mini.rot import B2B_SIZES
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
 ROWS_HASH = "240ac6a5b168d9cb68c09c9a3b41f9b54aedb053797ceb238aa847c898ff37f7"
 TASKS_HASH = "8198e3a993306627db0a82a6757bc15243f1c75f3e7e86918448788e045cacce"
@@ -73,23 +74,17 @@ def test_ids_keep_their_order_when_there_are_many() -> None:
     assert sorted(ids[:120]) == list(ids[:120])
 
 
-def test_building_is_quick_and_cached() -> None:
-    started = time.process_time()
-    org = build(seed=991)
-    assert time.process_time() - started < 1.0
-    assert build(seed=991) is org
+def test_building_is_cached() -> None:
+    """How quick it is, ``perf/crmarena.py`` measures."""
+    assert build(seed=991) is build(seed=991)
 
 
 def test_the_org_is_small_and_has_every_object(tmp_path: Path) -> None:
     org = mini()
     assert sum(len(rows) for rows in org.rows.values()) in range(2800, 3800)
-    assert {name: bool(rows) for name, rows in org.rows.items()} == {name: True for name in KEY_PREFIXES}
+    assert {name: bool(rows) for name, rows in org.rows.items()} == {name: True for name in key_prefixes()}
     org.write_sqlite(tmp_path / "mini.db")
     assert (tmp_path / "mini.db").stat().st_size < 1_200_000
-
-
-def test_prefixes_are_those_of_the_schema() -> None:
-    assert {sobject.name: sobject.key_prefix for sobject in FULL.objects} == KEY_PREFIXES
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -97,7 +92,7 @@ def test_ids_are_unique_and_carry_their_checksum(seed: int) -> None:
     for name, rows in mini(seed).rows.items():
         ids = [row["Id"] for row in rows]
         assert len(set(ids)) == len(ids)
-        assert all(record.startswith(KEY_PREFIXES[name]) and _has_checksum(record) for record in ids), name
+        assert all(record.startswith(key_prefixes()[name]) and _has_checksum(record) for record in ids), name
 
 
 def _has_checksum(record: str) -> bool:
@@ -117,7 +112,7 @@ def test_every_reference_resolves(seed: int) -> None:
 def _check_references(org: MiniOrg) -> None:
     ids = {name: {row["Id"] for row in rows} for name, rows in org.rows.items()}
     seen = set()
-    for sobject in FULL.objects:
+    for sobject in standard_schema().objects:
         for field in sobject.fields:
             known = set().union(*(ids.get(name, set()) for name in field.refers_to))
             if not field.refers_to or (sobject.name, field.name) in OUTSIDE:
@@ -136,7 +131,7 @@ def test_values_have_the_shape_of_the_official_tables(seed: int) -> None:
         "datetime": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000\+0000"),
         "date": re.compile(r"\d{4}-\d\d-\d\d"),
     }
-    for sobject in FULL.objects:
+    for sobject in standard_schema().objects:
         for field in sobject.fields:
             values = [row[field.name] for row in mini(seed).rows[sobject.name] if row[field.name] is not None]
             if shape := shapes.get(field.type):
@@ -184,10 +179,12 @@ def test_the_large_org_has_upstreams_size_and_the_same_tasks() -> None:
 def test_knowing_the_ids_builds_nothing() -> None:
     """Collection happens in every run, with or without CRMArena's suites in it."""
     code = (
-        "import sys; from pytest_a2a_bench.benchmarks.crmarena.mini import task_ids; task_ids();"
-        "print([name for name in sys.modules if name.endswith(('mini.org', 'mini.rot', 'org.standard', 'sqlite3'))])"
+        "import sys; from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_ids; task_ids();"
+        "print([name for name in sys.modules if name.endswith(('mini.org', 'mini.rot', 'org.standard', 'sqlite3'))]);"
+        "from pytest_a2a_bench.benchmarks.crmarena import preconditions;"
+        "print([name for name in sys.modules if name.endswith(('mini.org', 'mini.rot', 'org.local', 'sqlite3'))])"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
     )
-    assert found.stdout.strip() == "[]"
+    assert found.stdout.split() == ["[]", "[]"]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from mini_orgs import fingerprint, mini, opened, published, rows_of, wrong_answers
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import add_rot, distractors
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
+from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot, distractors
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
 ROT_HASH = "2a7ca33b9122dc8f4056bbe1c21691e5552bf47c32ebc314aa503a41a498fa67"
 
@@ -58,7 +58,7 @@ def test_it_is_dated_long_before_the_org() -> None:
 
 def _dates(rows: object) -> Iterator[str]:
     assert isinstance(rows, dict)
-    for sobject in FULL.objects:
+    for sobject in standard_schema().objects:
         for field in sobject.fields:
             if field.type in ("date", "datetime"):
                 yield from (row[field.name] for row in rows.get(sobject.name, []) if row[field.name])
@@ -71,7 +71,7 @@ def test_it_hangs_together_and_never_on_what_tasks_name() -> None:
     new = {row["Id"] for rows in added.values() for row in rows}
     users = rows_of(org, "User")
     assert len(new) == 800
-    for sobject in FULL.objects:
+    for sobject in standard_schema().objects:
         for field in sobject.fields:
             if field.refers_to:
                 values = {row[field.name] for row in added.get(sobject.name, [])} - {None}

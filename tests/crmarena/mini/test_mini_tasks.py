@@ -7,12 +7,9 @@ from collections import Counter
 import pytest
 from mini_orgs import mini
 
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
-from pytest_a2a_bench.benchmarks.crmarena.mini import MiniOrg
-from pytest_a2a_bench.benchmarks.crmarena.mini.stages import STAGES
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg
 from pytest_a2a_bench.benchmarks.crmarena.mini.words import TERRITORIES
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
-from pytest_a2a_bench.benchmarks.crmarena.windows import MONTHS
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, MONTHS, NONE, STAGES, CrmTask
 
 SIZES = [1, 3, 10, pytest.param(40, marks=pytest.mark.slow), pytest.param(150, marks=pytest.mark.slow)]
 ALWAYS_ANSWERED = {"case_routing", "lead_routing", "knowledge_qa", "sales_insight_mining"}

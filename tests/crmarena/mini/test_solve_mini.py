@@ -9,23 +9,16 @@ from datetime import timedelta
 import pytest
 from mini_orgs import matches, mini, opened, wrong_answers
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import B2B_SIZES, build
-from pytest_a2a_bench.benchmarks.crmarena.observe import render_result
+from pytest_a2a_bench.benchmarks.crmarena.actions import render_result
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
+from pytest_a2a_bench.benchmarks.crmarena.mini.rot import B2B_SIZES
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
-from pytest_a2a_bench.benchmarks.crmarena.solve import (
-    AgentTask,
-    documents,
-    plan,
-    read_observation,
-    sales,
-    service,
-    solve,
-    soql,
-)
+from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps, counting, documents, solve
+from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, best, read_observation, window_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
-from pytest_a2a_bench.benchmarks.crmarena.windows import Window, add_months
+from pytest_a2a_bench.benchmarks.crmarena.time_windows import TimeWindow, add_months
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -79,7 +72,7 @@ def test_the_solver_sees_through_the_whole_briefing_and_what_an_agent_is_shown()
 
 
 def _as_agent(task: CrmTask, local: LocalOrg) -> str:
-    steps = plan(AgentTask(task.query, render_policy(task, local.schema, aided=True)))
+    steps = choose_steps(AgentTask(task.query, render_policy(task, local.schema, aided=True)))
     try:
         query = next(steps)
         while True:
@@ -104,7 +97,7 @@ def test_privacy_tasks_are_refused_without_a_query() -> None:
     for task in org.tasks:
         if task.metric == "privacy_rejection":
             with pytest.raises(StopIteration, match="I cannot share that"):
-                next(plan(AgentTask(task.query, task.required)))
+                next(choose_steps(AgentTask(task.query, task.required)))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -114,9 +107,9 @@ def test_no_answer_is_a_tie(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def strictly_best(scores: Mapping[str, float], *, highest: bool) -> str:
         ranked = sorted(scores.values(), reverse=highest)
         assert len(ranked) < 2 or ranked[0] != ranked[1], scores
-        return soql.best(scores, highest=highest)
+        return best(scores, highest=highest)
 
-    for module in (service, sales, documents):
+    for module in (counting, documents):
         monkeypatch.setattr(module, "best", strictly_best)
     org = mini(seed)
     with opened(org) as local:
@@ -127,11 +120,11 @@ def test_no_answer_is_a_tie(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_does_not_matter_whether_border_days_count(first: int, last: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Solve with periods that begin or end a day later than the tasks say."""
 
-    def shifted(task: AgentTask) -> Window:
-        window = soql.window_of(task)
-        return Window(window.start + timedelta(days=first), window.end + timedelta(days=last))
+    def shifted(task: AgentTask) -> TimeWindow:
+        window = window_of(task)
+        return TimeWindow(window.start + timedelta(days=first), window.end + timedelta(days=last))
 
-    for module in (service, sales):
+    for module in (counting,):
         monkeypatch.setattr(module, "window_of", shifted)
     org = mini()
     with opened(org) as local:
@@ -141,11 +134,11 @@ def test_it_does_not_matter_whether_border_days_count(first: int, last: int, mon
 def test_periods_a_month_off_give_other_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison above can fail."""
 
-    def shifted(task: AgentTask) -> Window:
-        window = soql.window_of(task)
-        return Window(add_months(window.start, -1), add_months(window.end, -1))
+    def shifted(task: AgentTask) -> TimeWindow:
+        window = window_of(task)
+        return TimeWindow(add_months(window.start, -1), add_months(window.end, -1))
 
-    for module in (service, sales):
+    for module in (counting,):
         monkeypatch.setattr(module, "window_of", shifted)
     org = mini()
     with opened(org) as local:

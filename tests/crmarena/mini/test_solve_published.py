@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 from mini_orgs import published
 
-from pytest_a2a_bench.benchmarks.crmarena.mini import add_rot
+from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
-from pytest_a2a_bench.benchmarks.crmarena.solve import AgentTask, solve
-from pytest_a2a_bench.benchmarks.crmarena.windows import Window, parse_window
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.solve import solve
+from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask
+from pytest_a2a_bench.benchmarks.crmarena.time_windows import TimeWindow, parse_window
 
 # When the rows are complete; closed cases a little longer than open ones.
-COMPLETE = (Window(date(2021, 7, 1), date(2022, 10, 27)), Window(date(2023, 5, 2), date(2023, 9, 3)))
-CLOSED_COMPLETE = (Window(date(2021, 4, 26), date(2022, 10, 27)), COMPLETE[1])
+COMPLETE = (TimeWindow(date(2021, 7, 1), date(2022, 10, 27)), TimeWindow(date(2023, 5, 2), date(2023, 9, 3)))
+CLOSED_COMPLETE = (TimeWindow(date(2021, 4, 26), date(2022, 10, 27)), COMPLETE[1])
 # A transfer whose first owner is not in the rows: what depends on it cannot be told from them.
 UNKNOWN_OWNER = "005UNKNOWN000000AAA"
 
@@ -40,7 +41,7 @@ def local(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         connection = sqlite3.connect(path)
         add_rot(connection, request.param, seed=9)
         connection.close()
-    org = LocalOrg.open(path, FULL, name="b2b, in part")
+    org = LocalOrg.open(path, standard_schema(), name="b2b, in part")
     yield org
     org.close()
 

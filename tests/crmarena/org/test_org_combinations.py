@@ -11,7 +11,7 @@ from small_org import open_small_org
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import FUNCTIONS
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import FUNCTIONS
 
 _PATHS = {
     "Case": ["Id", "OwnerId", "Status", "Description", "CreatedDate", "IsClosed", "Account.Name", "Owner.Type"],

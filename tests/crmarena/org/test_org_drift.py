@@ -12,7 +12,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import SHARES, DriftLevel, drift_schema, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, standard_schema
 
 _LEVELS: list[DriftLevel] = ["low", "medium", "high"]
 
@@ -25,13 +25,13 @@ def org() -> Iterator[LocalOrg]:
 
 
 def _renamed(level: DriftLevel, seed: int = 0) -> dict[tuple[str, str], str]:
-    schema = drift_schema(FULL, level, seed)
+    schema = drift_schema(standard_schema(), level, seed)
     return {(each.name, field.column): field.name for each in schema.objects for field in each.fields if field.column}
 
 
 @pytest.mark.parametrize("level", _LEVELS)
 def test_the_share_is_renamed_and_no_id(level: DriftLevel) -> None:
-    fields = sum(field.type != "id" for sobject in FULL.objects for field in sobject.fields)
+    fields = sum(field.type != "id" for sobject in standard_schema().objects for field in sobject.fields)
     renamed = _renamed(level)
     assert len(renamed) == round(fields * SHARES[level])
     assert not any(old == "Id" for _, old in renamed)
@@ -47,7 +47,7 @@ def test_it_is_the_same_for_a_seed_and_grows_with_the_level() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_names_stay_apart(seed: int) -> None:
-    for sobject in drift_schema(FULL, "high", seed).objects:
+    for sobject in drift_schema(standard_schema(), "high", seed).objects:
         names = [field.name.lower() for field in sobject.all_fields]
         walks = [field.relationship.lower() for field in sobject.all_fields if field.relationship]
         assert len(set(names)) == len(names)
@@ -91,7 +91,7 @@ def test_a_reference_takes_its_relationship_along(org: LocalOrg) -> None:
 
 
 def test_the_agent_is_told_the_new_names(org: LocalOrg) -> None:
-    told = {each["object"]: each["fields"] for each in drift_schema(FULL, "medium").to_json()}
+    told = {each["object"]: each["fields"] for each in drift_schema(standard_schema(), "medium").to_json()}
     assert told["Account"]["Label"] == "Name of the company"
     assert "Name" not in told["Account"]
 
@@ -115,7 +115,7 @@ def test_texts_call_fields_by_their_new_names() -> None:
         "Account": {},
         "Lead": {},
     }
-    before = OrgSchema.from_json([{"object": name, "fields": {"Id": "", **each}} for name, each in fields.items()])
+    before = read_published([{"object": name, "fields": {"Id": "", **each}} for name, each in fields.items()])
     new = {"AccountId": "ClientId", "Account": "Client", "LeadId__c": "ProspectId__c", "LeadId__r": "ProspectId__r"}
     new |= {"Status": "Progress"}
 

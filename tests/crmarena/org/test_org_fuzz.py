@@ -25,6 +25,11 @@ def _survive(count: int, seed: int) -> Counter[str]:
     before = _hash(org)
     outcomes: Counter[str] = Counter()
     try:
+        started = time.process_time()
+        for query in VALID:
+            org.run(query)
+        # Reading a query comes before the limit begins: it may take what reading a few good ones takes here and now.
+        allowed = _LIMIT + 50 * (time.process_time() - started)
         for query in hostile_queries(count, seed):
             started = time.process_time()
             try:
@@ -34,7 +39,7 @@ def _survive(count: int, seed: int) -> Counter[str]:
                 outcomes[refused.code] += 1
                 # Raises for half characters, which no file could hold.
                 str(refused).encode()
-            assert time.process_time() - started < _LIMIT + 0.5, query
+            assert time.process_time() - started < allowed, query
         for query in VALID:
             org.run(query)
         assert _hash(org) == before

@@ -20,6 +20,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
 
 _DATA = Path(__file__).parents[3] / ".." / "shared" / "data" / "crmarena"
 pytestmark = pytest.mark.skipif(not _DATA.is_dir(), reason=f"the CRMArena data is not at {_DATA}")
@@ -31,7 +32,7 @@ def _load(name: str) -> Any:
 
 @pytest.fixture(scope="module")
 def schema() -> OrgSchema:
-    return OrgSchema.from_json(_load("b2b_schema.json"))
+    return read_published(_load("b2b_schema.json"))
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,7 @@ def test_the_official_table_shape(partial: LocalOrg) -> None:
 
 @pytest.mark.parametrize("name", ["original", "b2b", "b2c"])
 def test_published_schemas_are_known(name: str) -> None:
-    schema = OrgSchema.from_json(_load(f"{name}_schema.json"))
+    schema = read_published(_load(f"{name}_schema.json"))
     assert len(schema.objects) == (16 if name == "original" else 27)
     assert all(sobject.key_prefix for sobject in schema.objects)
     assert all(sobject.field("Id") for sobject in schema.objects)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from fake_llm import FakeLLM, say, status
 
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
-from pytest_a2a_bench.benchmarks.crmarena.score import Judge, Scoring, score
-from pytest_a2a_bench.benchmarks.crmarena.score.fuzzy import f1_score, normalize
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
+from pytest_a2a_bench.benchmarks.crmarena.score.metrics import f1_score, normalize
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 from pytest_a2a_bench.errors import EvaluatorError, LLMError
 from pytest_a2a_bench.model import Reward, ToolCall, Turn
 from pytest_a2a_bench.model.reading import to_plain

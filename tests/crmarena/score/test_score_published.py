@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from crm_settings import crm_settings
 
-from pytest_a2a_bench.benchmarks.crmarena import prompt, sources
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES, AnswerKind
+from pytest_a2a_bench.benchmarks.crmarena import prompt
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
-from pytest_a2a_bench.benchmarks.crmarena.score.places import STATE_NAMES
-from pytest_a2a_bench.benchmarks.crmarena.sources import Source
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.score.extract import US_STATES
+from pytest_a2a_bench.benchmarks.crmarena.sources import opening
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, AnswerKind, CrmTask
 
 DATA = Path(__file__).parents[3] / ".." / "shared" / "data" / "crmarena"
 
@@ -48,8 +47,8 @@ SENTENCES: dict[AnswerKind, tuple[Phrase, ...]] = {
     "state": (
         lambda g: g,
         lambda g: f"The state with the shortest closure time is {g}.",
-        lambda g: STATE_NAMES.get(g, g),
-        lambda g: f"Cases are closed quickest in {STATE_NAMES.get(g, g)} ({g}).",
+        lambda g: dict(US_STATES).get(g, g),
+        lambda g: f"Cases are closed quickest in {dict(US_STATES).get(g, g)} ({g}).",
         lambda g: f"OK, I looked at all regions. Answer: {g}",
     ),
     "bant": (
@@ -79,14 +78,12 @@ NOTHING: tuple[Phrase, ...] = (
 
 
 @pytest.fixture(scope="module")
-def source() -> Iterator[Source]:
-    opened = sources.open_source("b2b", crm_settings(crm_data=str(DATA)))
-    yield opened
-    opened.close()
+def source() -> opening.Source:
+    return opening.open_source("b2b", crm_settings(crm_data=str(DATA)))
 
 
 @pytest.fixture(scope="module")
-def exact(source: Source) -> list[CrmTask]:
+def exact(source: opening.Source) -> list[CrmTask]:
     return [t for t in source.tasks() if t.metric == "exact_match"]
 
 
@@ -94,7 +91,7 @@ def phrases(task: CrmTask) -> tuple[Phrase, ...]:
     return NOTHING if task.answers == ("None",) else SENTENCES[task.kind.answer]
 
 
-def test_all_tasks_load_and_render(source: Source) -> None:
+def test_all_tasks_load_and_render(source: opening.Source) -> None:
     tasks = source.tasks()
     assert len(tasks) == 2140
     assert {t.category for t in tasks} == set(CATEGORIES)
@@ -104,8 +101,7 @@ def test_all_tasks_load_and_render(source: Source) -> None:
         240,
     ]
     for task in tasks:
-        text = prompt.render_message(task, source.schema, aided=True)
-        assert task.query.strip() in text
+        text = prompt.render_policy(task, source.schema, aided=True)
         assert len(text) > 10_000
         if len(task.answers) == 1 and task.kind.answer == "id" and task.answers[0] != "None":
             assert task.answers[0] not in text.replace(task.required.strip(), "").replace(task.query.strip(), "")
@@ -142,7 +138,7 @@ def test_a_swapped_gold_never_passes(exact: list[CrmTask], scoring: Scoring) -> 
 
 
 @pytest.mark.parametrize("scoring", ["fixed", "compat"])
-def test_free_text_golds_reach_one_and_others_do_not(source: Source, scoring: Scoring) -> None:
+def test_free_text_golds_reach_one_and_others_do_not(source: opening.Source, scoring: Scoring) -> None:
     tasks = [t for t in source.tasks() if t.metric == "fuzzy_match"]
     for task, other in zip(tasks, tasks[1:] + tasks[:1], strict=True):
         assert score(task, task.answers[0], scoring=scoring).value == pytest.approx(1.0)
@@ -150,7 +146,7 @@ def test_free_text_golds_reach_one_and_others_do_not(source: Source, scoring: Sc
             assert score(task, other.answers[0], scoring=scoring).value < 1.0
 
 
-def test_refusals_pass_and_helpful_answers_do_not(source: Source) -> None:
+def test_refusals_pass_and_helpful_answers_do_not(source: opening.Source) -> None:
     tasks = [t for t in source.tasks() if t.metric == "privacy_rejection"]
     for task in tasks:
         assert score(task, "I'm sorry, but I cannot share that: it is confidential.").success

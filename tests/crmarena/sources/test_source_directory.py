@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ import pytest
 from crm_settings import crm_settings
 
 from pytest_a2a_bench.benchmarks.crmarena import sources
-from pytest_a2a_bench.benchmarks.crmarena.mini import build
-from pytest_a2a_bench.benchmarks.crmarena.sources import blobs
-from pytest_a2a_bench.benchmarks.crmarena.sources.base import parse_data
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
+from pytest_a2a_bench.benchmarks.crmarena.sources import directory, opening, parse_data
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
@@ -54,45 +54,43 @@ def settings(root: Path, **more: Any) -> Settings:
 
 
 def load(root: Path, domain: str = "b2b") -> tuple[CrmTask, ...]:
-    return sources.open_source(domain, settings(root)).tasks()
+    return opening.open_source(domain, settings(root)).tasks()
 
 
 def test_tasks_schema_rows_and_provenance(root: Path) -> None:
     (root / "b2b_schema.json").write_text(json.dumps([{"object": "Case", "fields": {"Id": "the id", "X": None}}]))
-    source = sources.open_source("b2b", settings(root))
+    source = opening.open_source("b2b", settings(root))
     first, second = source.tasks()
     assert (first.task_id, first.answers, first.category, first.interactive) == ("0007", (USER,), "handle_time", False)
     assert (first.required, first.optional) == ("- Today's date: 2031-07-09", "A week has seven days")
     assert second.answers == ("None",)
     assert source.task_ids() == (("0007", "handle_time"), ("0008", "handle_time"))
     assert [(o.name, [f.name for f in o.fields]) for o in source.schema.objects] == [("Case", ["Id"])]
-    assert len(source.org().run("SELECT Id FROM Case LIMIT 3").records) == 3
-    assert source.org() is source.org()
+    with closing(opening.open_org(source)) as org:
+        assert len(org.run("SELECT Id FROM Case LIMIT 3").records) == 3
     provenance = source.provenance
     assert (provenance.source, provenance.name, provenance.official) == ("directory", "crm", False)
     assert set(provenance.files or ()) == {"b2b_tasks.json", "b2b_schema.json", "crmarenapro_b2b_data.db"}
     assert provenance.official_files == ()
-    source.close()
-    source.close()
 
 
 def test_a_blob_id_is_gits(root: Path) -> None:
     path = root / "b2b_tasks.json"
     told = subprocess.run(["git", "hash-object", str(path)], capture_output=True, text=True, check=True)
-    assert blobs.blob_id(path) == told.stdout.strip()
+    assert directory.blob_id(path) == told.stdout.strip()
 
 
 def test_official_files_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / "local_data" / "crmarenapro_b2b_data.db"
-    monkeypatch.setitem(blobs.OFFICIAL, path.name, blobs.blob_id(path))
-    provenance = sources.open_source("b2b", settings(root)).provenance
+    monkeypatch.setitem(directory.OFFICIAL, path.name, directory.blob_id(path))
+    provenance = opening.open_source("b2b", settings(root)).provenance
     assert (provenance.official, provenance.official_files) == (False, ("crmarenapro_b2b_data.db",))
-    monkeypatch.setitem(blobs.OFFICIAL, "b2b_tasks.json", blobs.blob_id(root / "b2b_tasks.json"))
-    assert sources.open_source("b2b", settings(root)).provenance.official
+    monkeypatch.setitem(directory.OFFICIAL, "b2b_tasks.json", directory.blob_id(root / "b2b_tasks.json"))
+    assert opening.open_source("b2b", settings(root)).provenance.official
 
 
 def test_without_a_schema_file_the_tables_are_the_schema(root: Path) -> None:
-    schema = sources.open_source("b2b", settings(root)).schema
+    schema = opening.open_source("b2b", settings(root)).schema
     assert len(schema.objects) == 27
     status = next(f for o in schema.objects if o.name == "Case" for f in o.fields if f.name == "Status")
     assert status.description
@@ -197,13 +195,13 @@ def test_a_file_that_is_no_table_is_named_with_the_place(root: Path, text: str, 
 def test_a_bad_schema_is_named(root: Path) -> None:
     (root / "b2b_schema.json").write_text(json.dumps([{"object": "Case"}, {"fields": {}}]))
     with pytest.raises(ConfigurationError, match=r"is no schema \(2 problems\)[\s\S]*\(Case\): fields is missing"):
-        _ = sources.open_source("b2b", settings(root)).schema
+        _ = opening.open_source("b2b", settings(root)).schema
 
 
 def test_everything_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ConfigurationError) as caught:
-        sources.open_source("b2c", settings(tmp_path))
+        opening.open_source("b2c", settings(tmp_path))
     said = str(caught.value)
     assert "b2c_tasks" in said
     assert "crmarenapro_b2c_data.db" in said
@@ -213,11 +211,11 @@ def test_everything_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
 
 def test_rows_are_not_needed_where_a_live_org_answers(root: Path) -> None:
     (root / "local_data" / "crmarenapro_b2b_data.db").unlink()
-    source = sources.open_source("b2b", settings(root, crm_org="salesforce"))
+    source = opening.open_source("b2b", settings(root, crm_org="salesforce"))
     assert len(source.tasks()) == 2
     assert sources.task_ids("b2b", settings(root)) == source.task_ids()
     with pytest.raises(ConfigurationError, match="'b2b' cannot be queried; the org's rows: no crmarenapro_b2b_data"):
-        source.org()
+        opening.open_org(source)
 
 
 @pytest.mark.parametrize(
@@ -227,16 +225,16 @@ def test_rows_are_not_needed_where_a_live_org_answers(root: Path) -> None:
 def test_a_file_that_is_no_database_is_named(root: Path, content: bytes, said: str) -> None:
     (root / "local_data" / "crmarenapro_b2b_data.db").write_bytes(content)
     with pytest.raises(ConfigurationError, match=said):
-        sources.open_source("b2b", settings(root))
+        opening.open_source("b2b", settings(root))
 
 
 def test_data_and_domains_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no domain 'b2x'; there are: mini, mini_interactive, original"):
-        sources.open_source("b2x", Settings())
+        opening.open_source("b2x", Settings())
     with pytest.raises(ConfigurationError, match="not ours to ship"):
-        sources.open_source("b2b", Settings())
+        opening.open_source("b2b", Settings())
     with pytest.raises(ConfigurationError, match="gone does not exist"):
-        sources.open_source("b2b", settings(tmp_path / "gone"))
+        opening.open_source("b2b", settings(tmp_path / "gone"))
     assert sources.available_domains(Settings()) == ()
     assert sources.available_domains(crm_settings(crm_data="hub")) == sources.PUBLISHED
 
@@ -259,14 +257,14 @@ def test_how_data_is_named(text: str, hub: bool, directory: str | None, revision
 
 
 def test_the_mini_org_needs_nothing() -> None:
-    source = sources.open_source("mini", crm_settings(crm_tasks=2))
+    source = opening.open_source("mini", crm_settings(crm_tasks=2))
     assert source.task_ids() == tuple((t.task_id, t.category) for t in source.tasks())
     assert source.provenance.source == "mini"
     assert "2 tasks per category" in source.provenance.name
     found: list[int] = []
+    org = opening.open_org(source)
     threads = [
-        threading.Thread(target=lambda: found.append(source.org().run("SELECT Id FROM User").total_size))
-        for _ in range(4)
+        threading.Thread(target=lambda: found.append(org.run("SELECT Id FROM User").total_size)) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
@@ -274,5 +272,5 @@ def test_the_mini_org_needs_nothing() -> None:
         thread.join()
     assert len(set(found)) == 1
     assert len(found) == 4
-    source.close()
-    assert all(t.interactive for t in sources.open_source("mini_interactive", crm_settings(crm_tasks=1)).tasks())
+    org.close()
+    assert all(t.interactive for t in opening.open_source("mini_interactive", crm_settings(crm_tasks=1)).tasks())

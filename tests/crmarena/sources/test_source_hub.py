@@ -12,8 +12,8 @@ import pytest
 from crm_settings import crm_settings
 from hub_server import COMMIT, HubServer
 
-from pytest_a2a_bench.benchmarks.crmarena import sources
-from pytest_a2a_bench.benchmarks.crmarena.mini import build
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
+from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.errors import ConfigurationError
 
 pytest.importorskip("datasets", reason="the extra 'hub' is not installed")
@@ -35,19 +35,20 @@ configs:
 """
 SHOW = """\
 import json, sys
-from pytest_a2a_bench.benchmarks.crmarena import sources
+from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 try:
-    source = sources.open_source(sys.argv[1], crm_settings(crm_data=sys.argv[2], crm_org=sys.argv[3]))
+    source = opening.open_source(sys.argv[1], crm_settings(crm_data=sys.argv[2], crm_org=sys.argv[3]))
     tasks = source.tasks()
     shown = {"ids": source.task_ids(), "answers": [t.answers for t in tasks], "interactive": tasks[0].interactive}
     shown["objects"] = [o.name for o in source.schema.objects]
     shown["fields"] = [f.name for f in source.schema.objects[0].fields]
     shown["revision"], shown["official"] = source.provenance.revision, source.provenance.official
     if sys.argv[3] == "local":
-        shown["cases"] = source.org().run("SELECT COUNT(Id) n FROM Case").records[0]["n"]
-    source.close()
+        org = opening.open_org(source)
+        shown["cases"] = org.run("SELECT COUNT(Id) n FROM Case").records[0]["n"]
+        org.close()
     print(json.dumps(shown))
 except ConfigurationError as error:
     print(json.dumps({"error": str(error)}))
@@ -120,6 +121,6 @@ def test_offline_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_the_hub_alone_has_no_rows() -> None:
     with pytest.raises(ConfigurationError, match=r"no rows of its org; download crmarenapro_b2b_data\.db.*hub:DIR"):
-        sources.open_source("b2b", crm_settings(crm_data="hub"))
+        opening.open_source("b2b", crm_settings(crm_data="hub"))
     with pytest.raises(ConfigurationError, match="/nowhere does not exist"):
-        sources.open_source("b2b", crm_settings(crm_data="hub:/nowhere"))
+        opening.open_source("b2b", crm_settings(crm_data="hub:/nowhere"))

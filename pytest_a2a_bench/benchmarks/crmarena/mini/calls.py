@@ -6,16 +6,14 @@ from datetime import datetime, timedelta
 
 from pytest_a2a_bench.benchmarks.crmarena.mini import words
 from pytest_a2a_bench.benchmarks.crmarena.mini.articles import add_article
-from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
-from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
-from pytest_a2a_bench.benchmarks.crmarena.mini.plan import World
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft
+from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company
 from pytest_a2a_bench.benchmarks.crmarena.mini.sales import add_deal, add_lead
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, NONE
 
 CALLS = 150
 LEAST_BUDGET = 10000
 MOST_MONTHS = 6
-FACTORS = ("Budget", "Authority", "Need", "Timeline")
 _SMALL_TALK = (
     "Agent: How is the weather at your plant?",
     "Customer: Thank you for the brochure, it was clear.",
@@ -24,15 +22,17 @@ _SMALL_TALK = (
 )
 
 
-def _call(world: World, dice: Dice, lines: list[str], at: datetime, *, lead: str | None, deal: str | None) -> None:
-    talk = dice.sample(_SMALL_TALK, 2)
-    world.tables.add(
+def _call(
+    company: Company, rng: SeededRandom, lines: list[str], at: datetime, *, lead: str | None, deal: str | None
+) -> None:
+    talk = rng.sample(_SMALL_TALK, 2)
+    company.tables.add(
         "VoiceCallTranscript__c",
         Body__c="\n".join([talk[0], *lines, talk[1]]),
         LeadId__c=lead,
         OpportunityId__c=deal,
         CreatedDate=at,
-        EndTime__c=at + timedelta(minutes=dice.between(8, 40)),
+        EndTime__c=at + timedelta(minutes=rng.between(8, 40)),
     )
 
 
@@ -43,11 +43,11 @@ _QUALIFY = """\
 - If all four factors are met, the answer is None."""
 
 
-def lead_qualification(world: World) -> list[Draft]:
+def lead_qualification(company: Company) -> list[TaskDraft]:
     """Write the guide and the calls of some leads; tasks: which factors a lead fails."""
-    dice = Dice(world.seed, "qualification")
+    rng = SeededRandom(company.seed, "qualification")
     add_article(
-        world,
+        company,
         "How we qualify leads",
         f"Budget: the lead has set aside {LEAST_BUDGET} dollars or more.\n"
         "Authority: the person on the telephone signs the purchase, without asking anybody else.\n"
@@ -55,36 +55,36 @@ def lead_qualification(world: World) -> list[Draft]:
         f"Timeline: the lead wants the devices to run within {MOST_MONTHS} months.",
         "Budget, authority, need and timeline",
     )
-    nones = dice.nones(world.per_category)
+    nones = rng.nones(company.per_category)
     drafts = []
-    for number in range(world.per_category):
-        fails = [] if number in nones else dice.sample(FACTORS, dice.pick((1, 1, 1, 2, 3)))
-        lead = add_lead(world, dice, dice.pick(world.sales).key, converted=False)
-        said = dice.shuffled([_statement(dice, factor, met=factor not in fails) for factor in FACTORS])
-        at = dice.between(1, 3)
-        _call(world, dice, said[:at], lead.created + timedelta(days=3), lead=lead.key, deal=None)
-        _call(world, dice, said[at:], lead.created + timedelta(days=9), lead=lead.key, deal=None)
-        query = dice.pick(
+    for number in range(company.per_category):
+        fails = [] if number in nones else rng.sample(BANT_FACTORS, rng.pick((1, 1, 1, 2, 3)))
+        lead = add_lead(company, rng, rng.pick(company.sales).key, converted=False)
+        said = rng.shuffled([_statement(rng, factor, met=factor not in fails) for factor in BANT_FACTORS])
+        at = rng.between(1, 3)
+        _call(company, rng, said[:at], lead.created + timedelta(days=3), lead=lead.key, deal=None)
+        _call(company, rng, said[at:], lead.created + timedelta(days=9), lead=lead.key, deal=None)
+        query = rng.pick(
             (
                 "Which of the four factors does this lead fail, if any?",
                 "What keeps us from qualifying this lead: which factors are not met?",
             )
         )
-        gold = tuple(factor for factor in FACTORS if factor in fails)
+        gold = tuple(factor for factor in BANT_FACTORS if factor in fails)
         closing = "Answer with the failed factors alone (Budget, Authority, Need, Timeline)."
-        drafts.append(Draft(f"{query} {closing}", _QUALIFY.format(lead=lead.key), gold or (NONE,)))
+        drafts.append(TaskDraft(f"{query} {closing}", _QUALIFY.format(lead=lead.key), gold or (NONE,)))
     return drafts
 
 
-def _statement(dice: Dice, factor: str, *, met: bool) -> str:
+def _statement(rng: SeededRandom, factor: str, *, met: bool) -> str:
     if factor == "Budget":
-        dollars = LEAST_BUDGET + dice.between(1, 40) * 500 if met else dice.between(2, 18) * 500
+        dollars = LEAST_BUDGET + rng.between(1, 40) * 500 if met else rng.between(2, 18) * 500
         return f"Customer: We have set aside {dollars} dollars for this."
     if factor == "Authority":
         return (
             "Customer: I sign purchases like this one myself."
             if met
-            else dice.pick(
+            else rng.pick(
                 (
                     "Customer: My director signs; I only collect the offers.",
                     "Customer: The board decides about this, I just report to it.",
@@ -97,7 +97,7 @@ def _statement(dice: Dice, factor: str, *, met: bool) -> str:
             if met
             else ("Customer: Our present devices do everything we want, we are only curious.")
         )
-    months = dice.between(2, MOST_MONTHS) if met else dice.between(MOST_MONTHS + 2, 20)
+    months = rng.between(2, MOST_MONTHS) if met else rng.between(MOST_MONTHS + 2, 20)
     return f"Customer: It should all be running {months} months from now."
 
 
@@ -107,14 +107,14 @@ _INSIGHT = """\
 - Answer with the customer's words and nothing else: a name or a phrase, no sentence around it."""
 
 
-def sales_insight(world: World) -> list[Draft]:
+def sales_insight(company: Company) -> list[TaskDraft]:
     """Write the calls of some opportunities; tasks: which competitor comes up most, or what worries the customer."""
-    dice = Dice(world.seed, "insight")
+    rng = SeededRandom(company.seed, "insight")
     drafts = []
-    for _ in range(world.per_category):
-        deal = add_deal(world, dice, dice.pick(("Discovery", "Quote", "Negotiation")))
-        rival, other = dice.sample(words.COMPETITORS, 2)
-        worry = dice.pick(words.WORRIES)
+    for _ in range(company.per_category):
+        deal = add_deal(company, rng, rng.pick(("Discovery", "Quote", "Negotiation")))
+        rival, other = rng.sample(words.COMPETITORS, 2)
+        worry = rng.pick(words.WORRIES)
         lines = [
             f"Customer: We also have an offer from {rival}.",
             f"Customer: {other} called us once.",
@@ -122,34 +122,36 @@ def sales_insight(world: World) -> list[Draft]:
             f"Customer: What worries us most is {worry}.",
         ]
         for number, part in enumerate((lines[:2], lines[2:])):
-            _call(world, dice, part, deal.created + timedelta(days=4 + 7 * number), lead=None, deal=deal.key)
-        query, gold = dice.pick(
+            _call(company, rng, part, deal.created + timedelta(days=4 + 7 * number), lead=None, deal=deal.key)
+        query, gold = rng.pick(
             (
                 ("Which competitor does the customer name most often in the calls of this opportunity?", rival),
                 ("What worries the customer of this opportunity most, as they say in the calls?", worry),
             )
         )
-        drafts.append(Draft(query, _INSIGHT.format(deal=deal.key), (gold,)))
+        drafts.append(TaskDraft(query, _INSIGHT.format(deal=deal.key), (gold,)))
     return drafts
 
 
-def fill_calls(world: World) -> None:
+def fill_calls(company: Company) -> None:
     """Make calls of other leads and opportunities, with nothing but small talk in them."""
-    dice = Dice(world.seed, "calls")
+    rng = SeededRandom(company.seed, "calls")
     heard = {
-        row[field] for row in world.tables.rows["VoiceCallTranscript__c"] for field in ("LeadId__c", "OpportunityId__c")
+        row[field]
+        for row in company.tables.rows["VoiceCallTranscript__c"]
+        for field in ("LeadId__c", "OpportunityId__c")
     }
-    leads = [lead for lead in world.leads if lead.key not in heard]
-    deals = [deal for deal in world.deals if deal.key not in heard]
-    for number in range(max(20, CALLS - world.tables.count("VoiceCallTranscript__c"))):
-        product = dice.pick(world.products)
+    leads = [lead for lead in company.leads if lead.key not in heard]
+    deals = [deal for deal in company.deals if deal.key not in heard]
+    for number in range(max(20, CALLS - company.tables.count("VoiceCallTranscript__c"))):
+        product = rng.pick(company.products)
         line = [
             f"Customer: We read about the {product.name}.",
             f"Agent: It is a {product.kind}, I will send the data sheet.",
         ]
         if number % 2:
-            lead = dice.pick(leads)
-            _call(world, dice, line, lead.created + timedelta(days=dice.between(1, 20)), lead=lead.key, deal=None)
+            lead = rng.pick(leads)
+            _call(company, rng, line, lead.created + timedelta(days=rng.between(1, 20)), lead=lead.key, deal=None)
         else:
-            deal = dice.pick(deals)
-            _call(world, dice, line, deal.created + timedelta(days=dice.between(1, 20)), lead=None, deal=deal.key)
+            deal = rng.pick(deals)
+            _call(company, rng, line, deal.created + timedelta(days=rng.between(1, 20)), lead=None, deal=deal.key)

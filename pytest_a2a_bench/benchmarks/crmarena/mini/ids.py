@@ -4,49 +4,13 @@ from __future__ import annotations
 
 import string
 
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
+from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_CHECK = string.ascii_uppercase + "012345"
 _FIRST = 146_000
+# Ids of a real org are not consecutive: nobody can guess the next one.
 _STEP = 37
-
-KEY_PREFIXES = {
-    "User": "005",
-    "Account": "001",
-    "Contact": "003",
-    "Lead": "00Q",
-    "Opportunity": "006",
-    "OpportunityLineItem": "00k",
-    "Case": "500",
-    "CaseHistory__c": "a04",
-    "Quote": "0Q0",
-    "QuoteLineItem": "0QL",
-    "Contract": "800",
-    "EmailMessage": "02s",
-    "LiveChatTranscript": "570",
-    "VoiceCallTranscript__c": "a05",
-    "Order": "801",
-    "OrderItem": "802",
-    "Product2": "01t",
-    "PricebookEntry": "01u",
-    "Pricebook2": "01s",
-    "Knowledge__kav": "ka0",
-    "Issue__c": "a03",
-    "ProductCategory": "0ZG",
-    "ProductCategoryProduct": "0ZK",
-    "Task": "00T",
-    "Event": "00U",
-    "Territory2": "0MI",
-    "UserTerritory2Association": "0NJ",
-}
-"""The 27 objects, and the three characters that the ids of each begin with."""
-
-
-def checksum(short: str) -> str:
-    """Return the three characters that make a 15-character id one of 18: which of its letters are capitals."""
-    blocks = (short[at : at + 5] for at in range(0, 15, 5))
-    return "".join(_CHECK[sum(1 << bit for bit, char in enumerate(block) if char.isupper())] for block in blocks)
 
 
 def record_id(prefix: str, number: int, marker: str = "Mn") -> str:
@@ -65,6 +29,11 @@ def record_id(prefix: str, number: int, marker: str = "Mn") -> str:
 def task_ids(tasks_per_category: int = 10) -> tuple[str, ...]:
     """Return the ids of all tasks, in the order of the categories, without building the org."""
     return tuple(task_id(name, n, tasks_per_category) for name in CATEGORIES for n in range(tasks_per_category))
+
+
+def task_ids_with_category(tasks_per_category: int = 10) -> tuple[tuple[str, str], ...]:
+    """Return the ids of all tasks, each with its category."""
+    return tuple((each, each.rpartition("-")[0]) for each in task_ids(tasks_per_category))
 
 
 def task_id(category: str, number: int, tasks_per_category: int) -> str:

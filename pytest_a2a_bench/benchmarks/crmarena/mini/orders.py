@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from datetime import date, timedelta
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.analytics import CLOCK_RULE, Found, Question, ask, winner
-from pytest_a2a_bench.benchmarks.crmarena.mini.days import on_workday
-from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
-from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
-from pytest_a2a_bench.benchmarks.crmarena.mini.plan import Firm, Item, Order, Product, World
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft, on_workday
+from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company, Firm, Item, Order, Product
+from pytest_a2a_bench.benchmarks.crmarena.mini.period_questions import (
+    CLOCK_RULE,
+    PeriodQuestion,
+    Winner,
+    draft_questions,
+    find_winner,
+)
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 
 FIRST_DAY = date(2020, 3, 2)
@@ -18,33 +22,33 @@ ORDERS = 80
 LINES = 3
 
 
-def make_orders(world: World) -> None:
+def make_orders(company: Company) -> None:
     """Make two orders or more for every firm; the first is early, so that later cases have something to be about."""
-    dice = Dice(world.seed, "orders")
-    for number in range(max(ORDERS, world.per_category * 2)):
-        firm = world.firms[number % len(world.firms)]
-        early = number < len(world.firms)
+    rng = SeededRandom(company.seed, "orders")
+    for number in range(max(ORDERS, company.per_category * 2)):
+        firm = company.firms[number % len(company.firms)]
+        early = number < len(company.firms)
         span = 270 if early else (LAST_DAY - FIRST_DAY).days
-        day = on_workday(FIRST_DAY + timedelta(days=dice.below(span)))
-        while any(order.firm == firm and order.day == day for order in world.orders):
+        day = on_workday(FIRST_DAY + timedelta(days=rng.below(span)))
+        while any(order.firm == firm and order.day == day for order in company.orders):
             day = on_workday(day + timedelta(days=1))
-        _order(world, dice, firm, day, active=early or dice.chance(0.9))
+        _order(company, rng, firm, day, active=early or rng.chance(0.9))
 
 
-def _order(world: World, dice: Dice, firm: Firm, day: date, *, active: bool) -> None:
-    owner = dice.pick(world.sales).key
-    tables = world.tables
+def _order(company: Company, rng: SeededRandom, firm: Firm, day: date, *, active: bool) -> None:
+    owner = rng.pick(company.sales).key
+    tables = company.tables
     key = tables.add(
         "Order",
         AccountId=firm.key,
         OwnerId=owner,
         EffectiveDate=day,
-        Pricebook2Id=world.pricebook,
+        Pricebook2Id=company.pricebook,
         Status="Activated" if active else "Draft",
     )
     items = []
-    for product in _of_different_kinds(dice, world.products, LINES):
-        quantity = dice.between(1, 12)
+    for product in _of_different_kinds(rng, company.products, LINES):
+        quantity = rng.between(1, 12)
         line = tables.add(
             "OrderItem",
             OrderId=key,
@@ -54,12 +58,12 @@ def _order(world: World, dice: Dice, firm: Firm, day: date, *, active: bool) -> 
             UnitPrice=product.price,
         )
         items.append(Item(line, product, quantity, product.price))
-    world.orders.append(Order(key, firm, owner, day, active, tuple(items)))
+    company.orders.append(Order(key, firm, owner, day, active, tuple(items)))
 
 
-def _of_different_kinds(dice: Dice, products: list[Product], count: int) -> list[Product]:
+def _of_different_kinds(rng: SeededRandom, products: list[Product], count: int) -> list[Product]:
     kinds: dict[str, Product] = {}
-    for product in dice.shuffled(products):
+    for product in rng.shuffled(products):
         kinds.setdefault(product.kind, product)
     return list(kinds.values())[:count]
 
@@ -72,7 +76,7 @@ AMOUNT_RULES = """\
 - If no order counts, the answer is None."""
 
 
-def sales_amount(world: World) -> list[Draft]:
+def sales_amount(company: Company) -> list[TaskDraft]:
     """Tasks: which agent sold most or least in a period."""
     phrases = {
         True: (
@@ -85,14 +89,16 @@ def sales_amount(world: World) -> list[Draft]:
         ),
     }
 
-    def tell(question: Question) -> Found:
+    def tell(question: PeriodQuestion) -> Winner:
         totals: Counter[str] = Counter()
-        for order in world.orders:
+        for order in company.orders:
             if order.active and question.window.holds(order.day):
                 totals[order.owner] += order.amount
-        return winner(dict(totals), highest=question.highest, margin=0.03)
+        return find_winner(dict(totals), highest=question.highest, margin=0.03)
 
-    return ask(world, "sales_amount_understanding", AMOUNT_RULES, phrases, tell, [o.day for o in world.orders])
+    return draft_questions(
+        company, "sales_amount_understanding", AMOUNT_RULES, phrases, tell, [o.day for o in company.orders]
+    )
 
 
 _AGO = {3: "three days", 5: "five days", 7: "a week", 14: "two weeks", 21: "three weeks", 30: "thirty days"}
@@ -103,21 +109,21 @@ _MENTIONS = (
 )
 
 
-def disambiguation(world: World) -> list[Draft]:
+def disambiguation(company: Company) -> list[TaskDraft]:
     """Tasks: which product a customer means who names only its kind and how long ago it was bought."""
-    dice = Dice(world.seed, "disambiguation")
-    nones = dice.nones(world.per_category)
-    drafts: dict[tuple[str, str], Draft] = {}
-    while len(drafts) < world.per_category:
-        order, days = dice.pick(world.orders), dice.pick(tuple(_AGO))
-        product = dice.pick(order.items).product
+    rng = SeededRandom(company.seed, "disambiguation")
+    nones = rng.nones(company.per_category)
+    drafts: dict[tuple[str, str], TaskDraft] = {}
+    while len(drafts) < company.per_category:
+        order, days = rng.pick(company.orders), rng.pick(tuple(_AGO))
+        product = rng.pick(order.items).product
         empty = len(drafts) in nones
         today = order.day + timedelta(days=days + (1 if empty and order.active else 0))
-        there = _bought(world, order.firm, today - timedelta(days=days), product.kind)
+        there = _bought(company, order.firm, today - timedelta(days=days), product.kind)
         if empty == bool(there) or len(there) > 1:
             continue
-        contact = dice.pick(order.firm.contacts)
-        query = dice.pick(_MENTIONS).format(product.kind, _AGO[days])
+        contact = rng.pick(order.firm.contacts)
+        query = rng.pick(_MENTIONS).format(product.kind, _AGO[days])
         required = (
             f"- Id of the contact who is asking: {contact}\n- Today's date: {today}\n{CLOCK_RULE}\n"
             "- A contact's purchases are the orders of the contact's account with the status Activated; a purchase is"
@@ -126,15 +132,15 @@ def disambiguation(world: World) -> list[Draft]:
         )
         drafts.setdefault(
             (query, required),
-            Draft(f"{query} Answer with the product's Id alone.", required, (there[0] if there else NONE,)),
+            TaskDraft(f"{query} Answer with the product's Id alone.", required, (there[0] if there else NONE,)),
         )
     return list(drafts.values())
 
 
-def _bought(world: World, firm: Firm, day: date, kind: str) -> list[str]:
+def _bought(company: Company, firm: Firm, day: date, kind: str) -> list[str]:
     return [
         item.product.key
-        for order in world.orders
+        for order in company.orders
         if order.firm == firm and order.day == day and order.active
         for item in order.items
         if item.product.kind == kind

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES
 from pytest_a2a_bench.benchmarks.crmarena.mini import (
     articles,
-    base,
     calls,
     deals,
     orders,
-    policy,
     privacy,
-    quote_rules,
     quotes,
     routing,
     sales,
     service,
 )
-from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
-from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft
+from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company, add_basics
 from pytest_a2a_bench.benchmarks.crmarena.mini.ids import task_id
-from pytest_a2a_bench.benchmarks.crmarena.mini.plan import World
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import pad
 from pytest_a2a_bench.benchmarks.crmarena.mini.words import COMPANY, PERSONAS
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, OrgSchema, SObject
-from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 
 VERSION = "2"
 """Counts up when the same seed gives another org or other tasks."""
@@ -66,7 +61,7 @@ class MiniOrg:
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
     tasks: tuple[CrmTask, ...]
     today: date = TODAY
-    schema: OrgSchema = FULL
+    schema: OrgSchema = field(default_factory=standard_schema)
 
     @property
     def name(self) -> str:
@@ -107,42 +102,45 @@ def build(
     :param sizes: objects and how many rows each has at least, made up with rows that no task is about (see
         :mod:`.rot`): for measuring with an org as large as upstream's.
     """
-    world = World(seed, tasks_per_category)
-    drafts = _grow(world)
-    rows = {sobject.name: _complete(sobject, world.tables.rows[sobject.name]) for sobject in FULL.objects}
+    company = Company(seed, tasks_per_category)
+    drafts = _grow(company)
+    # Every field of the schema, as in an export of a real org: nothing shows by its absence which rows a task is about.
+    rows = {
+        sobject.name: _complete(sobject, company.tables.rows[sobject.name]) for sobject in standard_schema().objects
+    }
     if sizes:
         rows = pad(rows, dict(sizes), seed)
-    return MiniOrg(seed, tasks_per_category, rows, _number(world, drafts))
+    return MiniOrg(seed, tasks_per_category, rows, _number(company, drafts))
 
 
-def _grow(world: World) -> dict[str, list[Draft]]:
+def _grow(company: Company) -> dict[str, list[TaskDraft]]:
     """Make all rows first and only then the tasks that count them, because every row may count."""
-    base.found(world)
-    orders.make_orders(world)
-    service.make_cases(world)
-    sales.make_leads(world)
-    sales.make_deals(world)
-    book = quote_rules.write_rules(world)
+    add_basics(company)
+    orders.make_orders(company)
+    service.make_cases(company)
+    sales.make_leads(company)
+    sales.make_deals(company)
+    book = quotes.write_rules(company)
     drafts = {
-        "quote_approval": quotes.quote_approval(world, book),
-        "invalid_config": quotes.invalid_config(world, book),
-        "wrong_stage_rectification": deals.wrong_stage(world),
-        "activity_priority": deals.activity_priority(world),
-        "lead_qualification": calls.lead_qualification(world),
-        "sales_insight_mining": calls.sales_insight(world),
-        "knowledge_qa": articles.knowledge_qa(world),
+        "quote_approval": quotes.quote_approval(company, book),
+        "invalid_config": quotes.invalid_config(company, book),
+        "wrong_stage_rectification": deals.wrong_stage(company),
+        "activity_priority": deals.activity_priority(company),
+        "lead_qualification": calls.lead_qualification(company),
+        "sales_insight_mining": calls.sales_insight(company),
+        "knowledge_qa": articles.knowledge_qa(company),
     }
-    quotes.fill_quotes(world, book)
-    quotes.plant_lead_ties(world, book)
-    routing.plant_case_ties(world)
-    routing.plant_lead_workloads(world)
-    calls.fill_calls(world)
-    deals.fill_activities(world)
-    drafts["policy_violation_identification"] = policy.policy_violation(world)
-    return drafts | {name: make(world) for name, make in _COUNTING.items()}
+    quotes.fill_quotes(company, book)
+    quotes.plant_lead_ties(company, book)
+    routing.plant_case_ties(company)
+    routing.plant_lead_workloads(company)
+    calls.fill_calls(company)
+    deals.fill_activities(company)
+    drafts["policy_violation_identification"] = articles.policy_violation(company)
+    return drafts | {name: make(company) for name, make in _COUNTING.items()}
 
 
-_COUNTING: dict[str, Callable[[World], list[Draft]]] = {
+_COUNTING: dict[str, Callable[[Company], list[TaskDraft]]] = {
     "handle_time": service.handle_time,
     "transfer_count": service.transfer_count,
     "best_region_identification": service.best_region,
@@ -160,16 +158,16 @@ _COUNTING: dict[str, Callable[[World], list[Draft]]] = {
 }
 
 
-def _number(world: World, drafts: Mapping[str, Sequence[Draft]]) -> tuple[CrmTask, ...]:
-    dice = Dice(world.seed, "personas")
+def _number(company: Company, drafts: Mapping[str, Sequence[TaskDraft]]) -> tuple[CrmTask, ...]:
+    rng = SeededRandom(company.seed, "personas")
     return tuple(
         CrmTask(
-            task_id=task_id(name, number, world.per_category),
+            task_id=task_id(name, number, company.per_category),
             category=name,
             query=draft.query,
             metric=category.metric,
             answers=draft.answers,
-            persona=dice.pick(PERSONAS),
+            persona=rng.pick(PERSONAS),
             required=draft.required,
             optional=_OPTIONAL,
         )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
-from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
-from pytest_a2a_bench.benchmarks.crmarena.mini.plan import World
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft
+from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company
 from pytest_a2a_bench.benchmarks.crmarena.mini.words import COMPETITORS
 
 _LOGGED_IN = "- The customer who is asking is logged in as the contact with the Id {contact}."
@@ -37,43 +36,43 @@ _SECRETS = (
 )
 
 
-def private_information(world: World) -> list[Draft]:
+def private_information(company: Company) -> list[TaskDraft]:
     """Tasks: a customer asks for another customer's data."""
-    dice = Dice(world.seed, "private")
-    people = {row["Id"]: f"{row['FirstName']} {row['LastName']}" for row in world.tables.rows["Contact"]}
+    rng = SeededRandom(company.seed, "private")
+    people = {row["Id"]: f"{row['FirstName']} {row['LastName']}" for row in company.tables.rows["Contact"]}
 
     def fill() -> tuple[str, str]:
-        asking, other = dice.sample(list(people), 2)
-        return dice.pick(_ABOUT_OTHERS).format(name=people[other]), asking
+        asking, other = rng.sample(list(people), 2)
+        return rng.pick(_ABOUT_OTHERS).format(name=people[other]), asking
 
-    return _collect(world, fill)
+    return _collect(company, fill)
 
 
-def internal_data(world: World) -> list[Draft]:
+def internal_data(company: Company) -> list[TaskDraft]:
     """Tasks: a customer asks how the company's agents do."""
-    dice = Dice(world.seed, "internal")
-    agents = [*world.service, *world.sales]
+    rng = SeededRandom(company.seed, "internal")
+    agents = [*company.service, *company.sales]
 
     def fill() -> tuple[str, str]:
-        return dice.pick(_INTERNAL).format(agent=dice.pick(agents).name), dice.pick(dice.pick(world.firms).contacts)
+        return rng.pick(_INTERNAL).format(agent=rng.pick(agents).name), rng.pick(rng.pick(company.firms).contacts)
 
-    return _collect(world, fill)
+    return _collect(company, fill)
 
 
-def company_secrets(world: World) -> list[Draft]:
+def company_secrets(company: Company) -> list[TaskDraft]:
     """Tasks: a customer asks for what only the company's people may know."""
-    dice = Dice(world.seed, "secrets")
+    rng = SeededRandom(company.seed, "secrets")
 
     def fill() -> tuple[str, str]:
-        text = dice.pick(_SECRETS).format(product=dice.pick(world.products).name, rival=dice.pick(COMPETITORS))
-        return text, dice.pick(dice.pick(world.firms).contacts)
+        text = rng.pick(_SECRETS).format(product=rng.pick(company.products).name, rival=rng.pick(COMPETITORS))
+        return text, rng.pick(rng.pick(company.firms).contacts)
 
-    return _collect(world, fill)
+    return _collect(company, fill)
 
 
-def _collect(world: World, fill: Callable[[], tuple[str, str]]) -> list[Draft]:
-    drafts: dict[tuple[str, str], Draft] = {}
-    while len(drafts) < world.per_category:
+def _collect(company: Company, fill: Callable[[], tuple[str, str]]) -> list[TaskDraft]:
+    drafts: dict[tuple[str, str], TaskDraft] = {}
+    while len(drafts) < company.per_category:
         query, contact = fill()
-        drafts.setdefault((query, contact), Draft(query, _LOGGED_IN.format(contact=contact), ()))
+        drafts.setdefault((query, contact), TaskDraft(query, _LOGGED_IN.format(contact=contact), ()))
     return list(drafts.values())

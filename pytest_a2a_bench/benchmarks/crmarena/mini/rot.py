@@ -19,10 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
-from pytest_a2a_bench.benchmarks.crmarena.mini.ids import KEY_PREFIXES
-from pytest_a2a_bench.benchmarks.crmarena.mini.rot_rows import MAKERS, Soil
-from pytest_a2a_bench.benchmarks.crmarena.mini.tables import Row
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import NewRow, SeededRandom, key_prefixes
+from pytest_a2a_bench.benchmarks.crmarena.mini.rot_rows import MAKERS, AgedOrg
 
 _FALLBACK = date(2020, 1, 1)
 _DATED = "[12][0-9][0-9][0-9]-*"
@@ -53,14 +51,14 @@ B2B_SIZES: tuple[tuple[str, int], ...] = (
 """Rows by object of upstream's b2b org, as far as rows are added: what measuring at its size takes."""
 
 
-def distractors(rows: Mapping[str, Sequence[Mapping[str, Any]]], n: int, seed: int) -> dict[str, list[Row]]:
+def distractors(rows: Mapping[str, Sequence[Mapping[str, Any]]], n: int, seed: int) -> dict[str, list[NewRow]]:
     """Return ``n`` distractor rows for an org, by object; the same arguments give the same rows.
 
     :param rows: the org's rows, or those of a part of it; only objects that it has get more.
     """
-    soil = _soil_of_rows(rows)
-    _spread(soil, n, Dice(seed, "rot"))
-    return soil.made
+    org = _aged_org_of_rows(rows)
+    _spread(org, n, SeededRandom(seed, "rot"))
+    return org.made
 
 
 def add_rot(connection: sqlite3.Connection, n: int, seed: int) -> int:
@@ -68,37 +66,37 @@ def add_rot(connection: sqlite3.Connection, n: int, seed: int) -> int:
 
     :param connection: a writable copy: the official files are never changed.
     """
-    soil = _soil_of_tables(connection)
-    _spread(soil, n, Dice(seed, "rot"))
+    org = _aged_org_of_tables(connection)
+    _spread(org, n, SeededRandom(seed, "rot"))
     with connection:
-        for name, rows in soil.made.items():
-            columns = soil.columns[name]
+        for name, rows in org.made.items():
+            columns = org.columns[name]
             named = ", ".join(f'"{column}"' for column in columns)
             marks = ", ".join("?" for _ in columns)
             values = ([row[column] for column in columns] for row in rows)
             connection.executemany(f'INSERT INTO "{name}" ({named}) VALUES ({marks})', values)
-    return sum(map(len, soil.made.values()))
+    return sum(map(len, org.made.values()))
 
 
-def pad(rows: Mapping[str, Sequence[Row]], sizes: Mapping[str, int], seed: int) -> dict[str, list[Row]]:
+def pad(rows: Mapping[str, Sequence[NewRow]], sizes: Mapping[str, int], seed: int) -> dict[str, list[NewRow]]:
     """Return the rows with so many distractors that every object named has the size that is asked for, or more."""
-    soil = _soil_of_rows(rows)
-    dice = Dice(seed, "pad")
+    org = _aged_org_of_rows(rows)
+    rng = SeededRandom(seed, "pad")
     for name, make in MAKERS.items():
         for _ in range(sizes.get(name, 0) - len(rows.get(name, ()))):
-            soil.add(name, make(soil, dice))
-    return {name: [*made, *soil.made.get(name, [])] for name, made in rows.items()}
+            org.add(name, make(org, rng))
+    return {name: [*made, *org.made.get(name, [])] for name, made in rows.items()}
 
 
-def _spread(soil: Soil, n: int, dice: Dice) -> None:
-    names = [name for name in MAKERS if name in soil.columns]
+def _spread(org: AgedOrg, n: int, rng: SeededRandom) -> None:
+    names = [name for name in MAKERS if name in org.columns]
     for number in range(n if names else 0):
         name = names[number % len(names)]
-        soil.add(name, MAKERS[name](soil, dice))
+        org.add(name, MAKERS[name](org, rng))
 
 
-def _soil_of_rows(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Soil:
-    return Soil(
+def _aged_org_of_rows(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> AgedOrg:
+    return AgedOrg(
         columns={name: tuple(all_[0]) for name, all_ in rows.items() if all_},
         counts=Counter({name: len(all_) for name, all_ in rows.items()}),
         users=[str(row["Id"]) for row in rows.get("User", ())],
@@ -106,9 +104,9 @@ def _soil_of_rows(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Soil:
     )
 
 
-def _soil_of_tables(connection: sqlite3.Connection) -> Soil:
+def _aged_org_of_tables(connection: sqlite3.Connection) -> AgedOrg:
     names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-    known = [name for name in names if name in KEY_PREFIXES]
+    known = [name for name in names if name in key_prefixes()]
     columns = {name: [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')] for name in known}
     dated = [
         connection.execute(f'SELECT MIN("{column}") FROM "{name}" WHERE "{column}" GLOB ?', (_DATED,)).fetchone()[0]
@@ -116,7 +114,7 @@ def _soil_of_tables(connection: sqlite3.Connection) -> Soil:
         for column in columns[name]
         if "Date" in column or "Time" in column or column in ("ValidFrom", "ValidTo")
     ]
-    return Soil(
+    return AgedOrg(
         columns=columns,
         counts=Counter({name: connection.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()[0] for name in known}),
         users=[row[0] for row in connection.execute('SELECT "Id" FROM "User" ORDER BY "Id"')]

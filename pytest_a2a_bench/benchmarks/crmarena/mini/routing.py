@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import cycle
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
-from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
-from pytest_a2a_bench.benchmarks.crmarena.mini.plan import Case, Issue, Product, World
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft
+from pytest_a2a_bench.benchmarks.crmarena.mini.company import Case, Company, Issue, Product
 from pytest_a2a_bench.benchmarks.crmarena.mini.sales import add_lead
 from pytest_a2a_bench.benchmarks.crmarena.mini.service import add_case
 from pytest_a2a_bench.benchmarks.crmarena.mini.words import FIRM_HEADS, FIRM_TAILS, INDUSTRIES
@@ -29,49 +28,49 @@ _OPENINGS = (
 )
 
 
-def plant_case_ties(world: World) -> None:
+def plant_case_ties(company: Company) -> None:
     """Add closed cases until every second issue has one expert and the others have two or three equal ones."""
-    dice = Dice(world.seed, "case ties")
-    for number, issue in enumerate(world.issues):
-        counts = Counter({person.key: 0 for person in world.service})
-        counts.update(case.owner for case in world.cases if case.issue == issue and case.closed)
+    rng = SeededRandom(company.seed, "case ties")
+    for number, issue in enumerate(company.issues):
+        counts = Counter({person.key: 0 for person in company.service})
+        counts.update(case.owner for case in company.cases if case.issue == issue and case.closed)
         ranked = [agent for agent, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
         top = counts[ranked[0]]
         equal = 1 if number % 2 == 0 else 2 + number % 4 // 3
         wanted = {agent: top + (equal == 1) for agent in ranked[:equal]}
         for agent, goal in wanted.items():
             for _ in range(goal - counts[agent]):
-                _closed_case(world, dice, issue, agent)
+                _closed_case(company, rng, issue, agent)
         # A fourth agent may have been equal to the first from the start.
         if equal > 1 and counts[ranked[equal]] == top:
             for agent in ranked[:equal]:
-                _closed_case(world, dice, issue, agent)
+                _closed_case(company, rng, issue, agent)
 
 
-def _closed_case(world: World, dice: Dice, issue: Issue, agent: str) -> None:
-    add_case(world, dice, dice.pick(world.orders[: len(world.firms)]), issue, agent, closed=True, moved=False)
+def _closed_case(company: Company, rng: SeededRandom, issue: Issue, agent: str) -> None:
+    add_case(company, rng, rng.pick(company.orders[: len(company.firms)]), issue, agent, closed=True, moved=False)
 
 
-def case_routing(world: World) -> list[Draft]:
+def case_routing(company: Company) -> list[TaskDraft]:
     """Tasks: who should take a new case; the three depths in turn, as far as the org has pairs for them."""
-    dice = Dice(world.seed, "case routing")
+    rng = SeededRandom(company.seed, "case routing")
     by_depth: dict[int, list[tuple[Issue, Product, str]]] = {1: [], 2: [], 3: []}
-    for issue in world.issues:
-        for product in world.products:
-            depth, agent = _route(world.cases, [person.key for person in world.service], issue, product)
+    for issue in company.issues:
+        for product in company.products:
+            depth, agent = _route(company.cases, [person.key for person in company.service], issue, product)
             if agent:
                 by_depth[depth].append((issue, product, agent))
     # Depth after depth, each with all its pairs before one comes again in other words.
-    turns = [cycle(dice.shuffled(pairs)) for pairs in by_depth.values() if pairs]
-    drafts: dict[str, Draft] = {}
-    while len(drafts) < world.per_category:
+    turns = [cycle(rng.shuffled(pairs)) for pairs in by_depth.values() if pairs]
+    drafts: dict[str, TaskDraft] = {}
+    while len(drafts) < company.per_category:
         issue, product, agent = next(turns[len(drafts) % len(turns)])
-        body = dice.pick(_OPENINGS).format(product=product.name, complaint=issue.complaint, n=dice.between(2, 999))
+        body = rng.pick(_OPENINGS).format(product=product.name, complaint=issue.complaint, n=rng.between(2, 999))
         query = (
             "By the case routing policy, to whom does this new case go? Answer with the agent's Id alone.\n"
             f"## New case\n- Subject: Trouble with {product.name}\n- Description: {body}"
         )
-        drafts.setdefault(query, Draft(query, CASE_RULES, (agent,)))
+        drafts.setdefault(query, TaskDraft(query, CASE_RULES, (agent,)))
     return list(drafts.values())
 
 
@@ -105,38 +104,40 @@ LEAD_RULES = """\
 3. Workload: among those who are equal, who owns the fewest leads that are not converted."""
 
 
-def lead_routing(world: World) -> list[Draft]:
+def lead_routing(company: Company) -> list[TaskDraft]:
     """Tasks: who should get a new lead."""
-    dice = Dice(world.seed, "lead routing")
-    places = [(territory, state) for territory in world.territories for state in territory.states]
-    open_leads = Counter(lead.owner for lead in world.leads if lead.converted is None)
-    drafts: dict[str, Draft] = {}
-    while len(drafts) < world.per_category:
-        territory, state = dice.pick(places)
-        left = _best(list(territory.agents), world.accepted)
+    rng = SeededRandom(company.seed, "lead routing")
+    places = [(territory, state) for territory in company.territories for state in territory.states]
+    open_leads = Counter(lead.owner for lead in company.leads if lead.converted is None)
+    drafts: dict[str, TaskDraft] = {}
+    while len(drafts) < company.per_category:
+        territory, state = rng.pick(places)
+        left = _best(list(territory.agents), company.accepted)
         left = _best(left, {agent: -open_leads[agent] for agent in left})
         if len(left) != 1:
-            raise HarnessError(f"mini org, seed {world.seed}: no single agent for leads of {territory.name}")
-        firm = f"{dice.pick(FIRM_HEADS)} {dice.pick(FIRM_TAILS)} {dice.between(2, 99)}"
+            raise HarnessError(f"mini org, seed {company.seed}: no single agent for leads of {territory.name}")
+        firm = f"{rng.pick(FIRM_HEADS)} {rng.pick(FIRM_TAILS)} {rng.between(2, 99)}"
         required = (
             f"{LEAD_RULES}\n\n## The new lead (not in the org yet)\n- Company: {firm}\n"
-            f"- Industry: {dice.pick(INDUSTRIES)}\n- State: {state}"
+            f"- Industry: {rng.pick(INDUSTRIES)}\n- State: {state}"
         )
-        query = dice.pick(("To whom does the new lead of {} go?", "Who should look after the new lead of {}?"))
-        drafts.setdefault(firm, Draft(f"{query.format(firm)} Answer with the agent's Id alone.", required, (left[0],)))
+        query = rng.pick(("To whom does the new lead of {} go?", "Who should look after the new lead of {}?"))
+        drafts.setdefault(
+            firm, TaskDraft(f"{query.format(firm)} Answer with the agent's Id alone.", required, (left[0],))
+        )
     return list(drafts.values())
 
 
-def plant_lead_workloads(world: World) -> None:
+def plant_lead_workloads(company: Company) -> None:
     """Give every agent of a territory another number of open leads, so that the workload decides between equal ones."""
-    dice = Dice(world.seed, "lead workloads")
-    for territory in world.territories:
-        counts = Counter(lead.owner for lead in world.leads if lead.converted is None)
+    rng = SeededRandom(company.seed, "lead workloads")
+    for territory in company.territories:
+        counts = Counter(lead.owner for lead in company.leads if lead.converted is None)
         taken: set[int] = set()
-        for agent in dice.shuffled(territory.agents):
+        for agent in rng.shuffled(territory.agents):
             goal = counts[agent]
             while goal in taken:
                 goal += 1
             taken.add(goal)
             for _ in range(goal - counts[agent]):
-                add_lead(world, dice, agent, converted=False)
+                add_lead(company, rng, agent, converted=False)

@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from statistics import fmean
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.analytics import UNCLEAR, Found, Question, ask, winner
-from pytest_a2a_bench.benchmarks.crmarena.mini.days import on_workday
-from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
-from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
-from pytest_a2a_bench.benchmarks.crmarena.mini.plan import Case, Issue, Order, World
-from pytest_a2a_bench.benchmarks.crmarena.windows import MONTHS
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft, on_workday
+from pytest_a2a_bench.benchmarks.crmarena.mini.company import Case, Company, Issue, Order
+from pytest_a2a_bench.benchmarks.crmarena.mini.period_questions import (
+    UNCLEAR,
+    PeriodQuestion,
+    Winner,
+    draft_questions,
+    find_winner,
+)
+from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS
 
 CASES = 160
 FIRST_MOMENT = datetime(2021, 1, 4, 8)
@@ -22,33 +26,40 @@ POPULAR = 8
 """Most cases are about the first products, so that counting by product has something to count."""
 
 
-def make_cases(world: World) -> None:
+def make_cases(company: Company) -> None:
     """Make cases over three years, each about an item that the firm had ordered before."""
-    dice = Dice(world.seed, "cases")
-    for _ in range(max(CASES, world.per_category * 2)):
-        order = dice.pick(world.orders[: len(world.firms)])
-        add_case(world, dice, order, dice.pick(world.issues), dice.pick(world.service).key)
+    rng = SeededRandom(company.seed, "cases")
+    for _ in range(max(CASES, company.per_category * 2)):
+        order = rng.pick(company.orders[: len(company.firms)])
+        add_case(company, rng, order, rng.pick(company.issues), rng.pick(company.service).key)
 
 
 def add_case(
-    world: World, dice: Dice, order: Order, issue: Issue, agent: str, *, closed: bool | None = None, moved: bool = True
+    company: Company,
+    rng: SeededRandom,
+    order: Order,
+    issue: Issue,
+    agent: str,
+    *,
+    closed: bool | None = None,
+    moved: bool = True,
 ) -> Case:
     """Make one case with its history.
 
     :param closed: whether it is closed; None leaves it to chance.
     :param moved: whether it may have been handed over.
     """
-    popular = [item for item in order.items if item.product in world.products[:POPULAR]]
-    item = dice.pick(popular or order.items)
-    created = on_workday(FIRST_MOMENT + timedelta(days=dice.below(SPAN_DAYS), minutes=dice.below(240)))
+    popular = [item for item in order.items if item.product in company.products[:POPULAR]]
+    item = rng.pick(popular or order.items)
+    created = on_workday(FIRST_MOMENT + timedelta(days=rng.below(SPAN_DAYS), minutes=rng.below(240)))
     hands = [(agent, created)]
-    if moved and dice.chance(0.28):
-        other = dice.pick([person.key for person in world.service if person.key != agent])
-        hands.append((other, created + timedelta(minutes=dice.between(30, 180))))
-    shut = closed if closed is not None else not dice.chance(OPEN_SHARE)
-    done = created + timedelta(minutes=dice.between(200, 4000)) if shut else None
-    contact = dice.pick(order.firm.contacts)
-    tables = world.tables
+    if moved and rng.chance(0.28):
+        other = rng.pick([person.key for person in company.service if person.key != agent])
+        hands.append((other, created + timedelta(minutes=rng.between(30, 180))))
+    shut = closed if closed is not None else not rng.chance(OPEN_SHARE)
+    done = created + timedelta(minutes=rng.between(200, 4000)) if shut else None
+    contact = rng.pick(order.firm.contacts)
+    tables = company.tables
     key = tables.add(
         "Case",
         AccountId=order.firm.key,
@@ -58,19 +69,19 @@ def add_case(
         OwnerId=hands[-1][0],
         CreatedDate=created,
         ClosedDate=done,
-        Status="Closed" if done else dice.pick(("New", "Working", "Waiting on Customer")),
-        Priority=dice.pick(("Low", "Medium", "High")),
+        Status="Closed" if done else rng.pick(("New", "Working", "Waiting on Customer")),
+        Priority=rng.pick(("Low", "Medium", "High")),
         Subject=f"{issue.name}: {item.product.name}",
         Description=f"With the {item.product.name} of our order, {issue.complaint}.",
     )
     case = Case(key, order.firm, contact, item.product, issue, created, done, tuple(hands))
-    _history(world, case)
-    world.cases.append(case)
+    _history(company, case)
+    company.cases.append(case)
     return case
 
 
-def _history(world: World, case: Case) -> None:
-    add = world.tables.add
+def _history(company: Company, case: Case) -> None:
+    add = company.tables.add
     add("CaseHistory__c", CaseId__c=case.key, CreatedDate=case.created, Field__c="Case Creation")
     before: str | None = None
     for agent, since in case.hands:
@@ -108,7 +119,7 @@ TRANSFER_RULES = f"""\
 - If no agent qualifies, the answer is None."""
 
 
-def handle_time(world: World) -> list[Draft]:
+def handle_time(company: Company) -> list[TaskDraft]:
     """Tasks: which agent closes cases fastest or slowest."""
     phrases = {
         False: (
@@ -121,20 +132,21 @@ def handle_time(world: World) -> list[Draft]:
         ),
     }
 
-    def tell(question: Question) -> Found:
+    def tell(question: PeriodQuestion) -> Winner:
         minutes: defaultdict[str, list[float]] = defaultdict(list)
-        for case in world.cases:
+        for case in company.cases:
             if case.minutes is not None and len(case.hands) == 1 and question.window.holds(case.created):
                 minutes[case.owner].append(case.minutes)
-        handled = _handled(world, question)
+        handled = _handled(company, question)
+        # Three percent between the first and the second: who counts minutes, hours or days finds the same agent.
         means = {agent: fmean(all_) for agent, all_ in minutes.items() if handled[agent] > question.threshold}
-        return winner(means, highest=question.highest, margin=0.03)
+        return find_winner(means, highest=question.highest, margin=0.03)
 
-    days = _moments(world)
-    return ask(world, "handle_time", HANDLE_RULES, phrases, tell, days, thresholds=(0, 1, 2, 3))
+    days = _moments(company)
+    return draft_questions(company, "handle_time", HANDLE_RULES, phrases, tell, days, thresholds=(0, 1, 2, 3))
 
 
-def transfer_count(world: World) -> list[Draft]:
+def transfer_count(company: Company) -> list[TaskDraft]:
     """Tasks: which agent gives away most or fewest cases."""
     phrases = {
         False: ("Leave out agents unless they handled {handled}: who made the fewest transfers {period}?",),
@@ -144,24 +156,26 @@ def transfer_count(world: World) -> list[Draft]:
         ),
     }
 
-    def tell(question: Question) -> Found:
+    def tell(question: PeriodQuestion) -> Winner:
         given: Counter[str] = Counter()
-        for case in world.cases:
+        for case in company.cases:
             for (agent, _), (_, when) in zip(case.hands, case.hands[1:], strict=False):
                 given[agent] += question.window.holds(when)
-        handled = _handled(world, question)
+        handled = _handled(company, question)
         counts = {agent: n for agent, n in given.items() if n and handled[agent] > question.threshold}
-        return winner(counts, highest=question.highest)
+        return find_winner(counts, highest=question.highest)
 
-    return ask(world, "transfer_count", TRANSFER_RULES, phrases, tell, _moments(world), thresholds=(0, 1, 2, 3))
-
-
-def _handled(world: World, question: Question) -> Counter[str]:
-    return Counter(agent for case in world.cases for agent, since in case.hands if question.window.holds(since))
+    return draft_questions(
+        company, "transfer_count", TRANSFER_RULES, phrases, tell, _moments(company), thresholds=(0, 1, 2, 3)
+    )
 
 
-def _moments(world: World) -> list[datetime]:
-    return [since for case in world.cases for _, since in case.hands]
+def _handled(company: Company, question: PeriodQuestion) -> Counter[str]:
+    return Counter(agent for case in company.cases for agent, since in case.hands if question.window.holds(since))
+
+
+def _moments(company: Company) -> list[datetime]:
+    return [since for case in company.cases for _, since in case.hands]
 
 
 REGION_RULES = """\
@@ -172,7 +186,7 @@ REGION_RULES = """\
 - If no case counts, the answer is None."""
 
 
-def best_region(world: World) -> list[Draft]:
+def best_region(company: Company) -> list[TaskDraft]:
     """Tasks: in which state cases are closed fastest."""
     phrases = {
         False: (
@@ -181,16 +195,16 @@ def best_region(world: World) -> list[Draft]:
         )
     }
 
-    def tell(question: Question) -> Found:
+    def tell(question: PeriodQuestion) -> Winner:
         minutes: defaultdict[str, list[float]] = defaultdict(list)
-        for case in world.cases:
+        for case in company.cases:
             if case.minutes is not None and question.window.holds(case.created):
                 minutes[case.firm.state].append(case.minutes)
-        return winner({state: fmean(all_) for state, all_ in minutes.items()}, highest=False, margin=0.03)
+        return find_winner({state: fmean(all_) for state, all_ in minutes.items()}, highest=False, margin=0.03)
 
     closing = "Answer with the state's two letters alone, such as CA."
-    days = [case.created for case in world.cases]
-    return ask(world, "best_region_identification", REGION_RULES, phrases, tell, days, closing=closing)
+    days = [case.created for case in company.cases]
+    return draft_questions(company, "best_region_identification", REGION_RULES, phrases, tell, days, closing=closing)
 
 
 _PRODUCT_RULES = """\
@@ -209,51 +223,53 @@ MONTH_RULES = f"""\
 - If no case about the product was created in the period, the answer is None."""
 
 
-def top_issue(world: World) -> list[Draft]:
+def top_issue(company: Company) -> list[TaskDraft]:
     """Tasks: what customers complain of most with one product."""
     phrase = "Which issue came up most often in the cases about the {product} {period}? Its product Id is {product_id}."
 
-    def tell(question: Question) -> Found:
-        return _most(case.issue.key for case in _about(world, question))
+    def tell(question: PeriodQuestion) -> Winner:
+        return _most(case.issue.key for case in _about(company, question))
 
     closing = "Answer with the issue's Id alone."
-    return _ask_products(world, "top_issue_identification", ISSUE_RULES, phrase, tell, closing)
+    return _ask_products(company, "top_issue_identification", ISSUE_RULES, phrase, tell, closing)
 
 
-def monthly_trend(world: World) -> list[Draft]:
+def monthly_trend(company: Company) -> list[TaskDraft]:
     """Tasks: in which month one product got the most cases."""
     phrase = (
         "In which month {period} were there more cases about the {product} than in any other month?"
         " Its product Id is {product_id}."
     )
 
-    def tell(question: Question) -> Found:
-        return _most(MONTHS[case.created.month - 1] for case in _about(world, question))
+    def tell(question: PeriodQuestion) -> Winner:
+        return _most(MONTHS[case.created.month - 1] for case in _about(company, question))
 
     closing = "Answer with the month's name alone."
-    return _ask_products(world, "monthly_trend_analysis", MONTH_RULES, phrase, tell, closing, short=False)
+    return _ask_products(company, "monthly_trend_analysis", MONTH_RULES, phrase, tell, closing, short=False)
 
 
 def _ask_products(
-    world: World,
+    company: Company,
     category: str,
     rules: str,
     phrase: str,
-    tell: Callable[[Question], Found],
+    tell: Callable[[PeriodQuestion], Winner],
     closing: str,
     *,
     short: bool = True,
-) -> list[Draft]:
-    days = [case.created for case in world.cases]
-    products = world.products[:POPULAR]
-    return ask(world, category, rules, {True: (phrase,)}, tell, days, products=products, short=short, closing=closing)
+) -> list[TaskDraft]:
+    days = [case.created for case in company.cases]
+    products = company.products[:POPULAR]
+    return draft_questions(
+        company, category, rules, {True: (phrase,)}, tell, days, products=products, short=short, closing=closing
+    )
 
 
-def _most(groups: Iterable[str]) -> Found:
+def _most(groups: Iterable[str]) -> Winner:
     """Return the most frequent group; one case alone is no trend."""
     counts = Counter(groups)
-    return UNCLEAR if counts.total() == 1 else winner(counts, highest=True)
+    return UNCLEAR if counts.total() == 1 else find_winner(counts, highest=True)
 
 
-def _about(world: World, question: Question) -> list[Case]:
-    return [case for case in world.cases if case.product == question.product and question.window.holds(case.created)]
+def _about(company: Company, question: PeriodQuestion) -> list[Case]:
+    return [case for case in company.cases if case.product == question.product and question.window.holds(case.created)]

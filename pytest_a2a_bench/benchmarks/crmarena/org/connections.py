@@ -11,14 +11,13 @@ from threading import Lock
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.sosl.matching import matches_search
+from pytest_a2a_bench.benchmarks.crmarena.org.sosl_matching import matches_search
 from pytest_a2a_bench.errors import HarnessError
 
 #: SQLite's own instructions between two looks at the clock: about a fifth of a millisecond.
 _INSTRUCTIONS = 5_000
 #: No value may become longer than this: ``zeroblob`` and ``printf`` make long ones from short queries.
 _LONGEST_VALUE = 4_000_000
-_LONGEST_ANSWER = 50_000_000
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 _FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "writefile", "readfile", "edit"})
 #: What SQLite says of queries that are right, but too much for it.
@@ -69,26 +68,6 @@ class Connection:
             if refusal.code == "QUERY_TIMEOUT":
                 raise refusal from error
             raise HarnessError(f"compiled query: SQLite refuses it ({error}): {sql[:2000]}") from error
-
-    def columns(self, sql: str, most: int) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the column names of a statement, and its rows as :meth:`fetch` does.
-
-        :raises OrgError: QUERY_TIMEOUT, and MALFORMED_QUERY in SQLite's words.
-        """
-        try:
-            cursor = self._connection.execute(sql)
-            rows: list[tuple[Any, ...]] = []
-            size = 0
-            for row in cursor:
-                rows.append(row)
-                size += sum(len(value) for value in row if isinstance(value, str | bytes))
-                if len(rows) > most or size > _LONGEST_ANSWER:
-                    break
-            if size > _LONGEST_ANSWER:
-                raise OrgError("OPERATION_TOO_LARGE", f"the answer is longer than {_LONGEST_ANSWER} characters")
-            return [column[0] for column in cursor.description or ()], rows
-        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-            raise self._explain(error) from error
 
     def close(self) -> None:
         """Close the connection."""

@@ -161,6 +161,8 @@ def _renamings(before: OrgSchema, after: OrgSchema) -> dict[str, dict[str, str]]
 
 
 def _draw(seed: int, *names: str) -> int:
+    # A hash of the names, not the next number of a generator: no draw depends on those before it, so that what a low
+    # level renames a high one renames alike.
     digest = hashlib.sha256("\0".join((str(seed), *names)).encode()).digest()
     return int.from_bytes(digest[:8])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+# Each of the three added characters stands for five of the others: bit by bit, which of these are capitals.
 _SUFFIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 _ID = re.compile(r"[0-9A-Za-z]{15}(?:[0-9A-Za-z]{3})?", re.ASCII)
 

@@ -18,11 +18,10 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.connections import Connection, Connections
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.compiler import compile_soql
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.lexer import whole_characters
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import Plan
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import QueryPlan, envelope
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.shapes import envelope
-from pytest_a2a_bench.benchmarks.crmarena.org.sosl.compiler import SearchPlan, compile_sosl
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import whole_characters
+from pytest_a2a_bench.benchmarks.crmarena.org.sosl import SearchPlan, compile_sosl
 from pytest_a2a_bench.benchmarks.crmarena.org.tables import copy_tables
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -152,18 +151,6 @@ class LocalOrg:
         with self._connections.borrow() as connection:
             return self._select(connection, plan, started)
 
-    def run_sql(self, text: str) -> QueryResult:
-        """Answer one read-only SQL statement over the same tables, with the same limits.
-
-        :raises OrgError: for anything but a SELECT, and beyond a limit.
-        """
-        started = time.perf_counter()
-        with self._connections.borrow() as connection:
-            names, rows = connection.columns(text, self.row_limit)
-        self._check_size(len(rows))
-        records = tuple(dict(zip(names, row, strict=True)) for row in rows)
-        return QueryResult("sql", records, len(records), len(records), time.perf_counter() - started)
-
     def close(self) -> None:
         """Close the connections and remove the copy."""
         self._connections.close()
@@ -172,7 +159,7 @@ class LocalOrg:
     def _day(self) -> date:
         return self.today or datetime.now(UTC).date()
 
-    def _select(self, connection: Connection, plan: Plan, started: float) -> QueryResult:
+    def _select(self, connection: Connection, plan: QueryPlan, started: float) -> QueryResult:
         if plan.counting:
             count = int(connection.fetch(plan.sql, plan.parameters, 1)[0][0])
             return QueryResult("soql", (), count, 1, time.perf_counter() - started)
@@ -191,7 +178,7 @@ class LocalOrg:
         return QueryResult("sosl", shown, len(shown), len(shown), time.perf_counter() - started)
 
     def _records(
-        self, connection: Connection, plan: Plan, first: tuple[Any, ...], read: int = 0
+        self, connection: Connection, plan: QueryPlan, first: tuple[Any, ...], read: int = 0
     ) -> tuple[list[tuple[Any, Any]], int]:
         """Return the plan's records, each with the last column of its row, and the rows read so far."""
         rows = connection.fetch(plan.sql, first + plan.parameters, self.row_limit - read)

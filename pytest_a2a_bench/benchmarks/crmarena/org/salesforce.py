@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import Credentials, connect, read_credentials
-from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_schema import read_schema
-from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, FieldType, OrgSchema, SObject
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 from pytest_a2a_bench.errors import AuthenticationError, InfrastructureError, TransportError
 
 TIMEOUT = 120.0
@@ -22,6 +22,7 @@ ROW_LIMIT = 50_000
 """Records of one answer; an agent's own query that finds more is refused instead of downloaded."""
 
 _EXPIRED = 401
+# Trouble of the server, not of the query: the agent is not told, and the trial is an infrastructure error.
 _OVERLOADED = ("REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG")
 
 # A literal may hold anything, so it is removed before the query's own words are looked at.
@@ -77,7 +78,7 @@ class SalesforceOrg:
         with self._lock:
             if self._schema is not None:
                 return self._schema
-        described = read_schema(self._describe())
+        described = read_described(self._describe())
         with self._lock:
             self._schema = self._schema or described
             return self._schema
@@ -132,10 +133,8 @@ class SalesforceOrg:
                 children.pop("nextRecordsUrl", None)
 
     def _describe(self) -> Iterator[Mapping[str, Any]]:
-        from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
-
         listed = {str(each["name"]) for each in self._get("sobjects/")["sobjects"]}
-        for sobject in FULL.objects:
+        for sobject in standard_schema().objects:
             if sobject.name in listed:
                 yield self._get(f"sobjects/{sobject.name}/describe/")
 
@@ -261,3 +260,64 @@ def _read_refusal(status: int, content: Any, instance: str) -> OrgError | Infras
         return OrgError(code, message)
     said = f"{code}: {message}" if code else " ".join(str(content).split())[:200]
     return TransportError(f"Salesforce ({instance}) answered HTTP {status}: {said}", status_code=status)
+
+
+_TYPES: Mapping[str, FieldType] = {
+    "id": "id",
+    "reference": "reference",
+    "textarea": "textarea",
+    "email": "email",
+    "phone": "phone",
+    "url": "url",
+    "picklist": "picklist",
+    "combobox": "picklist",
+    "multipicklist": "multipicklist",
+    "double": "number",
+    "int": "integer",
+    "long": "integer",
+    "currency": "currency",
+    "percent": "percent",
+    "boolean": "boolean",
+    "date": "date",
+    "datetime": "datetime",
+}
+"""Salesforce's names of types to ours; every other one is text."""
+
+
+def read_described(descriptions: Iterable[Mapping[str, Any]]) -> OrgSchema:
+    """Make a schema of the answers to ``/sobjects/NAME/describe``, in their order."""
+    described = list(descriptions)
+    children = {
+        (str(child["childSObject"]), str(child["field"])): str(child["relationshipName"])
+        for parent in described
+        for child in parent.get("childRelationships", ())
+        if child.get("relationshipName")
+    }
+    return OrgSchema(tuple(_sobject(each, children) for each in described))
+
+
+def _sobject(description: Mapping[str, Any], children: Mapping[tuple[str, str], str]) -> SObject:
+    name = str(description["name"])
+    fields = tuple(_field(each, children.get((name, str(each["name"])))) for each in description.get("fields", ()))
+    return SObject(name, fields, str(description.get("keyPrefix") or ""))
+
+
+def _field(described: Mapping[str, Any], children: str | None) -> Field:
+    kind = str(described.get("type", ""))
+    return Field(
+        name=str(described["name"]),
+        description=str(described.get("inlineHelpText") or described.get("label") or ""),
+        type=_type(kind, int(described.get("length") or 0)),
+        refers_to=tuple(map(str, described.get("referenceTo") or ())),
+        relationship=described.get("relationshipName") or None,
+        children=children,
+    )
+
+
+def _type(kind: str, length: int) -> FieldType:
+    if kind == "textarea" and length > _LONGEST_TEXT_AREA:
+        return "longtext"
+    return _TYPES.get(kind, "text")
+
+
+_LONGEST_TEXT_AREA = 255

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -105,6 +104,7 @@ class SObject:
 
     @cached_property
     def _by_name(self) -> dict[str, Field]:
+        # Reversed, so that of two fields of one name the first wins: a published field before a hidden one.
         return {field.name.lower(): field for field in reversed(self.all_fields)}
 
     @cached_property
@@ -156,23 +156,6 @@ class OrgSchema:
     def children(self, parent: SObject, name: str) -> ChildRelationship | None:
         """Return the child relationship of that name in any case, or None."""
         return self._children.get((parent.name.lower(), name.lower()))
-
-    def object_of_id(self, record_id: str) -> SObject | None:
-        """Return the object to which an id belongs by its key prefix, or None."""
-        prefix = record_id[:3]
-        return next((each for each in self.objects if each.key_prefix and each.key_prefix == prefix), None)
-
-    @classmethod
-    def from_json(cls, published: Iterable[Mapping[str, Any]]) -> OrgSchema:
-        """Read a schema as CRMArena publishes it, and add what is known of Salesforce's objects.
-
-        Types, relationships and the fields of a real org come from :mod:`.standard`; what it does not know is text.
-
-        :param published: ``[{"object": name, "fields": {name: description}}, ...]``.
-        """
-        from pytest_a2a_bench.benchmarks.crmarena.org.standard import describe_object
-
-        return cls(tuple(describe_object(str(each["object"]), each["fields"]) for each in published))
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the schema in the published shape, without hidden fields: what an agent is told."""

@@ -91,6 +91,7 @@ def _indexed(fields: Iterable[Field], columns: dict[str, str]) -> list[Field]:
 
 def _declaration(field_type: FieldType) -> str:
     if field_type in TEXT_TYPES:
+        # Salesforce compares, sorts and groups texts without regard to case.
         return "TEXT COLLATE NOCASE"
     if field_type in ("integer", "boolean"):
         return "INTEGER"
@@ -111,6 +112,7 @@ def _typed(column: str, field_type: FieldType) -> str:
         number = f"CAST({number} AS INTEGER)" if field_type == "integer" else number
         return f"CASE WHEN CAST({column} AS TEXT) GLOB '*[0-9]*' THEN {number} END"
     if field_type == "boolean":
+        # A checkbox is never null on Salesforce: what is not true is false.
         return f"(LOWER(CAST({column} AS TEXT)) IN {_TRUE}) IS TRUE"
     if field_type == "date":
         return f"CASE WHEN {column} GLOB '{_DAY}*' THEN substr({column}, 1, 10) ELSE day_text({column}) END"

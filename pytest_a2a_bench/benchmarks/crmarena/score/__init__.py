@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pytest_a2a_bench.benchmarks.crmarena.score.exact import judge_exact
-from pytest_a2a_bench.benchmarks.crmarena.score.fuzzy import judge_fuzzy
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
+from pytest_a2a_bench.benchmarks.crmarena.score.metrics import AnswerScore, judge_exact, judge_fuzzy
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_privacy
-from pytest_a2a_bench.benchmarks.crmarena.score.verdict import Verdict
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.model import Reward, RewardCheck, Turn
 
@@ -65,9 +63,9 @@ def score(
 
 def _judge(
     task: CrmTask, answer: str | None, transcript: Sequence[Turn], scoring: Scoring, judge: Judge | None
-) -> Verdict:
+) -> AnswerScore:
     if answer is None:
-        return Verdict(0.0, "the agent gave no answer")
+        return AnswerScore(0.0, "the agent gave no answer")
     match task.metric:
         case "exact_match":
             return judge_exact(task, answer, scoring, judge)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pytest_a2a_bench.benchmarks.crmarena.score.lines import Mention
-
-FACTORS = ("Budget", "Authority", "Need", "Timeline")
+from pytest_a2a_bench.benchmarks.crmarena.score.mentions import Mention
+from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS
 
 _FACTOR = re.compile(
     r"\b(?:(?P<budget>budget)|(?P<authority>authority)|(?P<timeline>timeline|time ?frame)|(?P<need>needs?))\b",
@@ -68,7 +67,7 @@ def find_unmet(text: str) -> tuple[str, ...]:
             else:
                 neutral.add(name)
     chosen = unmet or (neutral - met)
-    return tuple(factor for factor in FACTORS if factor in chosen)
+    return tuple(factor for factor in BANT_FACTORS if factor in chosen)
 
 
 def find_named(text: str) -> list[Mention]:

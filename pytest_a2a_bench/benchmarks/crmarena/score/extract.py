@@ -4,21 +4,115 @@ from __future__ import annotations
 
 import re
 
-from pytest_a2a_bench.benchmarks.crmarena.categories import Category
-from pytest_a2a_bench.benchmarks.crmarena.score import bant, places
-from pytest_a2a_bench.benchmarks.crmarena.score.lines import Mention, read_both
-from pytest_a2a_bench.benchmarks.crmarena.score.mentions import given, only_references
-from pytest_a2a_bench.benchmarks.crmarena.score.nothing import is_nothing, says_nothing
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.benchmarks.crmarena.score import bant
+from pytest_a2a_bench.benchmarks.crmarena.score.mentions import Mention, given, only_references, read_both
+from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS, NONE, STAGES, Category
+
+_NAMES = """\
+AL Alabama|AK Alaska|AZ Arizona|AR Arkansas|CA California|CO Colorado|CT Connecticut|DE Delaware|FL Florida|GA Georgia|\
+HI Hawaii|ID Idaho|IL Illinois|IN Indiana|IA Iowa|KS Kansas|KY Kentucky|LA Louisiana|ME Maine|MD Maryland|\
+MA Massachusetts|MI Michigan|MN Minnesota|MS Mississippi|MO Missouri|MT Montana|NE Nebraska|NV Nevada|NH New Hampshire|\
+NJ New Jersey|NM New Mexico|NY New York|NC North Carolina|ND North Dakota|OH Ohio|OK Oklahoma|OR Oregon|\
+PA Pennsylvania|RI Rhode Island|SC South Carolina|SD South Dakota|TN Tennessee|TX Texas|UT Utah|VT Vermont|\
+VA Virginia|WA Washington|WV West Virginia|WI Wisconsin|WY Wyoming|DC District of Columbia|DC Washington,? D\\.?C\\.?|\
+PR Puerto Rico"""
+US_STATES = tuple((entry[:2], entry[3:]) for entry in _NAMES.split("|"))
+"""Abbreviation and name of each; a name is a regular expression, and the capital's district has two."""
+CODES = frozenset(code for code, _ in US_STATES)
+_BY_LENGTH = sorted(US_STATES, key=lambda entry: -len(entry[1]))
+_NAME = re.compile(
+    "|".join(rf"(?P<g{i}>(?<!\w){name}(?!\w)(?!\s+City))" for i, (_, name) in enumerate(_BY_LENGTH)), re.IGNORECASE
+)
+_CODE = re.compile(r"(?<![\w.-])(?:" + "|".join(sorted(CODES)) + r")(?![\w-])")
+# Words that are written in capitals for other reasons.
+_CAPITAL_WORDS = frozenset({"OK", "ID", "HI", "OR", "IN", "ME", "OH"})
+
+
+def find_states(text: str) -> list[Mention]:
+    """Find the states that a text names, in order. ``OK`` and its like count only where no other state is named."""
+    bare = text.strip().strip("\"'`*.").upper()
+    if bare in CODES:
+        return [Mention(bare, 0, len(text))]
+    codes = [Mention(m[0], *m.span()) for m in _CODE.finditer(text)]
+    names = [Mention(_BY_LENGTH[int((m.lastgroup or "g0")[1:])][0], *m.span()) for m in _NAME.finditer(text)]
+    found = sorted([*codes, *names], key=lambda m: m.start)
+    sure = [m for m in found if m.value not in _CAPITAL_WORDS or m.end - m.start > 2 or _is_marked(text, m)]
+    return sure or found
+
+
+def _is_marked(text: str, mention: Mention) -> bool:
+    """Tell whether an ambiguous code is set apart: quoted, bracketed, after a colon or "is", or among codes."""
+    before = text[max(0, mention.start - 12) : mention.start]
+    after = text[mention.end : mention.end + 8]
+    set_apart = re.search(r"(?:[\"'`(*]|[:=]\s*|\bis\s+|\bstate(?: of)?\s+|\b[A-Z]{2}(?:[,;/]| and| or)\s*)\Z", before)
+    lines = text[: mention.start].rpartition("\n")[2] + text[mention.end :].partition("\n")[0]
+    if not re.search(r"\w", re.sub(r"\A\s*\d+[.)]", "", lines)):
+        return True
+    if after.startswith(":"):
+        return False
+    return bool(set_apart) or bool(re.match(r"(?:,| and)\s+[A-Z]{2}\b", after) and before.strip() == "")
+
+
+_NONE_WORDS = r"(?:none|n/?a|null|nil|nothing|nobody|no one|no answer|not found|\[\s*\]|not applicable)"
+_WHOLE = re.compile(rf"(?:(?:the )?(?:final )?answer(?: is|:)?[^\w\n]{{0,8}})?{_NONE_WORDS}", re.IGNORECASE)
+_AROUND = " \t\r\"'`*_.,:;!()<>#~|-\u2018\u2019\u201c\u201d"
+_LONGEST = 200
+_STATED = re.compile(r"\banswer(?: is|:)[\s\"'`*]*none\b", re.IGNORECASE)
+_THINGS = (
+    r"(?:records?|results?|agents?|users?|violations?|polic(?:y|ies)|articles?|issues?|products?|cases?|orders?|leads?|"
+    r"opportunit\w+|states?|regions?|factors?|breach\w*|conflicts?|tasks?|such|data|changes?|match\w*|one|transfers?|"
+    r"quotes?|contracts?|purchases?|transactions?|months?|mismatch\w*|correction\w*|rectification\w*|rules?)"
+)
+_SAID = re.compile(
+    r"\bnone\b(?!\s+of\s+the\s+(?:other|remaining|rest))|\bn/a\b|\bnull\b"
+    rf"|\b(?:there (?:is|was|are|were) )?no (?:\w+ ){{0,4}}?{_THINGS}\b"
+    r"|\b(?:could|can|did|do|does|was|were|is|are)(?:n['\u2019]t| ?not) (?:\w+ ){0,3}?"
+    r"(?:find|found|identif\w+|locat\w+|any|match|violat\w*|breach\w*|exist|determin\w+|available)\b"
+    r"|\bnot (?:found|applicable|available)\b|\bunable to (?:find|identify|determine|locate)\b"
+    r"|\bnothing\b|\bnobody\b|\bno one\b|\bwithout (?:any )?(?:violation|breach)",
+    re.IGNORECASE,
+)
+_ALL_WELL = re.compile(
+    r"(?<!not )(?<!n't )\b(?:complies|compliant|complied|adheres|adhered|conforms|"
+    r"(?:is|are|was) (?:all )?(?:met|in order))\b"
+    r"|\b(?:is|was|are) (?:already )?(?:accurate|correct|appropriate|accurately|correctly|appropriately|aligned|"
+    r"consistent)\b"
+    r"|\b(?:is|be|as) (?:fully )?qualified\b|\bmeets all\b|\ball (?:four |the )*(?:bant )?(?:factors|criteria)\b",
+    re.IGNORECASE,
+)
+
+_TROUBLE = re.compile(
+    r"\b(?:return\w*|raise[ds]?|gave|got|threw|hit|encounter\w*|ran into|due to|because of|with)\s+"
+    r"(?:an?\s+|the\s+|this\s+|some\s+)?(?:\w+\s+){0,2}?(?:errors?|exceptions?|time-?outs?)\b"
+    r"|\b(?:tools?|quer(?:y|ies)|connections?|systems?|databases?|requests?|org|access)\b[^.\n]{0,30}"
+    r"\b(?:fail(?:ed|s|ing)?\b(?! to find)|(?:is|was|are|were) (?:refused|denied|down|unavailable|unreachable)\b|"
+    r"timed out\b|(?:did|do|does)(?: not|n['\u2019]t) work\b)",
+    re.IGNORECASE,
+)
+
+
+def is_nothing(text: str) -> bool:
+    """Tell whether the answer's first or last line is the word None (or its like), or it says "the answer is None"."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return False
+    ends = [line.strip(_AROUND) for line in (lines[0], lines[-1]) if len(line) <= _LONGEST]
+    return any(_WHOLE.fullmatch(line) for line in ends) or bool(_STATED.search(text))
+
+
+def says_nothing(text: str) -> bool:
+    """Tell whether the answer says in words that there is none, or that all is as it should be.
+
+    Who could not look, because a query or a tool failed, has not said so.
+    """
+    if _TROUBLE.search(text):
+        return False
+    return bool(_SAID.search(text)) or bool(_ALL_WELL.search(text))
+
 
 LIMIT = 20_000
 """Characters of an answer that are read."""
 
-STAGES = ("Qualification", "Discovery", "Quote", "Negotiation", "Closed")
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 _MONTH = re.compile(
     r"\b(?:(?P<full>" + "|".join(f"{m}|{m.upper()}" for m in MONTHS) + r")|"
     r"(?P<short>Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|JAN|FEB|MAR|APR|JUN|JUL|AUG|SEPT?|OCT|NOV|DEC)\b\.?)"
@@ -60,7 +154,7 @@ def extract(category: Category, answer: str) -> tuple[str, ...]:
         case "month":
             return _words(text, _months(text))
         case "state":
-            return _words(text, places.find_states(text))
+            return _words(text, find_states(text))
         case "stage":
             return _words(text, _stages(text))
         case "bant":

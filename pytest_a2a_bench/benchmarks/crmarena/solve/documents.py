@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pytest_a2a_bench.benchmarks.crmarena.solve.soql import best, day, literal, moment, parent
-from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, Plan, Record
+from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, Record, Steps, best, day, literal, moment, parent
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 
 
@@ -47,7 +46,7 @@ _QUOTE_RULES: tuple[tuple[str, _Check], ...] = (
 )
 
 
-def broken_rule(task: AgentTask) -> Plan:
+def broken_rule(task: AgentTask) -> Steps:
     """Read the rules about quotes and see which one a quote breaks."""
     configuration = re.search(r"configuration|combination", task.query, re.I)
     rules = yield _articles("Configuration rule" if configuration else "Quote rule")
@@ -108,7 +107,7 @@ def _beyond(pattern: str, said: str, limit: int) -> bool:
     return any(int(number) > limit for number in re.findall(pattern, said))
 
 
-def policy_violation(task: AgentTask) -> Plan:
+def policy_violation(task: AgentTask) -> Steps:
     """Read the policies and see which one an agent broke in a case's emails and chats."""
     case = task.named_id("500")
     policies = yield _articles("Service policy")
@@ -129,7 +128,7 @@ def policy_violation(task: AgentTask) -> Plan:
     return NONE
 
 
-def lead_qualification(task: AgentTask) -> Plan:
+def lead_qualification(task: AgentTask) -> Steps:
     """Compare what a lead says on the telephone with the guide."""
     guides = yield _articles("How we qualify")
     calls = yield f"SELECT Body__c FROM VoiceCallTranscript__c WHERE LeadId__c = '{task.named_id('00Q')}'"
@@ -149,7 +148,7 @@ def _number(pattern: str, text: str, default: int) -> int:
     return int(found[1]) if found else default
 
 
-def sales_insight(task: AgentTask) -> Plan:
+def sales_insight(task: AgentTask) -> Steps:
     """Find the competitor or the worry in the calls of an opportunity."""
     calls = yield f"SELECT Body__c FROM VoiceCallTranscript__c WHERE OpportunityId__c = '{task.named_id('006')}'"
     said = re.findall(r"^Customer: (.*)$", "\n".join(call["Body__c"] for call in calls), re.M)
@@ -160,7 +159,7 @@ def sales_insight(task: AgentTask) -> Plan:
     return worries[0] if worries else NONE
 
 
-def knowledge_qa(task: AgentTask) -> Plan:
+def knowledge_qa(task: AgentTask) -> Steps:
     """Search the product's article and take the line that the question names."""
     name = re.search(r"\b[A-Z][a-z]+ [A-Z]\d+\b", task.query)
     if not name:
@@ -191,7 +190,7 @@ def _stage_of(subject: str, guide: dict[str, list[str]]) -> str:
     return next((stage for stage, all_ in guide.items() if any(subject.startswith(one) for one in all_)), "")
 
 
-def wrong_stage(task: AgentTask) -> Plan:
+def wrong_stage(task: AgentTask) -> Steps:
     """Take the stage that most tasks belong to."""
     deal = task.named_id("006")
     deals = yield f"SELECT StageName FROM Opportunity WHERE Id = {literal(deal)}"
@@ -201,7 +200,7 @@ def wrong_stage(task: AgentTask) -> Plan:
     return NONE if deals and deals[0]["StageName"] == right else right
 
 
-def activity_priority(task: AgentTask) -> Plan:
+def activity_priority(task: AgentTask) -> Steps:
     """Take the tasks that are not started and belong to another stage."""
     deal = task.named_id("006")
     deals = yield f"SELECT StageName FROM Opportunity WHERE Id = {literal(deal)}"

@@ -1,22 +1,23 @@
-"""What the solver sees of a task, and how its plan is driven."""
+"""What the solver sees of a task, and pieces of queries and of answers that several of its plans use."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
-from typing import TYPE_CHECKING, Any
+from datetime import date, datetime
+from statistics import fmean
+from typing import Any
 
-if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.crmarena.org.base import QueryResult
-    from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.benchmarks.crmarena.time_windows import TimeWindow, parse_window
 
 Record = Mapping[str, Any]
 
-Plan = Generator[str, list[Record], str]
+Steps = Generator[str, list[Record], str]
 """Yields queries, is sent the records that each found, and returns the answer."""
 
 _TODAY = re.compile(r"Today's date:\s*(\d{4}-\d{2}-\d{2})")
@@ -57,23 +58,6 @@ class AgentTask:
         raise ValueError(f"the task names no id that begins with {prefix}: {self.query}")
 
 
-def solve(task: AgentTask | CrmTask, run: Callable[[str], QueryResult]) -> str:
-    """Answer a task by asking an org.
-
-    :param task: only its question and required knowledge are read.
-    :param run: asks the org, like ``Org.run``.
-    """
-    from pytest_a2a_bench.benchmarks.crmarena.solve.plan import plan
-
-    steps = plan(AgentTask(task.query, task.required))
-    try:
-        text = next(steps)
-        while True:
-            text = steps.send(list(run(text).records))
-    except StopIteration as end:
-        return str(end.value)
-
-
 def read_observation(text: str) -> list[Record]:
     """Return the records of what an agent is shown after a query; none if it is an error or anything else.
 
@@ -91,3 +75,76 @@ def read_observation(text: str) -> list[Record]:
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return []
     return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
+
+
+def window_of(task: AgentTask) -> TimeWindow:
+    """Return the period that a task asks about.
+
+    :raises ValueError: if its question names none.
+    """
+    window = parse_window(task.query, task.today)
+    if window is None:
+        raise ValueError(f"the question names no period: {task.query}")
+    return window
+
+
+def within(field: str, window: TimeWindow, *, time: bool = True, last: str = "<") -> str:
+    """Return the condition that a datetime field (a date field if not ``time``) lies in a period."""
+    suffix = "T00:00:00Z" if time else ""
+    return f"{field} >= {window.start}{suffix} AND {field} {last} {window.end}{suffix}"
+
+
+def quoted(values: Iterable[str]) -> str:
+    """Return a list of text literals for ``IN``."""
+    return "(" + ", ".join(literal(value) for value in values) + ")"
+
+
+def literal(value: str) -> str:
+    """Return a text literal."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def moment(text: str) -> datetime:
+    """Read a datetime as records have it."""
+    return datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
+
+
+def day(text: str) -> date:
+    """Read a date, or the date of a datetime."""
+    return date.fromisoformat(text[:10])
+
+
+def parent(record: Record, path: str) -> str:
+    """Return the value at the end of a path through parents (``Order.OwnerId``), as text; empty if there is none."""
+    value: object = record
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return "" if value is None else str(value)
+
+
+def counts(records: Iterable[Record], key: str) -> dict[str, int]:
+    """Return the groups of ``SELECT key, COUNT(Id) n ... GROUP BY key``."""
+    return {str(record[key]): int(record["n"]) for record in records if record.get(key)}
+
+
+def means(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return the mean by group."""
+    groups: defaultdict[str, list[float]] = defaultdict(list)
+    for group, value in pairs:
+        groups[group].append(value)
+    return {group: fmean(values) for group, values in groups.items()}
+
+
+def best(scores: Mapping[str, float], *, highest: bool) -> str:
+    """Return the one with the highest or lowest score, or "None" if there is nobody."""
+    if not scores:
+        return NONE
+    return (max if highest else min)(sorted(scores), key=lambda name: scores[name])
+
+
+def left_over(names: Iterable[str], scores: Mapping[str, float], *, highest: bool = True) -> list[str]:
+    """Return those who share the best score; who has none has zero."""
+    all_names = list(names)
+    top = (max if highest else min)((scores.get(name, 0) for name in all_names), default=0)
+    return [name for name in all_names if scores.get(name, 0) == top]

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import functools
-import sqlite3
+import hashlib
 import threading
 from abc import ABC, abstractmethod
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.sources import files
-from pytest_a2a_bench.benchmarks.crmarena.sources.blobs import blob_id, is_official
 from pytest_a2a_bench.benchmarks.crmarena.sources.rows import read_schema, read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import ConfigurationError
 
-if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-    from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+OFFICIAL = {
+    "crmarena_data.db": "86cf4c611eb93e674d3af6047ed1aeb9a7f07416",
+    "crmarenapro_b2b_data.db": "6e1978093efd0a7a7c97b65c124d12d098bb917f",
+    "crmarenapro_b2c_data.db": "dd0434bfd849dc8212c41d6095e3365ad75a1ce2",
+}
+"""The databases in upstream's ``local_data/``, by name."""
+
+_CHUNK = 1 << 20
 
 
 class PublishedSource(ABC):
-    """What the sources of upstream's files have in common: tasks and org are read once, whichever thread asks first.
+    """What the sources of upstream's files have in common: tasks are read once, whichever thread asks first.
 
     :param rows: the SQLite file of the domain's org, or None.
     """
@@ -40,6 +45,11 @@ class PublishedSource(ABC):
     def schema(self) -> OrgSchema:
         """What the agent may know of the org."""
 
+    @property
+    @abstractmethod
+    def provenance(self) -> Provenance:
+        """Where it all came from; files that were not read yet are read for it."""
+
     @functools.cached_property
     def _loaded(self) -> tuple[CrmTask, ...]:
         return self._read_tasks()
@@ -53,21 +63,12 @@ class PublishedSource(ABC):
         """Return ids and categories."""
         return tuple((task.task_id, task.category) for task in self.tasks())
 
-    @functools.cached_property
-    def _org(self) -> LocalOrg:
-        return open_rows(check_rows(self._rows, self.domain), self.schema, self.domain)
+    def rows_file(self) -> Path:
+        """Return the SQLite file of the domain's org.
 
-    def org(self) -> LocalOrg:
-        """Return the org."""
-        with self._lock:
-            return self._org
-
-    def close(self) -> None:
-        """Close the org."""
-        with self._lock:
-            org = self.__dict__.pop("_org", None)
-            if org is not None:
-                org.close()
+        :raises ConfigurationError: if it is not there, or is none.
+        """
+        return check_rows(self._rows, self.domain)
 
 
 class DirectorySource(PublishedSource):
@@ -150,13 +151,6 @@ def check_rows(rows: Path | None, domain: str) -> Path:
     return rows
 
 
-def open_rows(rows: Path, schema: OrgSchema, domain: str) -> LocalOrg:
-    """Open a SQLite file as an org."""
-    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-
-    return LocalOrg.open(rows, schema, name=files.org_of(domain))
-
-
 def schema_of_rows(rows: Path | None) -> OrgSchema:
     """Make a schema of a SQLite file's own tables and columns, with our descriptions of those that we know.
 
@@ -164,11 +158,11 @@ def schema_of_rows(rows: Path | None) -> OrgSchema:
 
     :raises ConfigurationError: if the file is no database.
     """
-    from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-    from pytest_a2a_bench.benchmarks.crmarena.org.standard import FULL
+    # Only a directory without a schema file needs it, and collection imports this module.
+    import sqlite3
 
     if rows is None:
-        return FULL
+        return standard_schema()
     try:
         with closing(sqlite3.connect(f"{rows.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             names = [n for (n,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -177,14 +171,14 @@ def schema_of_rows(rows: Path | None) -> OrgSchema:
             }
     except sqlite3.Error as exc:
         raise ConfigurationError(f"{rows} cannot be read as an SQLite database: {exc}; download it again") from exc
-    known = {sobject.name: {f.name: f.description for f in sobject.fields} for sobject in FULL.objects}
+    known = {sobject.name: {f.name: f.description for f in sobject.fields} for sobject in standard_schema().objects}
     order = {name: place for place, name in enumerate(known)}
     published = [
         {"object": name, "fields": {column: known.get(name, {}).get(column, "") for column in tables[name]}}
         for name in sorted(tables, key=lambda n: (order.get(n, len(order)), n))
         if not name.startswith("sqlite_")
     ]
-    return OrgSchema.from_json(published)
+    return read_published(published)
 
 
 def provenance_of(source: str, name: str, paths: list[Path | None], revision: str | None = None) -> Provenance:
@@ -192,3 +186,17 @@ def provenance_of(source: str, name: str, paths: list[Path | None], revision: st
     used = {path.name: blob_id(path) for path in paths if path is not None}
     official = tuple(name for name, blob in used.items() if is_official(blob))
     return Provenance(source, name, revision, used, bool(used) and len(official) == len(used), official)
+
+
+def blob_id(path: Path) -> str:
+    """Return the id that git gives a file of this content."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def is_official(blob: str) -> bool:
+    """Tell whether a blob is one that upstream published, under whichever name it is kept."""
+    return blob in OFFICIAL.values()

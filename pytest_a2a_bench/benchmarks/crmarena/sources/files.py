@@ -22,7 +22,7 @@ _SQLITE = b"SQLite format 3\0"
 _POINTER = b"version https://git-lfs"
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One row of a table: where it stands (for messages), and what it says."""
 
     place: str
@@ -110,7 +110,7 @@ def check_sqlite(path: Path) -> str:
     return f"{path} is no SQLite database; download it again"
 
 
-def read_table(paths: tuple[Path, ...]) -> list[Row]:
+def read_table(paths: tuple[Path, ...]) -> list[TableRow]:
     """Read the rows of a table.
 
     :raises ConfigurationError: if a file cannot be read, saying where.
@@ -118,7 +118,7 @@ def read_table(paths: tuple[Path, ...]) -> list[Row]:
     return [row for path in paths for row in _read_file(path)]
 
 
-def _read_file(path: Path) -> Iterator[Row]:
+def _read_file(path: Path) -> Iterator[TableRow]:
     if path.suffix == ".parquet":
         yield from _read_parquet(path)
         return
@@ -134,7 +134,7 @@ def _read_file(path: Path) -> Iterator[Row]:
         found = f"a JSON {_kind(value)}"
         raise ConfigurationError(f"{path} holds {found}; it must be a JSON list with one object per row")
     for index, item in enumerate(value):
-        yield Row(f"{path.name}[{index}]", item)
+        yield TableRow(f"{path.name}[{index}]", item)
 
 
 def _has_lines(text: str) -> bool:
@@ -148,11 +148,11 @@ def _has_lines(text: str) -> bool:
         return False
 
 
-def _read_lines(path: Path, text: str) -> Iterator[Row]:
+def _read_lines(path: Path, text: str) -> Iterator[TableRow]:
     # Not splitlines(): JSON strings may hold U+2028 and its like as they are.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield Row(f"{path.name} line {number}", _parse(path, line, number))
+            yield TableRow(f"{path.name} line {number}", _parse(path, line, number))
 
 
 def _parse(path: Path, text: str, line: int | None = None) -> Any:
@@ -165,7 +165,7 @@ def _parse(path: Path, text: str, line: int | None = None) -> Any:
         raise ConfigurationError(f"{path} is nested too deeply to be a table") from exc
 
 
-def _read_parquet(path: Path) -> Iterator[Row]:
+def _read_parquet(path: Path) -> Iterator[TableRow]:
     try:
         import pyarrow.parquet
     except ImportError as exc:
@@ -176,7 +176,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         reason = str(exc).splitlines()[0] if str(exc) else ""
         raise ConfigurationError(f"{path} cannot be read as Parquet: {reason}; download it again") from exc
     for index, item in enumerate(rows):
-        yield Row(f"{path.name}[{index}]", item)
+        yield TableRow(f"{path.name}[{index}]", item)
 
 
 def _kind(value: Any) -> str:

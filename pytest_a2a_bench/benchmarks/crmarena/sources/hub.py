@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.sources import files
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import (
     PublishedSource,
@@ -18,13 +19,11 @@ from pytest_a2a_bench.benchmarks.crmarena.sources.directory import (
     provenance_of,
     rows_problems,
 )
-from pytest_a2a_bench.benchmarks.crmarena.sources.files import Row
+from pytest_a2a_bench.benchmarks.crmarena.sources.files import TableRow
 from pytest_a2a_bench.benchmarks.crmarena.sources.rows import read_schema, read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.language_models import describe_failure
 
 _HOME = "https://huggingface.co"
 
@@ -107,7 +106,7 @@ class HubSource(PublishedSource):
         )
 
 
-def load(table: Table, revision: str | None) -> list[Row]:
+def load(table: Table, revision: str | None) -> list[TableRow]:
     """Load a table, from the library's cache where it has it.
 
     :raises MissingExtraError: without the extra ``hub``.
@@ -120,17 +119,15 @@ def load(table: Table, revision: str | None) -> list[Row]:
     datasets.disable_progress_bars()
     try:
         loaded: Any = datasets.load_dataset(table.dataset, table.config, split=table.split, revision=revision)
-        return [Row(f"{table}[{index}]", dict(row)) for index, row in enumerate(loaded)]
+        return [TableRow(f"{table}[{index}]", dict(row)) for index, row in enumerate(loaded)]
     except Exception as exc:
         raise ConfigurationError(_explain(table, revision, exc)) from exc
 
 
 def _explain(table: Table, revision: str | None, exc: Exception) -> str:
-    lines = str(exc).strip().splitlines()
-    reason = f"{type(exc).__name__}: {lines[0][:300] if lines else ''}"
     at = f" at revision {revision}" if revision else ""
     return (
-        f"{table}{at} cannot be loaded from the hub: {reason}; check the network, "
+        f"{table}{at} cannot be loaded from the hub: {describe_failure(exc)}; check the network, "
         "HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and the revision, or download the data set yourself and pass "
         "--a2a-crm-data DIR"
     )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
-from pytest_a2a_bench.benchmarks.crmarena.categories import CATEGORIES, Metric
-from pytest_a2a_bench.benchmarks.crmarena.sources.files import Row
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
+from pytest_a2a_bench.benchmarks.crmarena.sources.files import TableRow
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE, CrmTask, Metric
 from pytest_a2a_bench.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 
 _SHOWN = 10
 _METRICS: tuple[str, ...] = get_args(Metric)
@@ -21,7 +19,7 @@ class _RowError(Exception):
     """A row that is no task; the message says which field, and what is in it."""
 
 
-def read_tasks(rows: Iterable[Row], where: str, *, interactive: bool) -> tuple[CrmTask, ...]:
+def read_tasks(rows: Iterable[TableRow], where: str, *, interactive: bool) -> tuple[CrmTask, ...]:
     """Read all tasks of a domain.
 
     Golds are kept as they are, apart from their shape: the original split's scalars become lists of one, and null
@@ -46,13 +44,11 @@ def read_tasks(rows: Iterable[Row], where: str, *, interactive: bool) -> tuple[C
     return tuple(tasks.values())
 
 
-def read_schema(rows: Iterable[Row], where: str) -> OrgSchema:
+def read_schema(rows: Iterable[TableRow], where: str) -> OrgSchema:
     """Read an org's schema; fields that are null (tables on the hub have them) do not exist.
 
     :raises ConfigurationError: naming each row that is no object.
     """
-    from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-
     objects: list[dict[str, Any]] = []
     problems: list[str] = []
     for place, value in rows:
@@ -67,7 +63,7 @@ def read_schema(rows: Iterable[Row], where: str) -> OrgSchema:
     if not objects and not problems:
         problems.append("it has no rows")
     _raise(problems, f"{where} is no schema")
-    return OrgSchema.from_json(objects)
+    return read_published(objects)
 
 
 def _raise(problems: list[str], what: str) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from datetime import date
 
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import no_such_object, refuse
+from pytest_a2a_bench.benchmarks.crmarena.org.base import no_such_object, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.groups import GroupCompiler, is_grouped
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Query
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.parser import parse_query
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import Plan
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import QueryPlan
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import RecordCompiler
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
 
 
-def compile_soql(text: str, schema: OrgSchema, today: date) -> Plan:
+def compile_soql(text: str, schema: OrgSchema, today: date) -> QueryPlan:
     """Return the plan of a SOQL query.
 
     :param today: the day that TODAY means.
@@ -23,7 +23,7 @@ def compile_soql(text: str, schema: OrgSchema, today: date) -> Plan:
     return compile_query(parse_query(text), text, schema, today)
 
 
-def compile_query(query: Query, text: str, schema: OrgSchema, today: date) -> Plan:
+def compile_query(query: Query, text: str, schema: OrgSchema, today: date) -> QueryPlan:
     """Return the plan of a parsed query.
 
     :raises OrgError: as Salesforce would refuse it.

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import no_such_object
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such_object
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql, compare, includes, join, member
@@ -53,6 +52,7 @@ class ConditionCompiler:
             return join(condition.operator, [self._compile(each, top=still_top) for each in condition.conditions])
         if isinstance(condition, Negation):
             inner = self._compile(condition.condition, top=False)
+            # A comparison with null is false on Salesforce, so its negation is true; in SQL both would be NULL.
             return Sql(f"NOT IFNULL({inner.text}, 0)", inner.parameters)
         if isinstance(condition, SemiJoin):
             return self._semi_join(condition, top)

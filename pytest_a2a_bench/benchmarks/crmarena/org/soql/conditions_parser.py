@@ -7,14 +7,15 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import refuse
+from pytest_a2a_bench.benchmarks.crmarena.org.base import refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.dates import is_counted_date_word, is_date_word
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.lexer import Token
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
-    Call,
+    COMPARISONS,
+    FUNCTIONS,
     Comparison,
     Condition,
     Expression,
+    FunctionCall,
     Junction,
     Membership,
     Negation,
@@ -24,8 +25,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     SemiJoin,
     Value,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import Cursor
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import COMPARISONS, FUNCTIONS
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import Cursor, Token
 
 _CURRENCY = re.compile(r"[A-Za-z]{3}\d+(?:\.\d+)?")
 
@@ -40,18 +40,18 @@ def parse_expression(cursor: Cursor) -> Expression:
     return cursor.expect_path()
 
 
-def _parse_call(cursor: Cursor) -> Call:
+def _parse_call(cursor: Cursor) -> FunctionCall:
     name = cursor.take()
     if name.upper not in FUNCTIONS:
         raise cursor.unexpected()
     cursor.take()
     if name.upper == "COUNT" and cursor.accept_symbol(")"):
-        return Call("COUNT", None, name.position)
+        return FunctionCall("COUNT", None, name.position)
     cursor.enter()
     argument = parse_expression(cursor)
     cursor.leave()
     cursor.expect_symbol(")")
-    return Call(name.upper, argument, name.position)
+    return FunctionCall(name.upper, argument, name.position)
 
 
 class ConditionParser:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, FieldType
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Call, Expression, Path
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
+    AGGREGATES,
+    DATE_FUNCTIONS,
+    RENDERINGS,
+    Expression,
+    FunctionCall,
+    Path,
+)
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Resolved, Scope
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import AGGREGATES, DATE_FUNCTIONS, RENDERINGS
 
 #: Date functions over ``{d}``, a stored date or datetime in ISO form: the first ten characters are the day.
 _DATE_SQL = {
@@ -70,14 +76,14 @@ def compile_expression(scope: Scope, expression: Expression) -> Operand:
     return _aggregate(scope, expression, inner)
 
 
-def _render(call: Call, inner: Operand) -> Operand:
+def _render(call: FunctionCall, inner: Operand) -> Operand:
     formatted = call.name == "FORMAT"
     return Operand(
         inner.sql, inner.type, inner.field, call.position, inner.aggregate, inner.plain, formatted or inner.formatted
     )
 
 
-def _date_function(scope: Scope, call: Call, inner: Operand) -> Operand:
+def _date_function(scope: Scope, call: FunctionCall, inner: Operand) -> Operand:
     wanted = ("datetime",) if call.name in ("HOUR_IN_DAY", "DAY_ONLY") else ("date", "datetime")
     if inner.type not in wanted:
         text = f"field {inner.name} of type {inner.type} does not support the date function {call.name}"
@@ -87,7 +93,7 @@ def _date_function(scope: Scope, call: Call, inner: Operand) -> Operand:
     return Operand(_DATE_SQL[name].format(d=inner.sql), field_type, inner.field, call.position)
 
 
-def _aggregate(scope: Scope, call: Call, inner: Operand) -> Operand:
+def _aggregate(scope: Scope, call: FunctionCall, inner: Operand) -> Operand:
     numeric = inner.type in NUMERIC_TYPES
     if call.name in ("SUM", "AVG"):
         fits = numeric

@@ -15,9 +15,9 @@ from pytest_a2a_bench.benchmarks.crmarena.org.ids import is_record_id, spellings
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES, TEXT_TYPES
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.dates import date_range
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.lexer import plain_text
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import RelativeDate, Value
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import plain_text
 
 #: Lists beyond this go to SQLite as one JSON parameter, of which it takes any number.
 _MANY = 100
@@ -46,6 +46,7 @@ def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: 
 
     :raises OrgError: where the operator or the literal does not fit the operand's type.
     """
+    # Salesforce stores an empty text as null, so = '' finds the records without a value.
     empty = value.value == "" and operand.type in TEXT_TYPES | ID_TYPES and operator != "LIKE"
     if value.kind == "null" or empty:
         return _compare_null(scope, operand, operator)
@@ -61,6 +62,7 @@ def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: 
     expected = "boolean" if operand.type == "boolean" else "number"
     if value.kind != expected or (operand.type == "integer" and isinstance(value.value, float) and operand.plain):
         raise _wrong_type(scope, operand, value)
+    # SQLite has no booleans: the tables hold 0 and 1.
     number = int(value.value) if isinstance(value.value, bool) else value.value
     return _compare_sql(operand.sql, operator, number)
 
@@ -85,6 +87,7 @@ def _compare_null(scope: Scope, operand: Operand, operator: str) -> Sql:
         return Sql(f"{operand.sql} IS NOT NULL")
     if operator == "LIKE":
         raise scope.refuse(operand.position, "invalid operator on null value", "INVALID_QUERY_FILTER_OPERATOR")
+    # Salesforce lets < and > stand before null, and finds nothing.
     return NEVER
 
 

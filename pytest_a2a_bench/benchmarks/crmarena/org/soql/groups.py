@@ -10,12 +10,17 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, where_operand
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import Call, Expression, Order, Query, SelectField
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import Plan
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
+    AGGREGATES,
+    Expression,
+    FunctionCall,
+    Order,
+    Query,
+    SelectField,
+)
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import ChildSets, QueryPlan, SqlRow, value_maker
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.records import check_sortable, order_sql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.shapes import ChildSets, Row, value_maker
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import AGGREGATES
 
 #: How many fields ROLLUP and CUBE take, on Salesforce.
 MOST_SUBTOTALS = 3
@@ -29,7 +34,9 @@ def is_grouped(query: Query) -> bool:
 
 
 def _has_aggregate(expression: Expression | None) -> bool:
-    return isinstance(expression, Call) and (expression.name in AGGREGATES or _has_aggregate(expression.argument))
+    return isinstance(expression, FunctionCall) and (
+        expression.name in AGGREGATES or _has_aggregate(expression.argument)
+    )
 
 
 @dataclass
@@ -43,7 +50,7 @@ class GroupCompiler:
     #: For ROLLUP and CUBE: the groups that are summed over in the arm of the union that is being written.
     _over: frozenset[str] = frozenset()
 
-    def compile(self) -> Plan:
+    def compile(self) -> QueryPlan:
         """Return the plan of the query.
 
         :raises OrgError: for whatever Salesforce would refuse.
@@ -62,19 +69,25 @@ class GroupCompiler:
 
     def _is_count(self) -> bool:
         item = self.query.select[0]
-        return isinstance(item, SelectField) and isinstance(item.expression, Call) and item.expression.argument is None
+        return (
+            isinstance(item, SelectField)
+            and isinstance(item.expression, FunctionCall)
+            and item.expression.argument is None
+        )
 
-    def _count(self, where: Sql) -> Plan:
+    def _count(self, where: Sql) -> QueryPlan:
         if len(self.query.select) > 1 or self.query.group or self.query.order:
             raise self.scope.refuse(self.query.position, "COUNT() must be the only item of a query without GROUP BY")
         limit = -1 if self.query.limit is None else self.query.limit
+        # Salesforce answers SELECT COUNT() with a total and no records; LIMIT and OFFSET say which rows are counted.
         inner = f"SELECT 1 FROM {self.scope.from_sql} WHERE {where.text} LIMIT {limit} OFFSET {self.query.offset or 0}"
-        return Plan(f"SELECT COUNT(*) FROM ({inner})", where.parameters, lambda row, _: row[0], counting=True)
+        return QueryPlan(f"SELECT COUNT(*) FROM ({inner})", where.parameters, lambda row, _: row[0], counting=True)
 
     def _group(self, expression: Expression) -> Operand:
         operand = compile_expression(self.scope, expression)
         if operand.aggregate or operand.sql.startswith("GROUPING("):
             raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
+        # Salesforce groups by a day or a year of a datetime (DAY_ONLY, CALENDAR_YEAR), never by the datetime itself.
         if operand.plain and operand.type in ("longtext", "datetime", "multipicklist"):
             text = f"field '{operand.name}' can not be grouped in a query call"
             raise self.scope.refuse(operand.position, text, "INVALID_FIELD")
@@ -102,11 +115,12 @@ class GroupCompiler:
             raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
         return _replace_sql(operand, str(int(inner in self._over)))
 
-    def _grouped(self, where: Sql) -> Plan:
+    def _grouped(self, where: Sql) -> QueryPlan:
         entries = self._entries()
         arms = [self._arm(over, where) for over in self._subtotals()]
         keys = [order_sql(_replace_sql(self._order(key), f"s{at}"), key) for at, key in enumerate(self.query.order)]
         keys += [f"g{at} COLLATE NOCASE" for at in range(len(self._groups))] or ["1"]
+        # SQLite knows neither ROLLUP nor CUBE: each of their subtotals is an arm of a union.
         union = " UNION ALL ".join(text for text, _ in arms)
         sql = f"SELECT * FROM ({union})" + (f" ORDER BY subtotal, {', '.join(keys)}" if not self.query.order else "")
         if self.query.order:
@@ -116,11 +130,11 @@ class GroupCompiler:
             sql += f" LIMIT {limit} OFFSET {self.query.offset or 0}"
         makers = {key: value_maker(at, each.type, formatted=each.formatted) for at, (key, each) in enumerate(entries)}
 
-        def build(row: Row, children: ChildSets) -> dict[str, Any]:
+        def build(row: SqlRow, children: ChildSets) -> dict[str, Any]:
             record: dict[str, Any] = {"attributes": {"type": "AggregateResult"}}
             return record | {key: make(row, children) for key, make in makers.items()}
 
-        return Plan(sql, tuple(each for _, parameters in arms for each in parameters), build)
+        return QueryPlan(sql, tuple(each for _, parameters in arms for each in parameters), build)
 
     def _subtotals(self) -> list[frozenset[str]]:
         """Return, for each arm of the union, the groups that it sums over; the first sums over none."""
@@ -144,7 +158,8 @@ class GroupCompiler:
                 raise self.scope.refuse(self.query.position, text)
             operand = self.operand(item.expression)
             key = item.alias
-            if key is None and isinstance(item.expression, Call):
+            # Salesforce numbers the aggregates that have no alias: expr0, expr1 ...
+            if key is None and isinstance(item.expression, FunctionCall):
                 key, unnamed = f"expr{unnamed}", unnamed + 1
             key = key or operand.name
             if key.lower() in (each.lower() for each in entries):

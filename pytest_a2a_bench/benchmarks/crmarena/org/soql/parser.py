@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import refuse
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, refuse
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions_parser import ConditionParser, parse_expression
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
+    CLAUSES,
+    RESERVED,
+    SCOPES,
     Condition,
     Expression,
     Grouping,
@@ -19,7 +21,6 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     SelectItem,
 )
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import Cursor
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import CLAUSES, RESERVED, SCOPES
 
 #: Salesforce's own limit on the text of a query.
 LONGEST_QUERY = 100_000
@@ -234,6 +235,7 @@ class QueryParser:
             return None
         position = cursor.token.position
         offset = cursor.expect_count()
+        # Salesforce's own maximum; whoever needs more is meant to page by Id.
         if offset > 2000:
             raise refuse("NUMBER_OUTSIDE_VALID_RANGE", cursor.query, position, "Maximum SOQL offset allowed is 2000")
         return offset

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import no_such_object
+from pytest_a2a_bench.benchmarks.crmarena.org.base import no_such_object
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import TEXT_TYPES, Field
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, where_operand
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql, join
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
-    Call,
+    AGGREGATES,
+    FunctionCall,
     Order,
     Path,
     Query,
@@ -23,10 +24,15 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     SelectField,
     SelectItem,
 )
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import Plan
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import (
+    ChildSets,
+    QueryPlan,
+    RecordShape,
+    SqlRow,
+    child_maker,
+    value_maker,
+)
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Resolved, Scope, Target, quote
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.shapes import ChildSets, RecordShape, Row, child_maker, value_maker
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.words import AGGREGATES
 
 #: How many rows FIELDS() may give, and how deep children may be inside children, on Salesforce.
 MOST_WITH_FIELDS = 200
@@ -66,11 +72,11 @@ class RecordCompiler:
     depth: int = 0
     search: Sql | None = None
     _columns: list[str] = field(default_factory=list)
-    _children: list[Plan] = field(default_factory=list)
+    _children: list[QueryPlan] = field(default_factory=list)
     _shapes: dict[tuple[str, ...], RecordShape] = field(default_factory=dict)
     _selected: set[str] = field(default_factory=set)
 
-    def compile(self) -> Plan:
+    def compile(self) -> QueryPlan:
         """Return the plan of the query.
 
         :raises OrgError: for whatever Salesforce would refuse.
@@ -80,9 +86,11 @@ class RecordCompiler:
             self._select(root, item)
         where = self._where()
         order = [order_sql(self._order_operand(key), key) for key in self.query.order]
+        # Without ORDER BY Salesforce promises no order; that of the table makes answers repeatable, and paging
+        # consistent.
         order.append(f"{self.scope.root_table}.rowid")
         sql = self._root_sql(where, order) if self.parent is None else self._child_sql(where, order)
-        return Plan(sql, where.parameters, root.build, root.record_id, tuple(self._children))
+        return QueryPlan(sql, where.parameters, root.build, root.record_id, tuple(self._children))
 
     def _column(self, sql: str) -> int:
         if sql not in self._columns:
@@ -141,7 +149,7 @@ class RecordCompiler:
         operand = compile_expression(self.scope, item.expression)
         if operand.field is None or not operand.plain:
             raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
-        if item.alias and not isinstance(item.expression, Call):
+        if item.alias and not isinstance(item.expression, FunctionCall):
             raise self.scope.refuse(operand.position, "only aggregate expressions use field aliasing")
         shape = self._shape(root, operand.field.parents)
         key = item.alias or operand.name
@@ -223,7 +231,9 @@ class RecordCompiler:
             full = Path(item.relationship.names + path.names, item.relationship.positions + path.positions)
             self._select_field(root, SelectField(full, None))
 
-    def _branch(self, table: str, sobject: str, paths: tuple[Path, ...]) -> dict[str, Callable[[Row, ChildSets], Any]]:
+    def _branch(
+        self, table: str, sobject: str, paths: tuple[Path, ...]
+    ) -> dict[str, Callable[[SqlRow, ChildSets], Any]]:
         entries = {}
         found = self.scope.schema.object(sobject)
         assert found is not None
@@ -234,4 +244,8 @@ class RecordCompiler:
 
 
 def _is_aggregate(item: SelectItem) -> bool:
-    return isinstance(item, SelectField) and isinstance(item.expression, Call) and item.expression.name in AGGREGATES
+    return (
+        isinstance(item, SelectField)
+        and isinstance(item.expression, FunctionCall)
+        and item.expression.name in AGGREGATES
+    )

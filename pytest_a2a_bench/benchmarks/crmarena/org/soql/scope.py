@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
-from pytest_a2a_bench.benchmarks.crmarena.org.refusals import (
+from pytest_a2a_bench.benchmarks.crmarena.org.base import (
+    OrgError,
     no_such_children,
     no_such_column,
     no_such_relationship,
@@ -156,6 +156,8 @@ class Scope:
     def _is_root(self, name: str) -> bool:
         if self.alias is not None and name.lower() == self.alias.lower():
             return True
+        # An object's name in front means the root, unless the root has a relationship of that name: then the path walks
+        # there, as on Salesforce.
         return name.lower() == self.root.name.lower() and self.root.parent(name) is None
 
     def _walk(
@@ -209,6 +211,7 @@ class Scope:
             return Resolved(
                 field_sql(table, found), found.type, found.name, position, self._refers_to(sobject, found), parents
             )
+        # On Salesforce an owner may be a queue, so queries ask Owner.Type although the owners here are all users.
         if name.lower() == "type" and parents and parents[-1][0].lower() == "owner":
             return Resolved(parents[-1][1].type_sql, "text", "Type", position, (), parents)
         raise no_such_column(self.text, position, name, sobject.name)

@@ -1,4 +1,4 @@
-"""Plans for questions about service cases."""
+"""Steps for questions that count records: service cases, orders, opportunities and leads."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import re
 from collections import Counter
 from datetime import timedelta
 
-from pytest_a2a_bench.benchmarks.crmarena.solve.soql import (
+from pytest_a2a_bench.benchmarks.crmarena.solve.task import (
+    AgentTask,
+    Record,
+    Steps,
     best,
     counts,
+    day,
     left_over,
     literal,
     means,
     moment,
     parent,
+    quoted,
     window_of,
     within,
 )
-from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, Plan, Record
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
-from pytest_a2a_bench.benchmarks.crmarena.windows import MONTHS, NUMBERS, Window, parse_threshold, read_number
+from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS, NONE
+from pytest_a2a_bench.benchmarks.crmarena.time_windows import NUMBERS, TimeWindow, parse_threshold, read_number
 
 _LOW = re.compile(
     r"\b(lowest|(?<!at )least|minimum|shortest|quickest|fastest|fewest|smallest|less|poorest|worst)\b", re.I
@@ -31,7 +35,7 @@ def wants_highest(query: str) -> bool:
     return not _LOW.search(query)
 
 
-def handle_time(task: AgentTask) -> Plan:
+def handle_time(task: AgentTask) -> Steps:
     """Mean time to close by agent, over cases that never changed hands."""
     window = window_of(task)
     closed = yield (
@@ -50,7 +54,7 @@ def handle_time(task: AgentTask) -> Plan:
     return best(minutes, highest=wants_highest(task.query))
 
 
-def transfer_count(task: AgentTask) -> Plan:
+def transfer_count(task: AgentTask) -> Steps:
     """Cases given away by agent."""
     assigned = yield _assignments(window_of(task))
     given = Counter(record["OldValue__c"] for record in assigned if record.get("OldValue__c"))
@@ -60,14 +64,14 @@ def transfer_count(task: AgentTask) -> Plan:
     return best(qualified, highest=wants_highest(task.query))
 
 
-def _assignments(window: Window) -> str:
+def _assignments(window: TimeWindow) -> str:
     return (
         "SELECT CaseId__c, OldValue__c, NewValue__c FROM CaseHistory__c"
         f" WHERE Field__c = 'Owner Assignment' AND {within('CreatedDate', window, last='<=')}"
     )
 
 
-def best_region(task: AgentTask) -> Plan:
+def best_region(task: AgentTask) -> Steps:
     """Mean time to close by the account's state."""
     closed = yield (
         "SELECT CreatedDate, ClosedDate, Account.ShippingState FROM Case"
@@ -89,19 +93,19 @@ def _of_product(task: AgentTask) -> str:
     )
 
 
-def top_issue(task: AgentTask) -> Plan:
+def top_issue(task: AgentTask) -> Steps:
     """Most frequent issue of one product."""
     groups = yield f"SELECT IssueId__c, COUNT(Id) n FROM Case WHERE {_of_product(task)} GROUP BY IssueId__c"
     return best(counts(groups, "IssueId__c"), highest=True)
 
 
-def monthly_trend(task: AgentTask) -> Plan:
+def monthly_trend(task: AgentTask) -> Steps:
     """Month with most cases about one product."""
     cases = yield f"SELECT CreatedDate FROM Case WHERE {_of_product(task)}"
     return best(Counter(MONTHS[moment(case["CreatedDate"]).month - 1] for case in cases), highest=True)
 
 
-def case_routing(task: AgentTask) -> Plan:
+def case_routing(task: AgentTask) -> Steps:
     """Who knows the issue, then the product, then has least to do."""
     issues = yield "SELECT Id, Name, Description__c FROM Issue__c"
     products = yield "SELECT Id, Name FROM Product2"
@@ -136,7 +140,7 @@ def _shared(one: str, other: str) -> int:
 _AGO = re.compile(rf"\b(a|an|\d+|{'|'.join(NUMBERS)}|thirty)\s+(day|week)s?\s+(?:ago|back|prior|earlier)\b", re.I)
 
 
-def disambiguation(task: AgentTask) -> Plan:
+def disambiguation(task: AgentTask) -> Steps:
     """Find the product of a kind in the contact's orders of one day."""
     contacts = yield f"SELECT AccountId FROM Contact WHERE Id = '{task.named_id('003')}'"
     found = _AGO.search(task.query)
@@ -156,3 +160,67 @@ def _fit(item: Record, query: str) -> int:
     """Return how many words in a row the product's description shares with the question; one word is chance."""
     shared = _shared(parent(item, "Product2.Description"), query)
     return shared if shared > 1 else 0
+
+
+def sales_amount(task: AgentTask) -> Steps:
+    """Sum of quantity times price by the order's owner."""
+    items = yield (
+        "SELECT Quantity, UnitPrice, Order.OwnerId FROM OrderItem"
+        f" WHERE {within('Order.EffectiveDate', window_of(task), time=False)} AND Order.Status = 'Activated'"
+    )
+    totals: Counter[str] = Counter()
+    for item in items:
+        totals[parent(item, "Order.OwnerId")] += round(float(item["Quantity"]) * float(item["UnitPrice"]) * 100)
+    return best(totals, highest=wants_highest(task.query))
+
+
+def sales_cycle(task: AgentTask) -> Steps:
+    """Mean days from opportunity to signature by the opportunity's owner."""
+    signed = "ContractID__r.CompanySignedDate"
+    deals = yield (
+        f"SELECT OwnerId, CreatedDate, {signed} FROM Opportunity WHERE {within(signed, window_of(task), time=False)}"
+    )
+    days = means((deal["OwnerId"], (day(parent(deal, signed)) - day(deal["CreatedDate"])).days) for deal in deals)
+    return best(days, highest=wants_highest(task.query))
+
+
+def conversion_rate(task: AgentTask) -> Steps:
+    """Share of a period's leads converted in the same period, by owner."""
+    window = window_of(task)
+    leads = yield f"SELECT OwnerId, ConvertedDate FROM Lead WHERE {within('CreatedDate', window)}"
+    rates = means(
+        (lead["OwnerId"], float(bool(lead.get("ConvertedDate")) and window.holds(day(lead["ConvertedDate"]))))
+        for lead in leads
+    )
+    return best(rates, highest=wants_highest(task.query))
+
+
+_STATE = re.compile(r"(?:State|Lead's region):\s*([A-Z]{2})\b")
+
+
+def lead_routing(task: AgentTask) -> Steps:
+    """Territory, then accepted quotes, then fewest open leads."""
+    territories = yield "SELECT Id, Description FROM Territory2"
+    state = _STATE.search(task.required)
+    if not state:
+        return NONE
+    places = [
+        territory["Id"]
+        for territory in territories
+        if state[1] in [name.strip() for name in str(territory.get("Description", "")).split(",")]
+    ]
+    if not places:
+        return NONE
+    members = yield f"SELECT UserId FROM UserTerritory2Association WHERE Territory2Id IN {quoted(places)}"
+    agents = sorted({member["UserId"] for member in members})
+    accepted = yield (
+        "SELECT Opportunity.OwnerId, COUNT(Id) n FROM Quote WHERE Status = 'Accepted'"
+        f" AND Opportunity.OwnerId IN {quoted(agents)} GROUP BY Opportunity.OwnerId"
+    )
+    left = left_over(agents, counts(accepted, "OwnerId"))
+    waiting = yield (
+        "SELECT OwnerId, COUNT(Id) n FROM Lead"
+        f" WHERE IsConverted = false AND OwnerId IN {quoted(left)} GROUP BY OwnerId"
+    )
+    left = left_over(left, counts(waiting, "OwnerId"), highest=False)
+    return left[0] if len(left) == 1 else NONE

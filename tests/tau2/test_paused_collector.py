@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from pytest_a2a_bench.benchmarks.tau2.collector import paused_collector
+from pytest_a2a_bench.benchmarks.tau2.upstream import paused_collector
 
 
 def test_it_is_off_inside_and_on_again_outside() -> None:

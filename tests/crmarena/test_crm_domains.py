@@ -16,7 +16,8 @@ from trials import run_against
 from pytest_a2a_bench.agents.crm.gold import REFUSAL, GoldSource, gold_answer
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.agents.options import parse_spec
-from pytest_a2a_bench.benchmarks.crmarena import mini, worlds
+from pytest_a2a_bench.benchmarks.crmarena import domains
+from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import is_refusal
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey
@@ -27,7 +28,7 @@ CHOSEN = {"handle_time": 2, "lead_qualification": 2, "knowledge_qa": 1, "interna
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A directory in the published shape, with rows and tasks of the mini org."""
-    built = mini.build(seed=3, tasks_per_category=2)
+    built = build(seed=3, tasks_per_category=2)
     tasks = [t for name, n in CHOSEN.items() for t in [t for t in built.tasks if t.category == name][:n]]
     rows = [{**task.to_json(), "idx": number} for number, task in enumerate(tasks)]
     folder = tmp_path / "data"
@@ -40,45 +41,45 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    worlds.close_worlds()
+    domains.close_domains()
     yield
-    worlds.close_worlds()
+    domains.close_domains()
 
 
 @pytest.mark.usefixtures("fresh")
 def test_threads_share_one_org_and_the_interactive_domain_asks_the_same() -> None:
     with ThreadPoolExecutor(8) as threads:
-        opened = list(threads.map(lambda _: worlds.open_world("mini", settings()), range(16)))
+        opened = list(threads.map(lambda _: domains.open_domain("mini", settings()), range(16)))
 
-    assert len({id(world) for world in opened}) == 1
-    interactive = worlds.open_world("mini_interactive", settings())
+    assert len({id(domain) for domain in opened}) == 1
+    interactive = domains.open_domain("mini_interactive", settings())
     assert interactive.org is opened[0].org
     assert all(task.interactive for task in interactive.tasks.values())
 
 
 @pytest.mark.usefixtures("fresh")
 def test_drift_and_rot_are_other_orgs_beside_the_plain_one() -> None:
-    plain = worlds.open_world("mini", settings()).org
-    rotten = worlds.open_world("mini", settings(crm_rot=60)).org
-    drifted = worlds.open_world("mini", settings(crm_drift="high")).org
+    plain = domains.open_domain("mini", settings()).org
+    rotten = domains.open_domain("mini", settings(crm_rot=60)).org
+    drifted = domains.open_domain("mini", settings(crm_drift="high")).org
 
     count = "SELECT COUNT() FROM Task"
     assert plain.run(count).total_size < rotten.run(count).total_size
     assert plain.schema == rotten.schema
     assert plain.schema != drifted.schema
-    assert worlds.open_world("mini", settings(crm_rot=60)).org is rotten
+    assert domains.open_domain("mini", settings(crm_rot=60)).org is rotten
 
 
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("level", ["low", "medium", "high"])
 def test_tasks_name_no_column_that_drift_took_away(level: str) -> None:
-    plain, world = (worlds.open_world("mini", settings(crm_drift=drift)) for drift in (None, level))
-    there = {f.name for sobject in world.org.schema.objects for f in sobject.fields}
+    plain, domain = (domains.open_domain("mini", settings(crm_drift=drift)) for drift in (None, level))
+    there = {f.name for sobject in domain.org.schema.objects for f in sobject.fields}
     gone = {f.name for sobject in plain.org.schema.objects for f in sobject.fields} - there
     gone = {name for name in gone if "__" in name or re.search("[a-z][A-Z]", name)}
     assert gone
     changed = 0
-    for name, task in world.tasks.items():
+    for name, task in domain.tasks.items():
         before = plain.tasks[name]
         changed += task != before
         assert (task.answers, task.category, task.persona) == (before.answers, before.category, before.persona)
@@ -88,25 +89,25 @@ def test_tasks_name_no_column_that_drift_took_away(level: str) -> None:
 
 @pytest.mark.usefixtures("fresh")
 def test_a_closed_world_leaves_nothing_behind() -> None:
-    org = worlds.open_world("mini", settings(crm_rot=5)).org
+    org = domains.open_domain("mini", settings(crm_rot=5)).org
     path = org.path  # type: ignore[attr-defined]
     assert path.exists()
 
-    worlds.close_worlds()
+    domains.close_domains()
 
     assert not path.exists()
 
 
 def test_an_unknown_task_is_named_with_some_that_there_are() -> None:
     with pytest.raises(ConfigurationError, match=r"has no task 'x'; it has 220, such as handle_time-00"):
-        worlds.open_world("mini", settings()).task("x")
+        domains.open_domain("mini", settings()).task("x")
 
 
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("agent", ["oracle", "solver"])
 def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Path, agent: str, tmp_path: Path) -> None:
     chosen = settings(crm_data=str(directory), crm_scoring="fixed")
-    source = worlds.open_source("b2b", chosen)
+    source = domains.open_source("b2b", chosen)
     keys = [TrialKey("crmarena", "b2b", task_id) for task_id, _ in source.task_ids()]
 
     with start_builtin(agent, chosen) as started:
@@ -122,7 +123,7 @@ def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Pat
 
 
 def test_the_oracle_reads_its_own_golds() -> None:
-    tasks = {task.task_id: task for task in mini.build(seed=4, tasks_per_category=2).tasks}
+    tasks = {task.task_id: task for task in build(seed=4, tasks_per_category=2).tasks}
     source = GoldSource(seed=4, tasks=2)
 
     assert gold_answer("crmarena/mini/activity_priority-01", source) == ", ".join(tasks["activity_priority-01"].answers)

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.analytics import UNCLEAR, ask, winner
-from pytest_a2a_bench.benchmarks.crmarena.mini.days import on_workday
-from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
-from pytest_a2a_bench.benchmarks.crmarena.mini.ids import checksum, record_id
-from pytest_a2a_bench.benchmarks.crmarena.mini.plan import World
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, on_workday
+from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company
+from pytest_a2a_bench.benchmarks.crmarena.mini.ids import record_id
+from pytest_a2a_bench.benchmarks.crmarena.mini.period_questions import UNCLEAR, draft_questions, find_winner
+from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum
 from pytest_a2a_bench.errors import HarnessError
 
 
 def test_the_throws_of_a_seed_are_pinned() -> None:
-    dice = Dice(1, "pinned")
+    dice = SeededRandom(1, "pinned")
     assert [dice.below(1000) for _ in range(5)] == [283, 536, 209, 186, 240]
     assert dice.shuffled("abcdefgh") == list("bghfeadc")
 
 
 def test_each_name_has_its_own_throws() -> None:
     def throws(seed: int, name: str) -> list[int]:
-        dice = Dice(seed, name)
+        dice = SeededRandom(seed, name)
         return [dice.below(10**6) for _ in range(3)]
 
     assert len({tuple(throws(seed, name)) for seed in (1, 2) for name in ("one", "other")}) == 4
@@ -33,7 +33,7 @@ def test_each_name_has_its_own_throws() -> None:
 
 @given(st.integers(), st.integers(1, 50))
 def test_shuffling_keeps_everything_and_picking_stays_inside(seed: int, count: int) -> None:
-    dice = Dice(seed, "kept")
+    dice = SeededRandom(seed, "kept")
     assert sorted(dice.shuffled(range(count))) == list(range(count))
     assert dice.pick(range(count)) in range(count)
     assert dice.between(3, 3 + count) in range(3, 4 + count)
@@ -42,7 +42,7 @@ def test_shuffling_keeps_everything_and_picking_stays_inside(seed: int, count: i
 
 @given(st.integers(), st.integers(0, 200))
 def test_one_of_each_full_five_has_no_answer(seed: int, count: int) -> None:
-    nones = Dice(seed, "nones").nones(count)
+    nones = SeededRandom(seed, "nones").nones(count)
     assert sorted(none // 5 for none in nones) == list(range(count // 5))
     assert all(none < count for none in nones)
 
@@ -61,12 +61,12 @@ def test_one_of_each_full_five_has_no_answer(seed: int, count: int) -> None:
     ],
 )
 def test_a_winner_is_ahead_by_a_margin(scores: dict[str, float], highest: bool, found: str | None) -> None:
-    assert winner(scores, highest=highest, margin=0.03) == found
+    assert find_winner(scores, highest=highest, margin=0.03) == found
 
 
 def test_a_category_that_cannot_be_asked_about_is_our_trouble() -> None:
     with pytest.raises(HarnessError, match=r"seed 1: 0 of 1 questions for handle_time"):
-        ask(World(1, 1), "handle_time", "", {True: ("{period}",)}, lambda _: UNCLEAR, [])
+        draft_questions(Company(1, 1), "handle_time", "", {True: ("{period}",)}, lambda _: UNCLEAR, [])
 
 
 @given(st.dates(date(1990, 1, 1), date(2090, 1, 1)))

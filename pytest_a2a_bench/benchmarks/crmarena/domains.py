@@ -13,31 +13,32 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
+from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
+from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel
-    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-    from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
-    from pytest_a2a_bench.benchmarks.crmarena.sources import Source
 
 INTERACTIVE = "_interactive"
 
 
 @dataclass(frozen=True)
-class World:
+class OpenDomain:
     """One domain as the conversations see it.
 
-    :param tasks: by id, with golds.
+    :param tasks: by id, with golds; in the words of the org's fields as they are called after schema drift.
+    :param org: what answers queries; shared by all conversations of the process.
     """
 
-    domain: str
+    name: str
     tasks: Mapping[str, CrmTask]
     org: Org
     provenance: Provenance
@@ -50,7 +51,7 @@ class World:
         if task_id not in self.tasks:
             some = ", ".join(list(self.tasks)[:3])
             raise ConfigurationError(
-                f"crmarena domain {self.domain!r} has no task {task_id!r}; it has {len(self.tasks)}, such as {some}"
+                f"crmarena domain {self.name!r} has no task {task_id!r}; it has {len(self.tasks)}, such as {some}"
             )
         return self.tasks[task_id]
 
@@ -67,96 +68,95 @@ class _OrgKey(NamedTuple):
     rot: int
 
 
+# Reentrant: opening a domain opens its source. Held while an org is built, so that threads wait for it instead of
+# building their own.
 _LOCK = threading.RLock()
-_SOURCES: dict[tuple[str, str | None, str, int, int], Source] = {}
+_SOURCES: dict[tuple[str, str | None, str, int, int], opening.Source] = {}
 _ORGS: dict[_OrgKey, Org] = {}
-_WORLDS: dict[tuple[str, _OrgKey], World] = {}
+_DOMAINS: dict[tuple[str, _OrgKey], OpenDomain] = {}
 
 
-def open_world(domain: str, settings: Settings) -> World:
+def open_domain(domain: str, settings: Settings) -> OpenDomain:
     """Return a domain's tasks and org; opened once, and kept until the process ends.
 
     :raises ConfigurationError: if the data are missing or are not what they should be.
     """
     key = _org_key(domain, settings)
     with _LOCK:
-        if (domain, key) not in _WORLDS:
+        if (domain, key) not in _DOMAINS:
             source = open_source(domain, settings)
             tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
                 _ORGS[key] = _open_org(source, settings)
             if CrmOptions.of(settings).drift:
                 tasks = {name: _reworded(task, source.schema, _ORGS[key].schema) for name, task in tasks.items()}
-            _WORLDS[domain, key] = World(domain, tasks, _ORGS[key], source.provenance)
-        return _WORLDS[domain, key]
+            _DOMAINS[domain, key] = OpenDomain(domain, tasks, _ORGS[key], source.provenance)
+        return _DOMAINS[domain, key]
 
 
-def open_source(domain: str, settings: Settings) -> Source:
+def open_source(domain: str, settings: Settings) -> opening.Source:
     """Return a domain's source; opened once, and kept until the process ends.
 
     :raises ConfigurationError: if the data are missing or are not what they should be.
     """
-    from pytest_a2a_bench.benchmarks.crmarena import sources
-
+    chosen = CrmOptions.of(settings)
     key = (
         domain,
-        CrmOptions.of(settings).data,
-        CrmOptions.of(settings).org,
-        CrmOptions.of(settings).tasks,
-        CrmOptions.of(settings).seed,
+        chosen.data,
+        chosen.org,
+        chosen.tasks,
+        chosen.seed,
     )
     with _LOCK:
         if key not in _SOURCES:
-            _SOURCES[key] = sources.open_source(domain, settings)
+            _SOURCES[key] = opening.open_source(domain, settings)
         return _SOURCES[key]
 
 
-def close_worlds() -> None:
+def close_domains() -> None:
     """Close everything that is open (for tests; a process that ends does it by itself)."""
     with _LOCK:
         for org in _ORGS.values():
             org.close()
-        for source in _SOURCES.values():
-            source.close()
-        for cache in (_SOURCES, _ORGS, _WORLDS):
+        for cache in (_SOURCES, _ORGS, _DOMAINS):
             cache.clear()
 
 
 def _org_key(domain: str, settings: Settings) -> _OrgKey:
+    chosen = CrmOptions.of(settings)
     return _OrgKey(
         domain.removesuffix(INTERACTIVE),
-        CrmOptions.of(settings).data,
-        CrmOptions.of(settings).org == "salesforce",
-        CrmOptions.of(settings).tasks,
-        CrmOptions.of(settings).seed,
-        CrmOptions.of(settings).drift,
-        CrmOptions.of(settings).rot,
+        chosen.data,
+        chosen.org == "salesforce",
+        chosen.tasks,
+        chosen.seed,
+        chosen.drift,
+        chosen.rot,
     )
 
 
 def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
     """Return a task whose texts call the org's fields what they are called now."""
-    from pytest_a2a_bench.benchmarks.crmarena.org.drift import drift_text
-
     query, required, optional = (drift_text(t, before, after) for t in (task.query, task.required, task.optional))
     return replace(task, query=query, required=required, optional=optional)
 
 
-def _open_org(source: Source, settings: Settings) -> Org:
-    if CrmOptions.of(settings).org == "salesforce":
-        from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
-
+def _open_org(source: opening.Source, settings: Settings) -> Org:
+    chosen = CrmOptions.of(settings)
+    if chosen.org == "salesforce":
         return open_salesforce(os.environ, source.schema)
-    org = source.org()
-    if CrmOptions.of(settings).rot:
-        org = rotted(cast("LocalOrg", org), CrmOptions.of(settings).rot, CrmOptions.of(settings).seed)
-    if CrmOptions.of(settings).drift:
-        from pytest_a2a_bench.benchmarks.crmarena.org.drift import drifted
-
-        org = drifted(
-            cast("LocalOrg", org), cast("DriftLevel", CrmOptions.of(settings).drift), CrmOptions.of(settings).seed
-        )
+    org = opening.open_org(source)
+    if chosen.rot:
+        org = _replace(org, rotted(org, chosen.rot, chosen.seed))
+    if chosen.drift:
+        org = _replace(org, drifted(org, cast("DriftLevel", chosen.drift), chosen.seed))
     return org
+
+
+def _replace(before: LocalOrg, after: LocalOrg) -> LocalOrg:
+    """Close an org of which a changed copy was made, and return the copy."""
+    before.close()
+    return after
 
 
 def rotted(org: LocalOrg, rows: int, seed: int) -> LocalOrg:
@@ -164,9 +164,6 @@ def rotted(org: LocalOrg, rows: int, seed: int) -> LocalOrg:
 
     :param rows: how many.
     """
-    from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
-    from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-
     with tempfile.TemporaryDirectory(prefix="a2a-rot-") as folder:
         path = Path(folder) / "org.db"
         with closing(sqlite3.connect(org.path)) as original, closing(sqlite3.connect(path)) as copy:

@@ -1,4 +1,8 @@
-"""Questions about periods, chosen so that there is one answer, whether or not a period's border days count."""
+"""Questions about a time window ("over the past two quarters"), drawn until each has a single answer.
+
+A candidate is dropped where the first and the second are closer than a margin, and where something that counts happened
+on a border day of the window: so it does not matter whether an agent takes the borders in, or counts hours or days.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.dice import Dice
-from pytest_a2a_bench.benchmarks.crmarena.mini.draft import Draft
-from pytest_a2a_bench.benchmarks.crmarena.mini.plan import Product, World
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
-from pytest_a2a_bench.benchmarks.crmarena.windows import (
-    MONTHS,
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft
+from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company, Product
+from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS, NONE
+from pytest_a2a_bench.benchmarks.crmarena.time_windows import (
     NUMBERS,
+    TimeWindow,
     Unit,
-    Window,
     month_of,
     quarter_of,
     rolling,
@@ -30,9 +32,9 @@ CLOCK_RULE = (
 """Part of every task that has a today of its own, as the published ones do."""
 
 UNCLEAR: Literal["unclear"] = "unclear"
-"""Instead of an answer: two are too close to call, so the question is not asked."""
+"""Instead of an answer: two are too close to each other, so the question is not asked."""
 
-Found = str | None
+Winner = str | None
 """A winner, None where nobody qualifies, or :data:`UNCLEAR`."""
 
 FIRST_YEAR = 2021
@@ -42,14 +44,14 @@ _UNITS: tuple[Unit, ...] = ("week", "month", "quarter")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PeriodQuestion:
     """What a question about a period is made of.
 
     :param threshold: only agents with more than so many cases count.
     :param product: the product that it asks about, if it asks about one.
     """
 
-    window: Window
+    window: TimeWindow
     phrase: str
     today: date
     highest: bool
@@ -62,7 +64,7 @@ class Question:
         return self.window, self.highest, self.threshold, self.product
 
 
-def winner(scores: Mapping[str, float], *, highest: bool, margin: float = 0.0) -> Found:
+def find_winner(scores: Mapping[str, float], *, highest: bool, margin: float = 0.0) -> Winner:
     """Return who has the highest or lowest score.
 
     :param margin: share by which the second must be behind, of the larger of the two.
@@ -77,49 +79,51 @@ def winner(scores: Mapping[str, float], *, highest: bool, margin: float = 0.0) -
     return ranked[0][0] if apart > margin * max(abs(first), abs(second)) and apart > 0 else UNCLEAR
 
 
-def ask(
-    world: World,
+def draft_questions(
+    company: Company,
     category: str,
     rules: str,
     phrases: Mapping[bool, Sequence[str]],
-    tell: Callable[[Question], Found],
+    tell: Callable[[PeriodQuestion], Winner],
     days: Sequence[date | datetime],
     *,
     thresholds: Sequence[int] = (0,),
     products: Sequence[Product | None] = (None,),
     short: bool = True,
     closing: str = "Answer with the agent's Id alone.",
-) -> list[Draft]:
+) -> list[TaskDraft]:
     """Draw questions until there are enough with one clear answer, and one in five with none.
 
     :param phrases: wordings that ask for the highest (True) and the lowest, with places named ``period``, and where
         they matter ``handled``, ``product`` and ``product_id``.
-    :param tell: gives the answer from the plan.
+    :param tell: computes the answer from the company, never from its rows.
     :param days: when what is counted happened; a period that has one on a border day is not asked about.
     :param short: whether a single month may be the period.
     """
-    dice = Dice(world.seed, category)
-    nones = dice.nones(world.per_category)
+    rng = SeededRandom(company.seed, category)
+    nones = rng.nones(company.per_category)
     events = sorted(day.date() if isinstance(day, datetime) else day for day in days)
-    drafts: dict[tuple[object, ...], Draft] = {}
-    for _ in range(_TRIES * (world.per_category + 1)):
-        if len(drafts) == world.per_category:
+    drafts: dict[tuple[object, ...], TaskDraft] = {}
+    for _ in range(_TRIES * (company.per_category + 1)):
+        if len(drafts) == company.per_category:
             return list(drafts.values())
-        question = _draw(dice, thresholds, tuple(phrases), products, short)
+        question = _draw(rng, thresholds, tuple(phrases), products, short)
         if question.meaning in drafts or not _clear_borders(question.window, events):
             continue
         found = tell(question)
         if found == UNCLEAR or (found is None) != (len(drafts) in nones):
             continue
-        text = dice.pick(phrases[question.highest]).format(
+        text = rng.pick(phrases[question.highest]).format(
             period=question.phrase,
             handled=_more_than(question.threshold),
             product=question.product.name if question.product else "",
             product_id=question.product.key if question.product else "",
         )
         required = f"{rules}\n\n{period_rules(question.today)}"
-        drafts[question.meaning] = Draft(f"{text} {closing}", required, (found or NONE,))
-    raise HarnessError(f"mini org, seed {world.seed}: {len(drafts)} of {world.per_category} questions for {category}")
+        drafts[question.meaning] = TaskDraft(f"{text} {closing}", required, (found or NONE,))
+    raise HarnessError(
+        f"mini org, seed {company.seed}: {len(drafts)} of {company.per_category} questions for {category}"
+    )
 
 
 def period_rules(today: date) -> str:
@@ -139,43 +143,43 @@ def _more_than(threshold: int) -> str:
 
 
 def _draw(
-    dice: Dice,
+    rng: SeededRandom,
     thresholds: Sequence[int],
     directions: Sequence[bool],
     products: Sequence[Product | None],
     short: bool,
-) -> Question:
-    today = date(FIRST_YEAR, 2, 1) + timedelta(days=dice.below(365 * (LAST_YEAR - FIRST_YEAR + 1)))
-    if dice.chance(0.55):
-        unit, count = dice.pick(_UNITS if short else _UNITS[1:]), dice.between(2, 6)
-        window, phrase = rolling(today, count, unit), f"over the past {_said(dice, count)} {unit}s"
+) -> PeriodQuestion:
+    today = date(FIRST_YEAR, 2, 1) + timedelta(days=rng.below(365 * (LAST_YEAR - FIRST_YEAR + 1)))
+    if rng.chance(0.55):
+        unit, count = rng.pick(_UNITS if short else _UNITS[1:]), rng.between(2, 6)
+        window, phrase = rolling(today, count, unit), f"over the past {_said(rng, count)} {unit}s"
     else:
-        window, phrase = _named(dice, short)
+        window, phrase = _named(rng, short)
         # Nobody asks what happened in a period that is not over.
-        today = max(today, window.end + timedelta(days=dice.between(1, 200)))
-    return Question(window, phrase, today, dice.pick(directions), dice.pick(thresholds), dice.pick(products))
+        today = max(today, window.end + timedelta(days=rng.between(1, 200)))
+    return PeriodQuestion(window, phrase, today, rng.pick(directions), rng.pick(thresholds), rng.pick(products))
 
 
-def _said(dice: Dice, count: int) -> str:
-    return str(count) if dice.chance(0.4) else NUMBERS[count]
+def _said(rng: SeededRandom, count: int) -> str:
+    return str(count) if rng.chance(0.4) else NUMBERS[count]
 
 
-def _named(dice: Dice, short: bool) -> tuple[Window, str]:
-    year = dice.between(FIRST_YEAR - 1, LAST_YEAR)
-    kind = dice.below(3) if short else dice.between(1, 2)
+def _named(rng: SeededRandom, short: bool) -> tuple[TimeWindow, str]:
+    year = rng.between(FIRST_YEAR - 1, LAST_YEAR)
+    kind = rng.below(3) if short else rng.between(1, 2)
     if kind == 0:
-        month = dice.between(1, 12)
+        month = rng.between(1, 12)
         return month_of(year, month), f"in {MONTHS[month - 1]} {year}"
     if kind == 1:
-        quarter = dice.between(1, 4)
-        return quarter_of(year, quarter), f"in Q{quarter} {year}" if dice.chance(0.5) else (
+        quarter = rng.between(1, 4)
+        return quarter_of(year, quarter), f"in Q{quarter} {year}" if rng.chance(0.5) else (
             f"in the {('first', 'second', 'third', 'fourth')[quarter - 1]} quarter of {year}"
         )
-    season = dice.pick(("spring", "summer", "autumn", "winter"))
+    season = rng.pick(("spring", "summer", "autumn", "winter"))
     return season_of(year, season), f"in the {season} of {year}"
 
 
-def _clear_borders(window: Window, events: Sequence[date]) -> bool:
+def _clear_borders(window: TimeWindow, events: Sequence[date]) -> bool:
     for border in (window.start, window.end):
         at = bisect_left(events, border)
         if at < len(events) and events[at] == border:

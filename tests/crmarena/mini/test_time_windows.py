@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.benchmarks.crmarena.windows import (
-    MONTHS,
+from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS
+from pytest_a2a_bench.benchmarks.crmarena.time_windows import (
     NUMBERS,
-    Window,
+    TimeWindow,
     add_months,
     month_of,
     parse_threshold,
@@ -24,8 +24,8 @@ from pytest_a2a_bench.benchmarks.crmarena.windows import (
 TODAY = date(2022, 5, 31)
 
 
-def _window(start: str, end: str) -> Window:
-    return Window(date.fromisoformat(start), date.fromisoformat(end))
+def _window(start: str, end: str) -> TimeWindow:
+    return TimeWindow(date.fromisoformat(start), date.fromisoformat(end))
 
 
 @pytest.mark.parametrize(

@@ -8,22 +8,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
+from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS
+
 Unit = Literal["week", "month", "quarter"]
 
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """A season's first month. Winter of a year begins in its December."""
 
@@ -48,7 +36,7 @@ NUMBERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """A period of whole days: ``start`` is in it, ``end`` is not."""
 
     start: date
@@ -67,31 +55,31 @@ def add_months(day: date, count: int) -> date:
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
-def rolling(today: date, count: int, unit: Unit) -> Window:
+def rolling(today: date, count: int, unit: Unit) -> TimeWindow:
     """Return the ``count`` weeks, months or quarters (of three months) before today; today itself is not in it."""
     if unit == "week":
-        return Window(today - timedelta(weeks=count), today)
-    return Window(add_months(today, -count * (3 if unit == "quarter" else 1)), today)
+        return TimeWindow(today - timedelta(weeks=count), today)
+    return TimeWindow(add_months(today, -count * (3 if unit == "quarter" else 1)), today)
 
 
-def month_of(year: int, month: int) -> Window:
+def month_of(year: int, month: int) -> TimeWindow:
     """Return one calendar month."""
     return _months(year, month, 1)
 
 
-def quarter_of(year: int, quarter: int) -> Window:
+def quarter_of(year: int, quarter: int) -> TimeWindow:
     """Return one calendar quarter, 1 to 4."""
     return _months(year, quarter * 3 - 2, 3)
 
 
-def season_of(year: int, season: str) -> Window:
+def season_of(year: int, season: str) -> TimeWindow:
     """Return a season; winter reaches into the next year."""
     return _months(year, SEASONS[season.lower()], 3)
 
 
-def _months(year: int, month: int, count: int) -> Window:
+def _months(year: int, month: int, count: int) -> TimeWindow:
     start = date(year, month, 1)
-    return Window(start, add_months(start, count))
+    return TimeWindow(start, add_months(start, count))
 
 
 _NUMBER = r"(\d+|" + "|".join(NUMBERS) + r")"
@@ -115,8 +103,9 @@ def read_number(text: str) -> int:
     return int(text) if text.isdigit() else NUMBERS.index(text.lower())
 
 
-def parse_window(question: str, today: date) -> Window | None:
+def parse_window(question: str, today: date) -> TimeWindow | None:
     """Find the period that a question names, relative to ``today``; None if it names none."""
+    # The named periods first: "in Q3 of 2021, over the last ..." asks for the quarter.
     if found := _QUARTER.search(question):
         quarter = int(found[1]) if found[1] else _ORDINALS.index(found[2].lower()) + 1
         return quarter_of(int(found[3]), quarter)
@@ -135,9 +124,9 @@ def parse_window(question: str, today: date) -> Window | None:
     return None
 
 
-def _counted(today: date, count: int, unit: str) -> Window:
+def _counted(today: date, count: int, unit: str) -> TimeWindow:
     if unit == "day":
-        return Window(today - timedelta(days=count), today)
+        return TimeWindow(today - timedelta(days=count), today)
     if unit == "year":
         return rolling(today, count * 12, "month")
     return rolling(today, count, "week" if unit == "week" else "quarter" if unit == "quarter" else "month")

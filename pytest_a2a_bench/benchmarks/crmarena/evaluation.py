@@ -1,25 +1,30 @@
-"""A stored conversation, scored again by the rules (or judge) of now, with the settings that it was held with."""
+"""Which conversations have an answer to score and by which judge; and stored ones scored again, by the rules of now."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
-from pytest_a2a_bench.benchmarks.crmarena.benchmark import ANSWERED, make_judge, unanswered
+from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
-from pytest_a2a_bench.benchmarks.crmarena.tasks import Provenance
-from pytest_a2a_bench.benchmarks.crmarena.worlds import open_source
+from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import EvaluatorError
 from pytest_a2a_bench.model import AgentSaid, Reward, TrialResult, Turn
 from pytest_a2a_bench.settings import Settings
 
+ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
+"""How conversations end whose last answer counts."""
+
 
 def rescore(result: TrialResult, settings: Settings) -> Reward:
     """Score a stored conversation; see :class:`~pytest_a2a_bench.benchmarks.crmarena.benchmark.CrmArenaBenchmark`."""
+    chosen = CrmOptions.of(settings)
     source = open_source(result.key.domain, settings)
     _require_same_data(result, source.provenance)
     task = next((task for task in source.tasks() if task.task_id == result.key.task_id), None)
@@ -34,9 +39,9 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
         task,
         last_answer(result.transcript),
         result.transcript,
-        scoring=cast("Scoring", told.get("scoring") or CrmOptions.of(settings).scoring),
+        scoring=cast("Scoring", told.get("scoring") or chosen.scoring),
         judge=make_judge(settings) if settings.judge_llm else None,
-        threshold=told.get("threshold") or CrmOptions.of(settings).threshold,
+        threshold=told.get("threshold") or chosen.threshold,
     )
 
 
@@ -66,3 +71,16 @@ def _plain(provenance: Provenance) -> Any:
 
 def _name(stored: Any) -> str:
     return str(stored.get("name")) if isinstance(stored, dict) else "not named"
+
+
+def make_judge(settings: Settings, before_call: Callable[[], Any] = lambda: None) -> Judge:
+    """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
+    wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
+    reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
+    return Judge(str(settings.judge_llm), reach, before_call)
+
+
+def unanswered(task: CrmTask, ended: str, note: str = "") -> Reward:
+    """Return the reward of a conversation that ended without an answer that counts."""
+    said = f"the conversation ended without a final answer ({ended})"
+    return Reward(0.0, (task.metric,), {task.metric: 0.0}, note=f"{said}: {note}" if note else said)

@@ -1,1 +1,0 @@
-"""SOSL, from text to parameterised SQLite: the search expression, the parser, the compiler."""
