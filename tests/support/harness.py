@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from warm_python import FRESH
 
 import pytest_a2a_bench
 
 ROOT = Path(pytest_a2a_bench.__file__).parent.parent
 
 
+_NUMBERS = itertools.count()
+
+
 class Bench:
-    """Runs pytest with this plugin: in this process where that tells enough, or in one of its own."""
+    """Runs pytest with this plugin: in this process, in one of its own, or in one that starts from nothing."""
 
     def __init__(self, pytester: pytest.Pytester, *first: str) -> None:
         self._pytester = pytester
@@ -27,7 +31,12 @@ class Bench:
         return self._pytester.runpytest_inprocess(*self._arguments(args))
 
     def apart(self, *args: str | Path) -> pytest.RunResult:
-        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=120)
+        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=240)
+
+    def fresh(self, *args: str | Path) -> pytest.RunResult:
+        """Run pytest in a process that starts from nothing, and so do its workers and its agent."""
+        places = [f"--basetemp={self._pytester.mkdir(f'fresh-{next(_NUMBERS)}')}", *self._arguments(args)]
+        return self._pytester.run(FRESH, "-m", "pytest", *places, timeout=240)
 
     def _arguments(self, args: tuple[str | Path, ...]) -> list[str | Path]:
         # Plugins are not autoloaded here: other people's cost more time than the tests themselves.
@@ -37,7 +46,7 @@ class Bench:
 
     def popen(self, *args: str) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = self._pytester.popen(
-            [sys.executable, "-m", "pytest", *map(str, self._arguments(args))],
+            [FRESH, "-m", "pytest", *map(str, self._arguments(args))],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
