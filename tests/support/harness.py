@@ -6,6 +6,8 @@ import itertools
 import re
 import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -58,7 +60,10 @@ class Bench:
 
 
 DESK = '''
-"""A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky) and for how long."""
+"""A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky) and for how long.
+
+"meet-4" lasts until four trials have been started.
+"""
 
 import os, pathlib, time
 
@@ -84,6 +89,10 @@ class Desk:
         note("start", key)
         kind, *rest = key.task_id.split("-")
         seconds = float(rest[0]) if rest and rest[0][0].isdigit() else 0.0
+        if kind == "meet":
+            many, seconds, last = int(seconds), 0.0, time.monotonic() + 60
+            while (HERE / "log.txt").read_text().count("start ") < many and time.monotonic() < last:
+                time.sleep(0.02)
         if context.cancel.wait(seconds):
             note("cancelled", key)
             return Outcome(error=TrialCancelledError(f"{key} was cancelled"))
@@ -141,6 +150,14 @@ import pytest
 def test_desk(trial):
     assert trial.success
 """
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    """Wait until something is so; the seconds are for a machine that is very busy, not what may be expected."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
 
 
 def log_of(pytester: pytest.Pytester, what: str = "start") -> list[str]:
