@@ -79,6 +79,7 @@ def main(warm: Warm) -> None:
             os.execv(warm.python, [warm.python, *arguments])
         code = hand_over(connection, arguments)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # SIGKILL needs no default
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
