@@ -46,16 +46,25 @@ def is_warm(warm: Warm, arguments: list[str]) -> bool:
 
 
 def hand_over(connection: socket.socket, arguments: list[str]) -> int:
-    """Give the warm process what to run, with this process's files, and return how its child ended."""
+    """Give the warm process what to run, with this process's files, and return the pid of its fork.
+
+    :raises OSError: if there is no such process.
+    """
     asked = {"executable": sys.argv[0], "arguments": arguments, "cwd": os.getcwd(), "environ": dict(os.environ)}
     request = json.dumps(asked).encode()
     socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2])
     connection.sendall(request)
+    if not (answer := connection.recv(4)):
+        raise ConnectionResetError
+    return int.from_bytes(answer, "big")
+
+
+def await_end(connection: socket.socket, child: int) -> int:
+    """Pass signals on to the fork until it ends, and return its exit code."""
     # Who waits for the end of our output waits for the child's: this process must not hold it open.
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
-    child = int.from_bytes(connection.recv(4), "big")
 
     def forward(number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -75,9 +84,10 @@ def main(warm: Warm) -> None:
             if not is_warm(warm, arguments):
                 raise ConnectionError
             connection.connect(warm.address)
+            child = hand_over(connection, arguments)
         except OSError:
             os.execv(warm.python, [warm.python, *arguments])
-        code = hand_over(connection, arguments)
+        code = await_end(connection, child)
     if code < 0:
         with contextlib.suppress(OSError):  # SIGKILL needs no default
             signal.signal(-code, signal.SIG_DFL)
