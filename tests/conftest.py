@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
+import warm_python
 
 from pytest_a2a_bench.agents.launcher import start_builtin
 
@@ -16,6 +20,23 @@ collect_ignore_glob = [] if importlib.util.find_spec("hypothesis") else ["*"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="Also run tests marked slow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        return
+    stack = contextlib.ExitStack()
+    config.add_cleanup(stack.close)
+    if program := stack.enter_context(warm_python.offered()):
+        os.environ[warm_python.VARIABLE] = program
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_python() -> Iterator[None]:
+    """Let every run of pytest and every agent that a test starts be forked from a process that is warm already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", os.environ.get(warm_python.VARIABLE, sys.executable))
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -28,7 +28,7 @@ class Pool:
         self.concurrency = concurrency
         self._run = run
         self._abort = abort
-        self._queue: queue.SimpleQueue[tuple[TrialKey, Future[TrialResult]]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[TrialKey, Future[TrialResult]] | None] = queue.SimpleQueue()
         self._futures: dict[TrialKey, Future[TrialResult]] = {}
         self._threads: list[threading.Thread] = []
         self._cancel = threading.Event()
@@ -63,12 +63,9 @@ class Pool:
 
     def _work(self) -> None:
         while not self._cancel.is_set():
-            try:
-                key, future = self._queue.get(timeout=0.5)
-            except queue.Empty:
-                continue
-            if future.set_running_or_notify_cancel():
-                self._run_one(key, future)
+            job = self._queue.get()
+            if job is not None and job[1].set_running_or_notify_cancel():
+                self._run_one(*job)
 
     def _run_one(self, key: TrialKey, future: Future[TrialResult]) -> None:
         with self._lock:
@@ -88,6 +85,9 @@ class Pool:
         self._cancel.set()
         with self._lock:
             futures = list(self._futures.values())
+            for _ in self._threads:
+                # A thread that waits for its next trial looks up and finds that there is none.
+                self._queue.put(None)
         for future in futures:
             future.cancel()
         if self._abort is not None:

@@ -4,7 +4,6 @@ import contextlib
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -270,9 +269,7 @@ def test_protocol_and_transport_narrow_it_down(bench: Bench) -> None:
 
 def test_a_card_that_trickles_in_is_a_finding_and_no_hang(bench: Bench) -> None:
     with trickling_server() as url:
-        begin = time.monotonic()
         result = bench("--a2a-endpoint", url, "--a2a-suite", "card", "--a2a-timeout", "1")
-    assert time.monotonic() - begin < 10
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*no complete answer within 1 s*"])
 

@@ -30,7 +30,7 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
 
 
 def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
-    result = bench.apart(*ORACLE, "-k", "crmarena and (handle_time or invalid_config)", "-n2", "--junitxml=j.xml")
+    result = bench.fresh(*ORACLE, "-k", "crmarena and (handle_time or invalid_config)", "-n2", "--junitxml=j.xml")
     assert counts(result) == {"passed": 20}
     result.stdout.fnmatch_lines(
         [

@@ -61,7 +61,7 @@ def test_a_pipe_is_written_to_and_a_link_is_followed(pytester: pytest.Pytester, 
     with ThreadPoolExecutor(1) as reader:
         read = reader.submit(pipe.read_text, "utf-8")
         desk(f"--a2a-html={pipe}")
-        assert 'id="verdict"' in read.result(timeout=30)
+        assert 'id="verdict"' in read.result(timeout=120)
     assert pipe.is_fifo()
     link = pytester.path / "link.html"
     link.symlink_to("page.html")

@@ -60,7 +60,7 @@ def test_an_endpoint_from_environment_or_ini_serves_tests(
 
 
 def test_a_built_in_agent_serves_workers(pytester: pytest.Pytester, desk: Bench) -> None:
-    result = desk.apart("--a2a-endpoint", "builtin:noop", "-n2")
+    result = desk.fresh("--a2a-endpoint", "builtin:noop", "-n2")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["a2a: builtin:noop (pytest-a2a-bench noop *), A2A 1.0 jsonrpc; scripted user: *"])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Bench, junit_cases, junit_properties, log_of
+from harness import Bench, junit_cases, junit_properties, log_of, wait_for
 
 from pytest_a2a_bench.cli.main import main
 
@@ -115,12 +115,18 @@ def test_a_reused_result_names_the_run_that_held_it(pytester: pytest.Pytester, d
         assert data["reused_from"] == first != data["run_id"]
 
 
-def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, seconds: float) -> int:
-    """Kill a run and its workers at a moment, resume it, and return how many trials were reused."""
+def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, moment: float) -> int:
+    """Kill a run and its workers, resume it, and return how many trials were reused.
+
+    :param moment: a whole number of trials that have ended, or seconds after the start.
+    """
     shutil.rmtree(pytester.path / "a2a-results", ignore_errors=True)
     (pytester.path / "log.txt").unlink(missing_ok=True)
     process = desk.popen("-n2", "--a2a-concurrency=2")
-    time.sleep(seconds)
+    if isinstance(moment, int):
+        wait_for(lambda: len(log_of(pytester, "end")) >= moment)
+    else:
+        time.sleep(moment)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     ended = len(log_of(pytester, "end"))
@@ -144,13 +150,13 @@ def kill_at(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
     desk.apart("-n2").assert_outcomes(passed=16, failed=4)
     undisturbed = stored(pytester.path / "a2a-results")
     assert len(undisturbed) == 20
-    for seconds in moments:
-        killed_and_resumed(pytester, desk, seconds)
+    for moment in moments:
+        killed_and_resumed(pytester, desk, moment)
         assert stored(pytester.path / "a2a-results") == undisturbed
 
 
 def test_a_killed_run_can_be_resumed(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    kill_at(pytester, desk, monkeypatch, [2.2])
+    kill_at(pytester, desk, monkeypatch, [7])
 
 
 @pytest.mark.slow

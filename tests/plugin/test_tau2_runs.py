@@ -7,7 +7,7 @@ from harness import Bench, junit_cases, junit_properties
 
 
 def test_the_main_job(pytester: pytest.Pytester, bench: Bench) -> None:
-    result = bench.apart("--a2a-endpoint", "builtin:oracle", "-k", "mock", "-n2", "--junitxml=j.xml")
+    result = bench.fresh("--a2a-endpoint", "builtin:oracle", "-k", "mock", "-n2", "--junitxml=j.xml")
     counts = result.parseoutcomes()
     assert counts["passed"] + counts.get("skipped", 0) == 9
     assert counts["passed"] >= 8

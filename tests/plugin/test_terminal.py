@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import pytest
-from harness import Bench
+from harness import Bench, log_of
 
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
+from pytest_a2a_bench.plugin.trials import schedule
 
 
 @pytest.fixture(autouse=True)
@@ -65,15 +68,17 @@ def test_nothing_evaluated_is_said(desk: Bench, monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.parametrize("arguments", [(), ("-v",), ("-s",)])
 def test_progress_has_lines_of_its_own(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-0-a bad-0 ok-0.7 ok-0-b")
-    monkeypatch.setattr(Reporting, "interval_in_logs", 0.3)
+    # It is time for a line as soon as the third trial runs, however long the others took.
+    interval = property(lambda _: 0.0 if "ok-0.7" in log_of(pytester) else math.inf)
+    monkeypatch.setattr(Reporting, "interval_in_logs", interval)
+    monkeypatch.setattr(schedule, "_TICK", 0.05)
     result = desk(*arguments)
     result.assert_outcomes(passed=3, failed=1)
     progress = [line for line in result.outlines if line.startswith("a2a: ") and " of 4 trials" in line]
-    # On a slow machine an earlier report is already late enough for a line.
-    assert any(line.startswith("a2a: 2 of 4 trials, 1 of 2 passed (50%), 1 in flight, $0.50, ") for line in progress)
+    assert progress[0].startswith("a2a: 2 of 4 trials, 1 of 2 passed (50%), 1 in flight, $0.50, ")
     if not arguments:
         assert "test_desk.py .F" in [line.rstrip() for line in result.outlines]
 

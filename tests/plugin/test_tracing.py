@@ -91,7 +91,7 @@ def test_without_configuration_nothing_is_imported_or_sent(
         test_last="import sys\n\ndef test_modules():\n    assert 'opentelemetry.sdk' not in sys.modules\n"
     )
     off = ("--a2a-otel=off",) if case == "off" else ()
-    desk.apart(*off, "test_desk.py", "test_last.py").assert_outcomes(passed=2)
+    desk.fresh(*off, "test_desk.py", "test_last.py").assert_outcomes(passed=2)
     assert receiver.spans == []
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 import subprocess
-import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from warm_python import FRESH
 
 import pytest_a2a_bench
 
 ROOT = Path(pytest_a2a_bench.__file__).parent.parent
 
 
+_NUMBERS = itertools.count()
+
+
 class Bench:
-    """Runs pytest with this plugin: in this process where that tells enough, or in one of its own."""
+    """Runs pytest with this plugin: in this process, in one of its own, or in one that starts from nothing."""
 
     def __init__(self, pytester: pytest.Pytester, *first: str) -> None:
         self._pytester = pytester
@@ -27,7 +33,12 @@ class Bench:
         return self._pytester.runpytest_inprocess(*self._arguments(args))
 
     def apart(self, *args: str | Path) -> pytest.RunResult:
-        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=120)
+        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=240)
+
+    def fresh(self, *args: str | Path) -> pytest.RunResult:
+        """Run pytest in a process that starts from nothing, and so do its workers and its agent."""
+        places = [f"--basetemp={self._pytester.mkdir(f'fresh-{next(_NUMBERS)}')}", *self._arguments(args)]
+        return self._pytester.run(FRESH, "-m", "pytest", *places, timeout=240)
 
     def _arguments(self, args: tuple[str | Path, ...]) -> list[str | Path]:
         # Plugins are not autoloaded here: other people's cost more time than the tests themselves.
@@ -37,7 +48,7 @@ class Bench:
 
     def popen(self, *args: str) -> subprocess.Popen[bytes]:
         process: subprocess.Popen[bytes] = self._pytester.popen(
-            [sys.executable, "-m", "pytest", *map(str, self._arguments(args))],
+            [FRESH, "-m", "pytest", *map(str, self._arguments(args))],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -49,7 +60,10 @@ class Bench:
 
 
 DESK = '''
-"""A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky) and for how long."""
+"""A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky) and for how long.
+
+"meet-4" lasts until four trials have been started.
+"""
 
 import os, pathlib, time
 
@@ -75,6 +89,10 @@ class Desk:
         note("start", key)
         kind, *rest = key.task_id.split("-")
         seconds = float(rest[0]) if rest and rest[0][0].isdigit() else 0.0
+        if kind == "meet":
+            many, seconds, last = int(seconds), 0.0, time.monotonic() + 60
+            while (HERE / "log.txt").read_text().count("start ") < many and time.monotonic() < last:
+                time.sleep(0.02)
         if context.cancel.wait(seconds):
             note("cancelled", key)
             return Outcome(error=TrialCancelledError(f"{key} was cancelled"))
@@ -132,6 +150,14 @@ import pytest
 def test_desk(trial):
     assert trial.success
 """
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    """Wait until something is so; the seconds are for a machine that is very busy, not what may be expected."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
 
 
 def log_of(pytester: pytest.Pytester, what: str = "start") -> list[str]:

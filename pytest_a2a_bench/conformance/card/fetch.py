@@ -15,6 +15,7 @@ import httpx
 from pytest_a2a_bench.a2a.auth import origin_of, place
 from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls
 from pytest_a2a_bench.a2a.config import Credentials, redact_url
+from pytest_a2a_bench.a2a.http import tls_context
 from pytest_a2a_bench.a2a.jsontext import excerpt
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.conformance.card.document import read_document
@@ -80,7 +81,8 @@ async def fetch_card_async(
     :raises ConfigurationError: if it is no URL of http or https.
     """
     _refuse_bad_url(url)
-    async with httpx.AsyncClient(verify=verify, trust_env=False, follow_redirects=False, timeout=timeout) as client:
+    tls = tls_context(verify)
+    async with httpx.AsyncClient(verify=tls, trust_env=False, follow_redirects=False, timeout=timeout) as client:
         try:
             async with asyncio.timeout(timeout):
                 raw, http = await _find(client, url, dict(headers or {}), auth)
