@@ -5,15 +5,22 @@ Read from the benchmark's data files, never from its code, so that an agent star
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
+from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.model import Briefing, ToolCall
 
 _ASSERT = "assert_"
 _UPDATE = "update_"
 _EXPECTED = "expected_"
+_WRITE = "write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +91,41 @@ def load_gold(task_key: str) -> Gold:
 
     :raises LookupError: if the key names no such task.
     """
-    from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
-
     suite, _, rest = task_key.partition("/")
     domain, _, task_id = rest.partition("/")
     if suite != "tau2" or not domain or not task_id:
         raise LookupError(f"{task_key!r} is not the key of a tau2 task, such as tau2/airline/12")
     return read_gold(domain, load_task_json(domain, task_id))
+
+
+def without_writes(gold: Gold) -> Gold:
+    """Return the gold without the calls that change the database, and without what must hold after them.
+
+    An agent that plays this shows which of the benchmark's rewards depend on a write at all.
+    """
+    writes = write_tools(gold.domain)
+    kept = tuple(call for call in gold.calls if call.name not in writes)
+    return dataclasses.replace(gold, calls=kept, assertions=())
+
+
+@lru_cache(maxsize=32)
+def write_tools(domain: str) -> frozenset[str]:
+    """Return the names of the agent's tools in a tau2 domain that tau2 itself marks as writing.
+
+    Imports the domain's tools only (half a second; no LLM library).
+
+    :raises MissingExtraError: if tau2 is not installed.
+    """
+    try:
+        module = importlib.import_module(f"tau2.domains.{domain.replace('-', '_')}.tools")
+        toolkit = importlib.import_module("tau2.environment.toolkit")
+    except ImportError as error:
+        raise MissingExtraError("tau2-bench", "tau2", detail=str(error)) from error
+    base, attribute = toolkit.ToolKitBase, toolkit.TOOL_TYPE_ATTR
+    kits = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if issubclass(cls, base)]
+    members = [member for kit in kits for member in inspect.getmembers(kit, inspect.isfunction)]
+    return frozenset(name for name, function in members if _kind(getattr(function, attribute, None)) == _WRITE)
+
+
+def _kind(tool_type: object) -> str:
+    return str(getattr(tool_type, "value", tool_type)).lower()

@@ -26,7 +26,8 @@ class Oracle:
 
     It never asks anything, so that a scripted user has nothing to answer. To a CRM task it responds with the gold.
 
-    :param revise: changes the gold before it is played (see :mod:`.readonly`); CRM tasks have nothing to change.
+    :param revise: changes the gold before it is played (see :func:`.gold.without_writes`); CRM tasks have nothing to
+        change.
     :param crm: where it finds the golds of CRM tasks.
     """
 

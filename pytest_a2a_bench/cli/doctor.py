@@ -11,10 +11,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from urllib.parse import urlsplit, urlunsplit
 
+from pytest_a2a_bench.benchmarks.crmarena import sources
+from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
+from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.errors import A2ABenchError
-
-NAME = "doctor"
-HELP = "show versions, extras, benchmark data and LLM settings"
+from pytest_a2a_bench.settings import Settings
 
 _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
@@ -76,8 +77,6 @@ def _importable(module: str) -> bool:
 
 
 def _tau2() -> str:
-    from pytest_a2a_bench.benchmarks.tau2 import index
-
     try:
         found = index.find_installation()
         counts = ", ".join(f"{domain} {len(index.load_tasks(domain, 'base'))}" for domain in index.available_domains())
@@ -88,9 +87,6 @@ def _tau2() -> str:
 
 def _crmarena(environ: Mapping[str, str]) -> str:
     """Count the tasks that can be run: the mini org's, and those of A2A_CRM_DATA."""
-    from pytest_a2a_bench.benchmarks.crmarena import sources
-    from pytest_a2a_bench.settings import Settings
-
     data = environ.get("A2A_CRM_DATA") or None
     settings = Settings(crm_data=data)
     counts = [f"mini {len(sources.task_ids('mini', settings))}"]
@@ -109,8 +105,6 @@ def _crmarena(environ: Mapping[str, str]) -> str:
 
 def _salesforce(environ: Mapping[str, str]) -> str:
     """Say whether a live org can be logged in to. No value is shown."""
-    from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import read_credentials
-
     try:
         return f"credentials for {read_credentials(environ).place}"
     except A2ABenchError:

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
     from pytest_a2a_bench.reports.html import Contents
 
-NAME = "report"
-HELP = "make one HTML page of a results directory"
-
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""

@@ -10,8 +10,8 @@ from pytest_a2a_bench.agents.brain import (
     Memory,
     RefusalError,
     bench_task_key,
-    make_brain,
 )
+from pytest_a2a_bench.agents.brains import make_brain
 from pytest_a2a_bench.agents.gold import Gold, load_gold, read_gold
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.agents.oracle import FAREWELL, Oracle, next_line

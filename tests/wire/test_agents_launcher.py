@@ -127,7 +127,8 @@ def test_an_agent_imports_only_what_it_needs(name: str, never: tuple[str, ...]) 
         import sys
         sys.path.insert(0, {ROOT!r})
         import pytest_a2a_bench.agents.server
-        from pytest_a2a_bench.agents.brain import Conversation, make_brain
+        from pytest_a2a_bench.agents.brain import Conversation
+        from pytest_a2a_bench.agents.brains import make_brain
         from pytest_a2a_bench.agents.options import AgentOptions
         import asyncio
         tag = {{"a2a_bench": {{"task": "tau2/airline/1", "trial": 0}}}}

@@ -13,8 +13,8 @@ import pytest
 
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials
+from pytest_a2a_bench.agents.brains import WORDS
 from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
-from pytest_a2a_bench.agents.noop import WORDS
 from pytest_a2a_bench.agents.oracle import FAREWELL
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,

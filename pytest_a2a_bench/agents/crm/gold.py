@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.benchmarks.crmarena.sources import open_source
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.settings import Settings
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 
 REFUSAL = (
     "I am sorry, but I cannot share this: it is confidential information of the company or of another customer, "
@@ -52,8 +50,6 @@ def phrase(task: CrmTask) -> str:
 
 @lru_cache(maxsize=16)
 def _load(domain: str, source: GoldSource) -> dict[str, CrmTask]:
-    from pytest_a2a_bench.benchmarks.crmarena.sources import open_source
-
     # The oracle needs no rows; whoever answers the queries is none of its business.
     settings = Settings(crm_data=source.data, crm_tasks=source.tasks, crm_seed=source.seed, crm_org="salesforce")
     return {task.task_id: task for task in open_source(domain, settings).tasks()}
