@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.a2a.address import host_of, is_bare, read_target
-from pytest_a2a_bench.a2a.card import AgentCard
+from pytest_a2a_bench.a2a.card import AgentCard, host_of, is_bare, read_target
 from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
 
 Origin = tuple[str, str, int | None]

@@ -7,7 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from pytest_a2a_bench.a2a.config import Credentials, redact_url
+from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
 from pytest_a2a_bench.conformance.card.ledger import Ledger
 from pytest_a2a_bench.conformance.card.render import render, to_text
@@ -17,6 +17,7 @@ from pytest_a2a_bench.conformance.complaints import refuse_bad
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError
+from pytest_a2a_bench.redact import redact_url
 
 
 def configure(parser: ArgumentParser) -> None:

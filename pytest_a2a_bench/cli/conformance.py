@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials, redact_url
+from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
 from pytest_a2a_bench.conformance.complaints import refuse_bad
 from pytest_a2a_bench.conformance.engine import Planned
@@ -32,7 +32,7 @@ from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import Place, check_place, read_place
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, matrix, render
 from pytest_a2a_bench.reports import text as text_report
 

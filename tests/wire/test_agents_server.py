@@ -12,7 +12,9 @@ import httpx
 import pytest
 
 from pytest_a2a_bench import translate
-from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import Credentials
+from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.agents.brains import WORDS
 from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
 from pytest_a2a_bench.agents.oracle import FAREWELL

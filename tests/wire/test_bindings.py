@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from scripted import Scripted, scripted_agent
 
-from pytest_a2a_bench.a2a import AgentConnection, AgentReply
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,

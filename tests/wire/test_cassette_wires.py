@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.a2a import AgentConnection, ClientConfig
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.cassettes import library

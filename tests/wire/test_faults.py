@@ -16,7 +16,10 @@ import pytest
 import respx
 from raw_agent import Handler, RawAgent, Request, event, raw_agent, response, rpc, stream_head
 
-from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials, loop
+from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import Credentials
+from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     CardError,

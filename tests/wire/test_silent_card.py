@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
 
-from pytest_a2a_bench.a2a import AgentConnection
+from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.errors import EndpointUnreachableError
 from pytest_a2a_bench.model import Part
 

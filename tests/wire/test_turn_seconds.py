@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from raw_agent import Request, event, raw_agent, response, rpc, stream_head
 
-from pytest_a2a_bench.a2a import AgentConnection
+from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.errors import AgentOutcomeError, AuthenticationError, TransportError
 from pytest_a2a_bench.model import Part
 
