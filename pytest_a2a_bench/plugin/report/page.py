@@ -67,7 +67,7 @@ class Page:
 
     def _contents(self) -> Contents:
         from pytest_a2a_bench.conformance.report import Row
-        from pytest_a2a_bench.reports.html import Contents, Verdict, now, own_version
+        from pytest_a2a_bench.reports.html import Contents, Verdict, now
 
         agent = terminal.agent_of(self.run)
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
@@ -82,7 +82,6 @@ class Page:
             comparison=getattr(verdict, "comparison", None),
             baseline_name=self.run.settings.baseline or "",
             made_at=now(),
-            version=own_version(),
         )
 
     def _trials(self) -> list[TrialResult]:
