@@ -38,7 +38,7 @@ class Conversation:
     own: list[AgentSaid] = field(default_factory=list)
     dialect: str = "tool_call"
     last_message_id: str = ""
-    last_reply: Reply | None = None
+    last_reply: BrainReply | None = None
 
     def hear(self, request: DecodedRequest, metadata: Mapping[str, Any]) -> None:
         """Take in one request. A briefing starts the history anew: with it the client sends all that was said."""
@@ -85,7 +85,7 @@ def match_call(result: ToolReturned, waiting: list[ToolCall]) -> ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class BrainReply:
     """What a brain answers with, and what the answer cost (None where it cost nothing to speak of)."""
 
     said: AgentSaid
@@ -100,7 +100,7 @@ class Brain(Protocol):
 
     description: str
 
-    async def reply(self, conversation: Conversation) -> Reply:
+    async def reply(self, conversation: Conversation) -> BrainReply:
         """Answer the last thing said.
 
         :raises RefusalError: if the agent will not do this at all.

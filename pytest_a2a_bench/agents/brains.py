@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_a2a_bench.agents.brain import Brain, Conversation, Reply
+from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation
 from pytest_a2a_bench.agents.crm import is_crm, respond
 from pytest_a2a_bench.agents.crm.gold import GoldSource
 from pytest_a2a_bench.agents.crm.solver import Solver
@@ -23,11 +23,11 @@ class Noop:
 
     description = "Listens politely and does nothing."
 
-    async def reply(self, conversation: Conversation) -> Reply:
+    async def reply(self, conversation: Conversation) -> BrainReply:
         """Answer with the sentence."""
         if is_crm(conversation):
-            return Reply(respond(conversation, "None"))
-        return Reply(AgentSaid(WORDS))
+            return BrainReply(respond(conversation, "None"))
+        return BrainReply(AgentSaid(WORDS))
 
 
 def make_brain(options: AgentOptions) -> Brain:

@@ -47,9 +47,9 @@ class BuiltinAgent:
         return self._process.pid
 
     @property
-    def running(self) -> bool:
-        """Whether the process is alive."""
-        return self._process.poll() is None
+    def exit_code(self) -> int | None:
+        """The process's exit code, negative where a signal ended it; None while it is alive."""
+        return self._process.poll()
 
     def stop(self) -> None:
         """End the process and wait for it. Safe to call again."""

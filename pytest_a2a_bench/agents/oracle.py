@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import lru_cache
 
-from pytest_a2a_bench.agents.brain import Conversation, RefusalError, Reply, bench_task_key
+from pytest_a2a_bench.agents.brain import BrainReply, Conversation, RefusalError, bench_task_key
 from pytest_a2a_bench.agents.crm import is_crm, respond
 from pytest_a2a_bench.agents.crm.gold import GoldSource, gold_answer
 from pytest_a2a_bench.agents.gold import Gold, load_gold
@@ -43,7 +43,7 @@ class Oracle:
         # Keyed by task: all trials and turns of a task share one reading of the (up to 14 MB) data file.
         self._gold = lru_cache(maxsize=4096)(self._load)
 
-    async def reply(self, conversation: Conversation) -> Reply:
+    async def reply(self, conversation: Conversation) -> BrainReply:
         """Say the next line of the play."""
         key = bench_task_key(conversation.metadata)
         if key is None:
@@ -51,11 +51,11 @@ class Oracle:
         try:
             if is_crm(conversation):
                 answer = await asyncio.to_thread(gold_answer, key, self._crm)
-                return Reply(respond(conversation, answer))
+                return BrainReply(respond(conversation, answer))
             gold = await asyncio.to_thread(self._gold, key)
         except (A2ABenchError, LookupError) as error:
             raise RefusalError(f"no reference solution for {key}: {error}") from error
-        return Reply(next_line(gold, conversation))
+        return BrainReply(next_line(gold, conversation))
 
     def _load(self, key: str) -> Gold:
         gold = load_gold(key)

@@ -49,7 +49,7 @@ def test_it_starts_in_a_session_of_its_own_and_stops() -> None:
         agent.stop()
     agent.stop()
 
-    assert not agent.running
+    assert agent.exit_code is not None
     assert not alive(agent.pid)
     with pytest.raises(httpx.ConnectError):
         httpx.get(agent.card_url)

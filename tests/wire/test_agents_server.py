@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -151,20 +152,18 @@ class TestReplies:
 
         assert again["parts"] == first["parts"] != later["parts"]
 
-    @pytest.mark.parametrize("spec", ["oracle?latency=30", "oracle?latency=30&reply=task"])
+    @pytest.mark.parametrize("spec", ["oracle?latency=3600", "oracle?latency=3600&reply=task"])
     @pytest.mark.parametrize("streaming", ["on", "off"])
     def test_a_turn_can_be_cancelled_and_the_agent_goes_on(self, connect: Connect, spec: str, streaming: str) -> None:
         with start_builtin(spec) as agent:
             session = connect(agent.url, streaming=streaming).session(TAG)
             threading.Timer(0.3, session.cancel).start()
-            begun = time.monotonic()
             with pytest.raises(TrialCancelledError):
                 session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
             session.finish()
-            assert time.monotonic() - begun < 5
             assert httpx.get(agent.card_url).status_code == 200
-            stopping = time.monotonic()
-        assert time.monotonic() - stopping < 4
+        # It ended by itself: what is stuck in the turn that nobody waits for is killed after some seconds.
+        assert agent.exit_code != -signal.SIGKILL
 
     def test_noop_says_the_same_without_a_tag(self, connect: Connect) -> None:
         with start_builtin("noop") as agent:
@@ -177,9 +176,11 @@ class TestReplies:
     def test_latency_is_how_long_a_turn_takes(self, connect: Connect) -> None:
         with start_builtin("noop?latency=0.3") as agent:
             session = connect(agent.url).session()
+            started = time.monotonic()
             session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
+            whole = (time.monotonic() - started) * 1000
 
-        assert 300 <= session.metrics[-1].latency_ms < 2000
+        assert 300 <= session.metrics[-1].latency_ms <= whole
 
 
 class TestCard:
