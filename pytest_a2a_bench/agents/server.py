@@ -67,7 +67,7 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
     if brain is None:
         app = await _start_faulty(options, where, token, grpc_server)
     else:
-        app = await _start_brain(brain, options, where, token, grpc_server)
+        app = await start_brain(brain, options, where, token, grpc_server)
     http_server = _make_http(app)
     announcing = asyncio.create_task(_announce(http_server, listening_url(options, port), on_ready))
     try:
@@ -78,7 +78,7 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
             await grpc_server.stop()
 
 
-async def _start_brain(
+async def start_brain(
     brain: Brain, options: AgentOptions, where: Addresses, token: str | None, grpc_server: GrpcServer | None
 ) -> App:
     """Start the gRPC binding, where there is one, and return the application of the HTTP bindings."""
