@@ -100,6 +100,8 @@ def _show_origin(origin: Origin) -> str:
 
 
 def _candidates(card: AgentCard) -> list[Mapping[str, Any]]:
+    # Requirements are alternatives, the schemes within one are needed together (§4.4.1): one token can meet only those
+    # that name a single scheme.
     single = [names[0] for names in card.security if len(names) == 1]
     named = [card.security_schemes[n] for n in single if n in card.security_schemes]
     return named or list(card.security_schemes.values())

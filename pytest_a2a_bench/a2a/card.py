@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pytest_a2a_bench.a2a.bodies import excerpt, parse_json
 from pytest_a2a_bench.errors import CardError, ProtocolError
 
+# A2A 1.0 (§8.2) and later versions of 0.3 have the first; older servers still have theirs at the second.
 CARD_PATH = "/.well-known/agent-card.json"
 LEGACY_CARD_PATH = "/.well-known/agent.json"
 
@@ -207,7 +208,10 @@ def _family(version: Any, default: str) -> str:
 
 
 def _scheme(raw: Any) -> dict[str, Any]:
-    """Return a security scheme in 0.3's flat form: ``type``, ``in``, ``name``, ``scheme``."""
+    """Return a security scheme in 0.3's flat form: ``type``, ``in``, ``name``, ``scheme``.
+
+    1.0 (§4.5.1) wraps each kind in a member of its own and calls ``in`` ``location``.
+    """
     scheme = dict(_object(raw))
     if "type" in scheme:
         return scheme

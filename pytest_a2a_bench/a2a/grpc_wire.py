@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
 _UNAUTHENTICATED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+# gRPC has fewer codes than A2A (§5.4): the JSON-RPC code that each most often stands for.
 _ERROR_CODES = {
     "NOT_FOUND": -32001,
     "UNIMPLEMENTED": -32601,
@@ -192,6 +193,7 @@ def _open_channel(target: GrpcTarget, config: ClientConfig) -> grpc.aio.Channel:
 
 
 def _metadata(auth: AuthParts, form: Form) -> tuple[tuple[str, str], ...]:
+    # Metadata carries what HTTP has as headers (§10.2); there is no place for a query, so its key goes along as well.
     pairs = {**auth.headers, **auth.query}
     if auth.cookies:
         pairs["cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())

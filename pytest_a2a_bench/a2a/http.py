@@ -219,6 +219,7 @@ def _dicts(value: object) -> list[Mapping[str, object]]:
     return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
 
 
+# The names of §5.4, which REST and newer JSON-RPC servers send as ErrorInfo.reason (§9.5, 11.6), by JSON-RPC code.
 _REASONS = {
     "TASK_NOT_FOUND": -32001,
     "TASK_NOT_CANCELABLE": -32002,

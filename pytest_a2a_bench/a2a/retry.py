@@ -2,7 +2,7 @@
 
 Only trouble of the transport is repeated: a connection that was refused or died before any answer, 429, 502, 503 and
 504. A 500 is not: it usually is the agent itself that crashed over the message, and sending it again would only hide
-that (and may repeat its side effects). A repeated message keeps its ``messageId``, so that an agent can tell.
+that (and may repeat its side effects). A repeated message keeps its ``messageId``, by which an agent can tell (§3.3.1).
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ _DRAIN_SECONDS = 0.2
 """How long a stream may stay open after its last event; closing it at once would look like a lost client."""
 
 _CANCEL_SECONDS = 5.0
+# What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
 _UNSUPPORTED = (-32601, -32004)
 
 
@@ -229,6 +230,8 @@ class AgentSession:
         return self._conclude(turn, records, self._answered_at - started)
 
     def _compose(self, parts: Sequence[Part]) -> OutMessage:
+        # Only a task that waits for us takes another message (§3.4.3); to one that has ended it is an error (§3.1.1),
+        # and the context alone begins the next task.
         resume = self._state in ("input-required", "auth-required")
         return OutMessage(
             message_id=uuid.uuid4().hex,

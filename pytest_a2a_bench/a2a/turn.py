@@ -125,7 +125,7 @@ class Turn:
         old = self._artifacts.get(key)
         if update.append and old is not None:
             new = dataclasses.replace(new, parts=_join(old.parts, new.parts), metadata={**old.metadata, **new.metadata})
-        elif update.append:
+        elif update.append:  # against §4.2.2, where an artifact's first chunk has append=false
             self.notes.append(f"artifact {key!r} is appended to before it was begun")
         self._artifacts[key] = new
 

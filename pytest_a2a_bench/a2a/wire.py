@@ -18,6 +18,7 @@ from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.errors import HarnessError, ProtocolError
 
 _SEND_SUFFIXES = ("/message:send", "/message:stream")
+# A2A 1.0 §5.3 renamed the methods of 0.3.
 _METHODS = {
     "1.0": {"send": "SendMessage", "stream": "SendStreamingMessage", "get": "GetTask", "cancel": "CancelTask"},
     "0.3": {"send": "message/send", "stream": "message/stream", "get": "tasks/get", "cancel": "tasks/cancel"},
@@ -186,6 +187,7 @@ def _rest_base(interface: Interface, form: Form) -> str:
         base = base.removesuffix(suffix)
     if form != "1.0" and not base.endswith("/v1"):
         base += "/v1"
+    # The tenant is a path segment in this binding, and a parameter in the others (§8.3.2, 11.3).
     if interface.tenant and form == "1.0":
         base += "/" + urllib.parse.quote(interface.tenant, safe="")
     return base
@@ -194,6 +196,7 @@ def _rest_base(interface: Interface, form: Form) -> str:
 def _headers(form: Form, *, stream: bool) -> dict[str, str]:
     accept = "text/event-stream, application/json" if stream else "application/json"
     headers = {"Accept": accept, "Content-Type": "application/json"}
+    # No header means 0.3 (§3.6.2), so an older server never sees one that it does not know.
     if form == "1.0":
         headers["A2A-Version"] = "1.0"
     return headers

@@ -36,6 +36,7 @@ def make_brain(options: AgentOptions) -> Brain:
     :raises ConfigurationError: if the options do not say enough for it.
     :raises MissingExtraError: if a library that it needs is not installed.
     """
+    # What a brain needs beside this package (LiteLLM, tau2) is imported by the brain itself, once it is made.
     golds = GoldSource(options.crm_data, options.crm_tasks, options.crm_seed)
     match options.name:
         case "noop":

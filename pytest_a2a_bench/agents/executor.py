@@ -49,6 +49,7 @@ class BrainExecutor(AgentExecutor):
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         as_task = self._options.reply == "task"
         if as_task:
+            # The first event of a stream is the task (§3.1.2); what it says while working must not pass for its answer.
             await event_queue.enqueue_event(new_task_from_user_message(message))
             await updater.start_work(updater.new_agent_message([WirePart(text=CHATTER)]))
         try:
@@ -72,6 +73,7 @@ class BrainExecutor(AgentExecutor):
         conversation = self._memory.recall(message.context_id)
         if conversation is None:
             conversation = self._memory.open(message.context_id, translate.detect_request(parts))
+        # A client that did not get the answer asks again under the same id (§3.3.1), and must not be heard twice.
         if message.message_id and message.message_id == conversation.last_message_id and conversation.last_reply:
             return conversation, conversation.last_reply
         await asyncio.sleep(self._options.latency)

@@ -149,6 +149,7 @@ def _require_token(app: App, token: str) -> App:
     expected = f"Bearer {token}".encode()
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        # The card is public: it is where a caller learns which credentials are wanted (§8.2, 7.4).
         if scope["type"] != "http" or scope["path"] == CARD_PATH:
             await app(scope, receive, send)
             return
