@@ -18,8 +18,7 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
 from pytest_a2a_bench.a2a.bodies import SSEParser, excerpt, parse_json
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.requests import RequestRecord
-from pytest_a2a_bench.a2a.retry import parse_retry_after
+from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,

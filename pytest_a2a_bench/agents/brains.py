@@ -6,10 +6,9 @@ from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation
 from pytest_a2a_bench.agents.crm import is_crm, respond
 from pytest_a2a_bench.agents.crm.gold import GoldSource
 from pytest_a2a_bench.agents.crm.solver import Solver
-from pytest_a2a_bench.agents.gold import without_writes
 from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.oracle import Oracle
+from pytest_a2a_bench.agents.oracle import Oracle, without_writes
 from pytest_a2a_bench.model import AgentSaid
 
 WORDS = "Thank you for getting in touch. I have noted what you said and will leave everything as it is."
