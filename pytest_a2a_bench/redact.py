@@ -127,9 +127,14 @@ def _character(c: str) -> str:
     return f"(?:{'|'.join(forms)})"
 
 
-def redact_url(url: str) -> str:
-    """Return a URL without its ``user:password@``."""
+def redact_url(url: str, *, query: bool = True) -> str:
+    """Return a URL without its ``user:password@``; a text that is no URL stays as it is.
+
+    :param query: whether its query, in which some services take a key, may stay.
+    """
     head, separator, rest = url.partition("://")
+    if separator and not query:
+        rest = re.split("[?#]", rest, maxsplit=1)[0]
     authority, slash, path = rest.partition("/")
     return f"{head}{separator}{authority.rpartition('@')[2]}{slash}{path}"
 
