@@ -130,7 +130,7 @@ class TestAgent:
             with urllib.request.urlopen(f"{url}.well-known/agent-card.json") as answer:
                 card = json.load(answer)
             process.send_signal(signal.SIGINT)
-            code, errors = process.wait(10), process.stderr.read()
+            code, errors = process.wait(120), process.stderr.read()
 
         assert card["name"] == "pytest-a2a-bench oracle"
         assert f"card {url}.well-known/agent-card.json" in first
@@ -141,7 +141,7 @@ class TestAgent:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             with spawn("agent", "noop", "--port", str(port)) as process:
-                out, errors = process.communicate(timeout=20)
+                out, errors = process.communicate(timeout=120)
 
         assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --port" in errors
@@ -150,7 +150,7 @@ class TestAgent:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             with spawn("agent", "noop", "--grpc-port", str(port)) as process:
-                out, errors = process.communicate(timeout=20)
+                out, errors = process.communicate(timeout=120)
 
         assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another --grpc-port" in errors
