@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from pytest_a2a_bench.a2a import ClientConfig
+from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect

@@ -31,6 +31,10 @@ def import_litellm(who: str) -> Any:
 
 def cost_of(litellm: Any, response: Any) -> float | None:
     """Return what an answer cost in dollars, or None: a model without a price list is not free."""
+    # LiteLLM has often reckoned it already, and then with prices that a proxy's configuration may have of its own.
+    hidden = getattr(response, "_hidden_params", None) or {}
+    if hidden.get("response_cost") is not None:
+        return float(hidden["response_cost"])
     try:
         return float(litellm.completion_cost(response))
     except Exception:

@@ -1,13 +1,20 @@
-"""Text from elsewhere, made harmless for terminals and reports, and without our secrets (pure)."""
+"""Text from elsewhere, made harmless for terminals and reports, and without our secrets.
+
+Everything that hides a secret does it by :func:`hide_secrets`: in errors, in the HTTP client's log, in transcripts, and
+in the evidence of a conformance check.
+"""
 
 from __future__ import annotations
 
 import base64
 import functools
 import html
+import logging
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from pytest_a2a_bench.errors import A2ABenchError
 
 _SHOWN = 400
 _ESCAPES = re.compile(
@@ -36,6 +43,16 @@ def without_commands(text: str) -> str:
     """Return text of which no line is a workflow command: GitHub's runner obeys every line that a job prints."""
     return _COMMAND.sub(r"\1> ", text).replace("##[", "## [")
 
+
+# A logger's filter does not see what its children log, so each of these has to have it.
+_LOGGERS = (
+    "httpx",
+    "httpcore.connection",
+    "httpcore.http11",
+    "httpcore.http2",
+    "httpcore.proxy",
+    "httpcore.socks",
+)
 
 HIDDEN = "***"
 _SHORT = 4
@@ -108,3 +125,65 @@ def _character(c: str) -> str:
     if html.escape(c) != c:
         forms += [re.escape(html.escape(c)), f"&#0*{ord(c)};"]
     return f"(?:{'|'.join(forms)})"
+
+
+def redact_url(url: str, *, query: bool = True) -> str:
+    """Return a URL without its ``user:password@``; a text that is no URL stays as it is.
+
+    :param query: whether its query, in which some services take a key, may stay.
+    """
+    head, separator, rest = url.partition("://")
+    if separator and not query:
+        rest = re.split("[?#]", rest, maxsplit=1)[0]
+    authority, slash, path = rest.partition("/")
+    return f"{head}{separator}{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def hide_in_error(error: BaseException | None, secrets: Sequence[str]) -> None:
+    """Take secrets out of an error's message, and cut off causes of it that show them: those are not ours to change."""
+    seen: set[int] = set()
+    while secrets and error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, A2ABenchError):
+            error.args = tuple(hide_secrets(a, secrets) if isinstance(a, str) else a for a in error.args)
+        if _shows(error.__cause__, secrets):
+            error.__cause__ = None
+        if _shows(error.__context__, secrets):
+            error.__context__ = None
+        error = error.__cause__ or error.__context__
+
+
+def _shows(error: BaseException | None, secrets: Sequence[str]) -> bool:
+    if error is None or isinstance(error, A2ABenchError):
+        return False
+    shown = f"{error}\n{error!r}\n"
+    return hide_secrets(shown, secrets) != shown
+
+
+class SecretFilter(logging.Filter):
+    """Rewrites what the HTTP client logs (URLs at INFO, headers of answers at DEBUG) without the secrets.
+
+    :param secrets: of one connection; other connections have filters of their own.
+    """
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        super().__init__()
+        self._secrets = tuple(secrets)
+
+    def install(self) -> None:
+        """Begin."""
+        for name in _LOGGERS if self._secrets else ():
+            logging.getLogger(name).addFilter(self)
+
+    def remove(self) -> None:
+        """End."""
+        for name in _LOGGERS:
+            logging.getLogger(name).removeFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass, changed where it must be."""
+        message = record.getMessage()
+        hidden = hide_secrets(message, self._secrets)
+        if hidden != message:
+            record.msg, record.args = hidden, ()
+        return True

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.a2a.address import host_of, is_bare, read_target
-from pytest_a2a_bench.a2a.card import AgentCard
+from pytest_a2a_bench.a2a.card import AgentCard, host_of, is_bare, read_target
 from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
 
 Origin = tuple[str, str, int | None]
@@ -101,6 +100,8 @@ def _show_origin(origin: Origin) -> str:
 
 
 def _candidates(card: AgentCard) -> list[Mapping[str, Any]]:
+    # Requirements are alternatives, the schemes within one are needed together (§4.4.1): one token can meet only those
+    # that name a single scheme.
     single = [names[0] for names in card.security if len(names) == 1]
     named = [card.security_schemes[n] for n in single if n in card.security_schemes]
     return named or list(card.security_schemes.values())

@@ -8,11 +8,12 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.jsontext import excerpt, parse_json
+from pytest_a2a_bench.a2a.bodies import excerpt, parse_json
 from pytest_a2a_bench.errors import CardError, ProtocolError
 
+# A2A 1.0 (§8.2) and later versions of 0.3 have the first; older servers still have theirs at the second.
 CARD_PATH = "/.well-known/agent-card.json"
 LEGACY_CARD_PATH = "/.well-known/agent.json"
 
@@ -26,6 +27,8 @@ _BINDINGS = {
     "REST": "rest",
     "GRPC": "grpc",
 }
+_RESOLVERS = ("dns", "ipv4", "ipv6")
+_DEFAULT_GRPC_PORT = 443
 _UNROUTABLE_HOSTS = ("0.0.0.0", "::", "*")
 
 
@@ -205,7 +208,10 @@ def _family(version: Any, default: str) -> str:
 
 
 def _scheme(raw: Any) -> dict[str, Any]:
-    """Return a security scheme in 0.3's flat form: ``type``, ``in``, ``name``, ``scheme``."""
+    """Return a security scheme in 0.3's flat form: ``type``, ``in``, ``name``, ``scheme``.
+
+    1.0 (§4.5.1) wraps each kind in a member of its own and calls ``in`` ``location``.
+    """
     scheme = dict(_object(raw))
     if "type" in scheme:
         return scheme
@@ -239,3 +245,59 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+# --- addresses of gRPC interfaces, which cards give in many forms -----------------------------------------------------
+
+
+class GrpcTarget(NamedTuple):
+    """Where a channel goes: gRPC's own name for it, and whether it is encrypted."""
+
+    address: str
+    tls: bool
+
+
+def read_target(url: str, endpoint: str) -> GrpcTarget:
+    """Read any of the forms in which cards give a gRPC address.
+
+    ``https`` and ``grpcs`` mean TLS, ``http`` and ``grpc`` none. A bare ``host:port`` says nothing about it: TLS is
+    used on port 443 and where the endpoint itself is ``https``.
+    """
+    scheme, separator, rest = url.partition("://")
+    scheme = scheme.lower()
+    if not separator or scheme in _RESOLVERS:
+        address = url if separator else url.rstrip("/")
+        return GrpcTarget(address, address.endswith(":443") or endpoint.lower().startswith("https:"))
+    if scheme not in ("http", "https", "grpc", "grpcs"):
+        raise ProtocolError(f"the gRPC address {url!r} has an unknown scheme; fix the agent card")
+    tls = scheme in ("https", "grpcs")
+    parts = urllib.parse.urlsplit(f"//{rest}")
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return GrpcTarget(f"{host}:{parts.port or (443 if tls else 80)}", tls)
+
+
+def is_bare(url: str) -> bool:
+    """Tell whether an address is ``host:port`` or a name for gRPC's resolvers: no scheme says if it has TLS."""
+    scheme, separator, _ = url.partition("://")
+    return not separator or scheme.lower() in _RESOLVERS
+
+
+def host_of(address: str) -> tuple[str, int]:
+    """Return host and port of a bare address, such as ``host:port``, ``dns:///host:port`` or ``ipv6:[::1]:port``.
+
+    :raises ValueError: if it does not name exactly one host, or names the server that shall resolve it: whoever
+        chooses that one chooses the host.
+    """
+    scheme, colon, rest = address.partition(":")
+    place = rest if colon and scheme.lower() in _RESOLVERS else address
+    if place.startswith("//"):
+        authority, _, place = place[2:].partition("/")
+        if authority:
+            raise ValueError(f"{address!r} names a name server of its own")
+    place = place.strip("/")
+    if not place or any(c in place for c in "@/\\?#, %"):
+        raise ValueError(f"{address!r} does not name one host")
+    parts = urllib.parse.urlsplit(f"//{place}")
+    if not parts.hostname:
+        raise ValueError(f"{address!r} names no host")
+    return parts.hostname, parts.port or _DEFAULT_GRPC_PORT

@@ -11,11 +11,10 @@ from typing import Any
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, place
+from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.hiding import hide_in_error
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
-from pytest_a2a_bench.a2a.jsontext import excerpt
 from pytest_a2a_bench.a2a.session import AgentSession, Tape
 from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Wire
 from pytest_a2a_bench.errors import (
@@ -27,6 +26,7 @@ from pytest_a2a_bench.errors import (
     TransportError,
     TurnTimeoutError,
 )
+from pytest_a2a_bench.redact import hide_in_error
 
 _CARD_SECONDS = 30.0
 """Most seconds for a card, which is a small file: a server that takes longer is not going to answer."""

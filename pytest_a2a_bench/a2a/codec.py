@@ -38,6 +38,7 @@ _SPELLINGS = {"cancelled": "canceled", "unspecified": "", "unknown": ""}
 def write_send(message: OutMessage, form: Form, tenant: str = "") -> dict[str, Any]:
     """Return the parameters of SendMessage (1.0) or message/send (0.3), asking for a blocking answer."""
     configuration: dict[str, Any] = {"acceptedOutputModes": list(ACCEPTED_OUTPUT_MODES)}
+    # In 1.0 an answer is complete unless it is asked to come at once (§3.2.2); 0.3 left the choice to the server.
     if form != "1.0":
         configuration["blocking"] = True
     params: dict[str, Any] = {"message": write_message(message, form), "configuration": configuration}

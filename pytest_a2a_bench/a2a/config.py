@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.settings import PROTOCOLS, STREAMING, TRANSPORTS
 
 if TYPE_CHECKING:
@@ -158,10 +159,3 @@ def _token_problems(auth: Credentials | None) -> list[str]:
     if not auth.token.isascii() or not auth.token.isprintable():
         return [f"{where} holds a character that no HTTP header can carry (a line break?)"]
     return []
-
-
-def redact_url(url: str) -> str:
-    """Return a URL without its ``user:password@``."""
-    head, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    return f"{head}{separator}{authority.rpartition('@')[2]}{slash}{path}"

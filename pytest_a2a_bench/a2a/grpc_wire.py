@@ -9,14 +9,12 @@ import contextlib
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_a2a_bench.a2a.address import Target as Target
-from pytest_a2a_bench.a2a.address import read_target as read_target
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
-from pytest_a2a_bench.a2a.call import Call
-from pytest_a2a_bench.a2a.card import Interface
+from pytest_a2a_bench.a2a.card import GrpcTarget, Interface, read_target
 from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
+from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
 _UNAUTHENTICATED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+# gRPC has fewer codes than A2A (§5.4): the JSON-RPC code that each most often stands for.
 _ERROR_CODES = {
     "NOT_FOUND": -32001,
     "UNIMPLEMENTED": -32601,
@@ -57,48 +56,48 @@ class GrpcWire:
         self._channel = _open_channel(read_target(interface.url, config.endpoint), config)
         self._stub = self._types.stub(self._channel)
 
-    async def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+    async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
         request = self._write("SendMessageRequest", write_send(message, self._form, self.interface.tenant))
         name = "SendStreamingMessage" if stream else "SendMessage"
-        call.method, call.endpoint = name, self.interface.url
-        with self._translated(call):
+        record.method, record.endpoint = name, self.interface.url
+        with self._translated(record):
             if not stream:
-                yield self._event(await self._unary(name, request, call), call)
+                yield self._event(await self._unary(name, request, record), record)
                 return
-            metadata = self._metadata + tuple(call.headers.items())
+            metadata = self._metadata + tuple(record.headers.items())
             responses = self._stub.SendStreamingMessage(request, metadata=metadata, timeout=self._config.timeout)
             try:
                 async for response in responses:
-                    yield self._event(response, call)
+                    yield self._event(response, record)
             finally:
                 responses.cancel()
-            call.status_code = 0
+            record.status_code = 0
 
-    async def get_task(self, task_id: str, call: Call) -> InTask:
+    async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
-        return await self._task("GetTask", task_id, call)
+        return await self._task("GetTask", task_id, record)
 
-    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+    async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask the agent to stop an a2a_task."""
-        return await self._task("CancelTask", task_id, call)
+        return await self._task("CancelTask", task_id, record)
 
     async def close(self) -> None:
         """Close the channel."""
         await self._channel.close()
 
-    async def _task(self, name: str, task_id: str, call: Call) -> InTask:
+    async def _task(self, name: str, task_id: str, record: RequestRecord) -> InTask:
         fields = {"name": f"tasks/{task_id}"} if self._form != "1.0" else {"id": task_id}
         if self.interface.tenant and self._form == "1.0":
             fields["tenant"] = self.interface.tenant
-        call.method, call.endpoint = name, self.interface.url
-        with self._translated(call):
-            response = await self._unary(name, self._write(f"{name}Request", fields), call)
-            return read_task(self._read(response, call), self._form)
+        record.method, record.endpoint = name, self.interface.url
+        with self._translated(record):
+            response = await self._unary(name, self._write(f"{name}Request", fields), record)
+            return read_task(self._read(response, record), self._form)
 
-    async def _unary(self, name: str, request: Any, call: Call) -> Any:
+    async def _unary(self, name: str, request: Any, record: RequestRecord) -> Any:
         method = getattr(self._stub, name)
-        metadata = self._metadata + tuple(call.headers.items())
+        metadata = self._metadata + tuple(record.headers.items())
         return await method(request, metadata=metadata, timeout=self._config.timeout)
 
     def _write(self, name: str, fields: dict[str, Any]) -> Any:
@@ -109,35 +108,35 @@ class GrpcWire:
         except json_format.ParseError as error:
             raise HarnessError(f"a message to the agent cannot be written as protobuf: {error}") from error
 
-    def _event(self, response: Any, call: Call) -> InEvent:
-        return read_event(self._read(response, call), self._form)
+    def _event(self, response: Any, record: RequestRecord) -> InEvent:
+        return read_event(self._read(response, record), self._form)
 
-    def _read(self, response: Any, call: Call) -> Any:
+    def _read(self, response: Any, record: RequestRecord) -> Any:
         from google.protobuf import json_format
 
-        call.answered, call.status_code = True, 0
+        record.answered, record.status_code = True, 0
         try:
-            call.keep(json_format.MessageToJson(response, indent=None))
+            record.keep(json_format.MessageToJson(response, indent=None))
             return json_format.MessageToDict(response)
         except (ValueError, RecursionError, json_format.Error) as error:
-            raise ProtocolError(f"{call.method} {call.endpoint}: the reply cannot be read: {error}") from error
+            raise ProtocolError(f"{record.method} {record.endpoint}: the reply cannot be read: {error}") from error
 
     @contextlib.contextmanager
-    def _translated(self, call: Call) -> Iterator[None]:
+    def _translated(self, record: RequestRecord) -> Iterator[None]:
         import grpc
         import grpc.aio
 
         try:
             yield
         except grpc.aio.AioRpcError as error:
-            call.status_code = int(error.code().value[0])
-            raise self._error(error, call) from error
+            record.status_code = int(error.code().value[0])
+            raise self._error(error, record) from error
         except grpc.RpcError as error:
-            raise TransportError(f"{call.method} {call.endpoint}: {error}") from error
+            raise TransportError(f"{record.method} {record.endpoint}: {error}") from error
 
-    def _error(self, error: grpc.aio.AioRpcError, call: Call) -> InfrastructureError:
+    def _error(self, error: grpc.aio.AioRpcError, record: RequestRecord) -> InfrastructureError:
         name = error.code().name
-        where = f"{call.method} {self.interface.url}"
+        where = f"{record.method} {self.interface.url}"
         details = hide_secrets(error.details() or "no details", self._config.secrets)
         what = f"{where}: gRPC {name}: {details[:500]}"
         if name == "UNAVAILABLE":
@@ -173,7 +172,7 @@ def _load(form: Form) -> _Types:
         raise MissingExtraError("grpcio", "grpc", str(error)) from error
 
 
-def _open_channel(target: Target, config: ClientConfig) -> grpc.aio.Channel:
+def _open_channel(target: GrpcTarget, config: ClientConfig) -> grpc.aio.Channel:
     import grpc
     import grpc.aio
 
@@ -194,6 +193,7 @@ def _open_channel(target: Target, config: ClientConfig) -> grpc.aio.Channel:
 
 
 def _metadata(auth: AuthParts, form: Form) -> tuple[tuple[str, str], ...]:
+    # Metadata carries what HTTP has as headers (§10.2); there is no place for a query, so its key goes along as well.
     pairs = {**auth.headers, **auth.query}
     if auth.cookies:
         pairs["cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())

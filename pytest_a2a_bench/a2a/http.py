@@ -18,12 +18,9 @@ from typing import NamedTuple
 import httpx
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
-from pytest_a2a_bench.a2a.call import Call
-from pytest_a2a_bench.a2a.config import ClientConfig, redact_url
-from pytest_a2a_bench.a2a.hiding import SecretFilter
-from pytest_a2a_bench.a2a.jsontext import excerpt, parse_json
-from pytest_a2a_bench.a2a.retry import parse_retry_after
-from pytest_a2a_bench.a2a.sse import SSEParser
+from pytest_a2a_bench.a2a.bodies import SSEParser, excerpt, parse_json
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,
@@ -32,7 +29,7 @@ from pytest_a2a_bench.errors import (
     TransportError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.redact import hide_secrets
+from pytest_a2a_bench.redact import SecretFilter, hide_secrets, redact_url
 
 _MAX_REDIRECTS = 5
 _ERROR_BODY = 4096
@@ -91,46 +88,46 @@ class HttpEdge:
 
     async def get(self, request: HttpRequest) -> tuple[int, bytes]:
         """Return status and body, whatever the status is (redirects within the origin are followed)."""
-        async with self._open(request, Call("", request.url)) as response:
+        async with self._open(request, RequestRecord("", request.url)) as response:
             if response.status_code >= 400:
                 return response.status_code, await self._error_body(response)
             return response.status_code, b"".join([c async for c in self._chunks(response)])
 
-    async def documents(self, request: HttpRequest, call: Call) -> AsyncGenerator[Document, None]:
+    async def documents(self, request: HttpRequest, record: RequestRecord) -> AsyncGenerator[Document, None]:
         """Send a request and yield the JSON documents of its answer.
 
         An event stream is read as such, and anything else as one document, whatever had been asked for.
         """
-        async with self._open(request, call) as response:
+        async with self._open(request, record) as response:
             if response.status_code >= 300:
                 raise self._refusal(request, response, await self._error_body(response))
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "text/event-stream":
                 async with contextlib.aclosing(self._events(response)) as events:
                     async for document in events:
-                        call.keep(document.text)
+                        record.keep(document.text)
                         yield document
                 return
             body = b"".join([c async for c in self._chunks(response)])
-            call.keep(body)
+            record.keep(body)
             if kind and "json" not in kind:
-                call.notes.append(f"the answer's content type is {kind!r}")
+                record.notes.append(f"the answer's content type is {kind!r}")
             yield Document(body)
 
     @contextlib.asynccontextmanager
-    async def _open(self, request: HttpRequest, call: Call) -> AsyncIterator[httpx.Response]:
-        with _translated(request, self._config, call):
-            response = await self._send(request, call)
+    async def _open(self, request: HttpRequest, record: RequestRecord) -> AsyncIterator[httpx.Response]:
+        with _translated(request, self._config, record):
+            response = await self._send(request, record)
             try:
                 yield response
             finally:
                 await response.aclose()
 
-    async def _send(self, request: HttpRequest, call: Call) -> httpx.Response:
+    async def _send(self, request: HttpRequest, record: RequestRecord) -> httpx.Response:
         url = request.url
         for _ in range(_MAX_REDIRECTS):
-            response = await self._client.send(self._build(request, url, call), stream=True)
-            call.status_code, call.answered = response.status_code, True
+            response = await self._client.send(self._build(request, url, record), stream=True)
+            record.status_code, record.answered = response.status_code, True
             target = response.headers.get("location")
             if response.status_code not in _REDIRECTS or not target:
                 return response
@@ -138,9 +135,9 @@ class HttpEdge:
             url = self._redirected(url, target)
         raise ProtocolError(f"{request.method} {url}: more than {_MAX_REDIRECTS} redirects")
 
-    def _build(self, request: HttpRequest, url: str, call: Call) -> httpx.Request:
+    def _build(self, request: HttpRequest, url: str, record: RequestRecord) -> httpx.Request:
         auth = request.auth if request.auth and may_receive(url, self._config) else AuthParts()
-        headers = {"Accept-Encoding": "identity", **call.headers, **request.headers, **auth.headers}
+        headers = {"Accept-Encoding": "identity", **record.headers, **request.headers, **auth.headers}
         if auth.cookies:
             headers["Cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
         target = httpx.URL(url)
@@ -237,6 +234,7 @@ def _dicts(value: object) -> list[Mapping[str, object]]:
     return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
 
 
+# The names of §5.4, which REST and newer JSON-RPC servers send as ErrorInfo.reason (§9.5, 11.6), by JSON-RPC code.
 _REASONS = {
     "TASK_NOT_FOUND": -32001,
     "TASK_NOT_CANCELABLE": -32002,
@@ -256,7 +254,7 @@ async def _nothing() -> AsyncIterator[bytes]:
 
 
 @contextlib.contextmanager
-def _translated(request: HttpRequest, config: ClientConfig, call: Call) -> Iterator[None]:
+def _translated(request: HttpRequest, config: ClientConfig, record: RequestRecord) -> Iterator[None]:
     where = f"{request.method} {request.url}"
     try:
         yield
@@ -272,7 +270,7 @@ def _translated(request: HttpRequest, config: ClientConfig, call: Call) -> Itera
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
         raise ProtocolError(f"{where}: not a URL that can be called ({error}); fix the agent card") from error
     except httpx.HTTPError as error:
-        when = "in the middle of the answer" if call.answered else "before any answer"
+        when = "in the middle of the answer" if record.answered else "before any answer"
         raise TransportError(f"{where}: the connection broke {when} ({_reason(error)})") from error
 
 

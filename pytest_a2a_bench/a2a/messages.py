@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_a2a_bench.model import Part
 
+# A2A 1.0 §4.1.3: nothing follows a terminal state; an interrupted one waits for a message or for credentials (§7.6.1).
 TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
 INTERRUPTED = frozenset({"input-required", "auth-required"})
 SETTLED = TERMINAL | INTERRUPTED

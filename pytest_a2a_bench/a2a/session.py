@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
-import math
-import random
 import threading
 import time
 import uuid
@@ -16,10 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.a2a.call import Call
-from pytest_a2a_bench.a2a.hiding import hide_in_error
 from pytest_a2a_bench.a2a.messages import TERMINAL, InEvent, InTask, OutMessage
-from pytest_a2a_bench.a2a.retry import RetryPolicy, is_retryable, not_in_time
+from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -32,7 +28,7 @@ from pytest_a2a_bench.errors import (
     TurnTimeoutError,
 )
 from pytest_a2a_bench.model import DialectFinding, Part, ProtocolMetrics, Usage
-from pytest_a2a_bench.redact import hide_secrets
+from pytest_a2a_bench.redact import hide_in_error, hide_secrets
 from pytest_a2a_bench.tracing import NO_SPAN, Span, names
 
 if TYPE_CHECKING:
@@ -46,8 +42,8 @@ _DRAIN_SECONDS = 0.2
 """How long a stream may stay open after its last event; closing it at once would look like a lost client."""
 
 _CANCEL_SECONDS = 5.0
+# What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
 _UNSUPPORTED = (-32601, -32004)
-_RAW_LIMIT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,6 @@ class AgentSession:
 
     :ivar context_id: the agent's name for the conversation, once it has given one.
     :ivar a2a_task_id: the last a2a_task that the agent worked on.
-    :ivar request_count: requests sent, repetitions and polls included.
     :ivar turn_seconds: seconds of every turn that ended in an answer, or in the agent giving up: from the first sending
         of the message to the settled answer, repetitions and polls included, the agent card's first fetching not.
     :ivar usage: the sum of what the agent reported about itself.
@@ -95,29 +90,34 @@ class AgentSession:
         self._tape = tape
         self._config = connection.config
         self._metadata = dict(metadata or {})
-        self._retry = RetryPolicy(self._config.max_retries, self._config.backoff_base, self._config.backoff_max)
+        self._requests = Requests(self._config)
         self._cancelled = threading.Event()
         self._running: asyncio.Task[Any] | None = None
         self._state: str | None = None
         self._delivered: dict[str, tuple[Part, ...]] = {}
-        self._waiting_for = ""
         self._answered_at = 0.0
-        self._deadline = math.inf
         self.context_id: str | None = None
         self.a2a_task_id: str | None = None
         self.history: list[HistoryEntry] = []
-        self.request_count = 0
-        self.metrics: list[ProtocolMetrics] = []
         self.turn_seconds: list[float] = []
         self.usage = Usage()
         self.span: Span = NO_SPAN
-        self._turn_span: Span = NO_SPAN
         self.findings: list[DialectFinding] = []
 
     @property
     def card(self) -> AgentCard:
         """The agent's card."""
         return self._connection.card()
+
+    @property
+    def request_count(self) -> int:
+        """Requests sent, repetitions and polls included."""
+        return self._requests.count
+
+    @property
+    def metrics(self) -> list[ProtocolMetrics]:
+        """One entry for each request sent."""
+        return self._requests.metrics
 
     # -- what callers do --
 
@@ -164,8 +164,8 @@ class AgentSession:
             raise TrialCancelledError("the conversation was cancelled")
         limit = self._config.timeout if timeout is None else timeout
         self._running = asyncio.current_task()
-        self._deadline = time.monotonic() + limit
-        self._waiting_for = "the agent card"
+        self._requests.deadline = time.monotonic() + limit
+        self._requests.waiting_for = "the agent card"
         try:
             async with asyncio.timeout(limit):
                 return await self._turn(parts)
@@ -173,8 +173,9 @@ class AgentSession:
             hide_in_error(error, self._config.secrets)
             raise
         except TimeoutError as error:
+            waiting = self._requests.waiting_for
             raise TurnTimeoutError(
-                f"{self._config.endpoint}: the turn took longer than {limit:g} s, waiting for {self._waiting_for}; "
+                f"{self._config.endpoint}: the turn took longer than {limit:g} s, waiting for {waiting}; "
                 "raise --a2a-timeout if the agent needs longer"
             ) from error
         except asyncio.CancelledError:
@@ -194,41 +195,43 @@ class AgentSession:
         card = self._connection.card_if_known
         agent = card.name if card is not None else None
         start = names.turn_start(agent, card.version if card is not None else None, self._config.endpoint)
-        self._turn_span = self.span.child(names.turn_name(agent), "client", start)
+        self._requests.turn_span = self.span.child(names.turn_name(agent), "client", start)
         usage = Usage()
         try:
             reply = await self._take_turn(parts)
             usage = reply.usage
             return reply
         except BaseException as error:
-            self._turn_span.fail(type(error).__name__, self._describe(error))
+            self._requests.turn_span.fail(type(error).__name__, self._requests.describe(error))
             raise
         finally:
-            self._turn_span.set(names.turn_end(self.context_id, usage, self._state))
-            self._turn_span.end()
-            self._turn_span = NO_SPAN
+            self._requests.turn_span.set(names.turn_end(self.context_id, usage, self._state))
+            self._requests.turn_span.end()
+            self._requests.turn_span = NO_SPAN
 
     async def _take_turn(self, parts: Sequence[Part]) -> AgentReply:
         wire = await self._wire()
         message = self._compose(parts)
         turn = Turn(self._delivered)
-        calls: list[Call] = []
+        records: list[RequestRecord] = []
         self.history.append(HistoryEntry("sent", message.parts, _now(), message.message_id))
         stream = self._config.streaming == "on" or self._connection.must_stream
         started = time.perf_counter()
         try:
-            await self._exchange(wire, message, turn, calls, stream=stream)
+            await self._exchange(wire, message, turn, records, stream=stream)
         except ProtocolError as error:
             if stream or not self._may_fall_back_to_streaming(error):
                 raise
             self._connection.must_stream = True
-            await self._exchange(wire, message, turn, calls, stream=True)
+            await self._exchange(wire, message, turn, records, stream=True)
         finally:
             self._remember(turn)
-        await self._poll(wire, turn, calls)
-        return self._conclude(turn, calls, self._answered_at - started)
+        await self._poll(wire, turn, records)
+        return self._conclude(turn, records, self._answered_at - started)
 
     def _compose(self, parts: Sequence[Part]) -> OutMessage:
+        # Only a task that waits for us takes another message (§3.4.3); to one that has ended it is an error (§3.1.1),
+        # and the context alone begins the next task.
         resume = self._state in ("input-required", "auth-required")
         return OutMessage(
             message_id=uuid.uuid4().hex,
@@ -247,24 +250,26 @@ class AgentSession:
             and streams.streaming
         )
 
-    async def _exchange(self, wire: Wire, message: OutMessage, turn: Turn, calls: list[Call], *, stream: bool) -> None:
+    async def _exchange(
+        self, wire: Wire, message: OutMessage, turn: Turn, records: list[RequestRecord], *, stream: bool
+    ) -> None:
         """Send the message, repeatedly if need be, and feed the turn with what comes back."""
         what = "a streamed reply" if stream else "the reply"
 
-        async def once(call: Call) -> None:
-            calls.append(call)
-            async with aclosing(wire.send(message, call, stream=stream)) as events:
+        async def once(record: RequestRecord) -> None:
+            records.append(record)
+            async with aclosing(wire.send(message, record, stream=stream)) as events:
                 self._answered_at = await _read(events, turn)
 
         try:
-            await self._attempts(wire, once, what)
+            await self._requests.send(wire, once, what, self.context_id)
         except TransportError:
             # The message arrived and the stream broke: the a2a_task goes on without us, so ask for it.
             if turn.task_id is None or turn.settled or self._cancelled.is_set():
                 raise
             turn.notes.append("the stream broke off; the task was asked for instead")
 
-    async def _poll(self, wire: Wire, turn: Turn, calls: list[Call]) -> None:
+    async def _poll(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
         """Ask for an unfinished a2a_task until it ends or needs us; the turn's time limit ends this too."""
         delay = self._config.poll_interval
         while not turn.settled:
@@ -274,67 +279,31 @@ class AgentSession:
             if not turn.final:
                 await asyncio.sleep(delay)
             turn.final = False
-            await self._ask_for_task(wire, turn, calls)
+            await self._ask_for_task(wire, turn, records)
             delay = min(delay * 1.5, self._config.poll_max_interval)
         if turn.lacks_answer:
             with suppress(InfrastructureError):
-                await self._ask_for_task(wire, turn, calls)
+                await self._ask_for_task(wire, turn, records)
         self._remember(turn)
 
-    async def _ask_for_task(self, wire: Wire, turn: Turn, calls: list[Call]) -> None:
+    async def _ask_for_task(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
         task_id = turn.task_id
         if task_id is None:
             return
 
-        async def once(call: Call) -> None:
-            calls.append(call)
-            turn.feed(await wire.get_task(task_id, call))
+        async def once(record: RequestRecord) -> None:
+            records.append(record)
+            turn.feed(await wire.get_task(task_id, record))
             self._answered_at = time.perf_counter()
 
         what = f"task {task_id} to end (it is {turn.state or 'in no known state'})"
-        await self._attempts(wire, once, what, poll=True)
-
-    async def _attempts(
-        self, wire: Wire, once: Callable[[Call], Awaitable[None]], what: str, *, poll: bool = False
-    ) -> None:
-        """Run one request until it works, may not be repeated, or was repeated often enough."""
-        request_id = uuid.uuid4().hex
-        attempt = 1
-        while True:
-            self._waiting_for = what if attempt == 1 else f"{what}, try {attempt}"
-            span = self._turn_span.child("a2a request", "client")
-            call = Call(request_id, wire.interface.url, attempt=attempt, headers=span.headers())
-            self.request_count += 1
-            try:
-                await once(call)
-            except BaseException as error:
-                self.metrics.append(call.metrics(self.context_id, error=self._describe(error)))
-                span.fail(type(error).__name__, self._describe(error))
-                retry = is_retryable(error, answered=call.answered and not poll)
-                if not retry or attempt > self._retry.max_retries:
-                    raise
-                retry_after = error.retry_after if isinstance(error, TransportError) else None
-                left = self._deadline - time.monotonic()
-                if isinstance(error, TransportError) and retry_after is not None and retry_after >= left:
-                    raise not_in_time(error, retry_after, left) from error
-            else:
-                self.metrics.append(call.metrics(self.context_id))
-                return
-            finally:
-                span.set(names.request_end(self.metrics[-1]))
-                span.end()
-            self._waiting_for = f"{what}, before try {attempt + 1}"
-            await asyncio.sleep(self._retry.delay(attempt, retry_after, random.random))
-            attempt += 1
+        await self._requests.send(wire, once, what, self.context_id, poll=True)
 
     # -- what a turn leaves behind --
 
     def _hide(self, text: str) -> str:
         """Return what is to be shown of a text that the agent may have put our credentials into."""
         return hide_secrets(text, self._config.secrets)
-
-    def _describe(self, error: BaseException) -> str:
-        return self._hide(f"{type(error).__name__}: {error}")[:500]
 
     def _remember(self, turn: Turn) -> None:
         if turn.context_id and self.context_id and turn.context_id != self.context_id:
@@ -349,10 +318,10 @@ class AgentSession:
         elif turn.settled:
             self._state = None
 
-    def _conclude(self, turn: Turn, calls: list[Call], seconds: float) -> AgentReply:
+    def _conclude(self, turn: Turn, records: list[RequestRecord], seconds: float) -> AgentReply:
         reply = turn.reply()
-        notes = dict.fromkeys(map(self._hide, [*reply.notes, *(n for c in calls for n in c.notes)]))
-        raw = "\n".join(self._hide(c.raw) for c in calls if c.raw)[:_RAW_LIMIT]
+        notes = dict.fromkeys(map(self._hide, [*reply.notes, *(n for r in records for n in r.notes)]))
+        raw = "\n".join(self._hide(r.raw) for r in records if r.raw)[:RAW_LIMIT]
         reply = dataclasses.replace(reply, raw=raw, notes=tuple(notes), context_id=reply.context_id or self.context_id)
         self._account(reply)
         number = sum(e.direction == "received" for e in self.history)
@@ -396,17 +365,8 @@ class AgentSession:
         if task_id is None:
             return
         wire = await self._wire()
-        call = Call(uuid.uuid4().hex, wire.interface.url)
-        self.request_count += 1
-        error: str | None = None
-        try:
-            async with asyncio.timeout(_CANCEL_SECONDS):
-                task = await wire.cancel_task(task_id, call)
-            self._state = task.state
-        except (InfrastructureError, TimeoutError) as trouble:
-            error = self._describe(trouble)
-        finally:
-            self.metrics.append(call.metrics(self.context_id, error=error))
+        state = await self._requests.cancel_task(wire, task_id, self.context_id, _CANCEL_SECONDS)
+        self._state = state or self._state
 
 
 async def _read(events: AsyncGenerator[InEvent, None], turn: Turn) -> float:

@@ -8,13 +8,27 @@ that waits for input answers with its question: the status before the artifacts.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pytest_a2a_bench.a2a.messages import SETTLED, Artifact, ArtifactUpdate, InEvent, InMessage, InTask, StatusUpdate
-from pytest_a2a_bench.a2a.usage import first_usage
 from pytest_a2a_bench.model import Part, Usage
+
+# A2A has no field for tokens and money, so agents report them in metadata: as `usage` with the names of OpenAI or
+# Anthropic, or as the `usageMetadata` of Google's ADK.
+_CONTAINERS = ("usage", "adk_usage_metadata", "usage_metadata", "usageMetadata", "token_usage")
+_INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "promptTokenCount", "prompt_token_count")
+_OUTPUT = (
+    "output_tokens",
+    "completion_tokens",
+    "outputTokens",
+    "completionTokens",
+    "candidatesTokenCount",
+    "candidates_token_count",
+)
+_COST = ("cost_usd", "cost", "costUsd", "total_cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +125,7 @@ class Turn:
         old = self._artifacts.get(key)
         if update.append and old is not None:
             new = dataclasses.replace(new, parts=_join(old.parts, new.parts), metadata={**old.metadata, **new.metadata})
-        elif update.append:
+        elif update.append:  # against §4.2.2, where an artifact's first chunk has append=false
             self.notes.append(f"artifact {key!r} is appended to before it was begun")
         self._artifacts[key] = new
 
@@ -175,3 +189,41 @@ def _join(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:
 def _without_thoughts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Drop what Google's ADK marks as a model's thinking."""
     return tuple(p for p in parts if not (p.metadata and p.metadata.get("adk_thought") is True))
+
+
+def read_usage(metadata: Mapping[str, Any]) -> Usage | None:
+    """Return the usage that one metadata object reports, or None. What is not reported stays None, not zero."""
+    for name in _CONTAINERS:
+        found = metadata.get(name)
+        if isinstance(found, Mapping):
+            usage = Usage(_count(found, _INPUT), _count(found, _OUTPUT), _money(found))
+            if usage != Usage():
+                return usage
+    return None
+
+
+def first_usage(candidates: Iterable[Mapping[str, Any]]) -> Usage:
+    """Return the first usage that any of some metadata objects reports; an empty one if none does.
+
+    Servers repeat the same numbers on message, task and artifact, so they are not added up.
+    """
+    return next((u for u in map(read_usage, candidates) if u is not None), Usage())
+
+
+def _count(data: Mapping[str, Any], names: Iterable[str]) -> int | None:
+    for name in names:
+        value = _number(data.get(name))
+        if value is not None:
+            return int(value)
+    return None
+
+
+def _money(data: Mapping[str, Any]) -> float | None:
+    return next((float(v) for v in (_number(data.get(n)) for n in _COST) if v is not None), None)
+
+
+def _number(value: Any) -> float | int | None:
+    # Protobuf's Struct turns every integer into a float, so 12.0 is a count too.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if math.isfinite(value) and 0 <= value < 2**63 else None

@@ -9,15 +9,16 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from pytest_a2a_bench.a2a.auth import AuthParts
-from pytest_a2a_bench.a2a.call import Call
+from pytest_a2a_bench.a2a.bodies import excerpt, parse_json
 from pytest_a2a_bench.a2a.card import Interface
 from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.http import Document, HttpEdge, HttpRequest, error_from
-from pytest_a2a_bench.a2a.jsontext import excerpt, parse_json
 from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
+from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.errors import HarnessError, ProtocolError
 
 _SEND_SUFFIXES = ("/message:send", "/message:stream")
+# A2A 1.0 §5.3 renamed the methods of 0.3.
 _METHODS = {
     "1.0": {"send": "SendMessage", "stream": "SendStreamingMessage", "get": "GetTask", "cancel": "CancelTask"},
     "0.3": {"send": "message/send", "stream": "message/stream", "get": "tasks/get", "cancel": "tasks/cancel"},
@@ -29,15 +30,15 @@ class Wire(Protocol):
 
     interface: Interface
 
-    def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+    def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back: one event, or several where it streams."""
         ...
 
-    async def get_task(self, task_id: str, call: Call) -> InTask:
+    async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
         ...
 
-    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+    async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask the agent to stop an a2a_task."""
         ...
 
@@ -56,42 +57,44 @@ class JsonRpcWire:
         self._form: Form = "1.0" if interface.version == "1.0" else "0.3"
         self._methods = _METHODS[self._form]
 
-    async def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+    async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
         params = write_send(message, self._form, self.interface.tenant)
-        async with aclosing(self._results("stream" if stream else "send", params, call)) as results:
+        async with aclosing(self._results("stream" if stream else "send", params, record)) as results:
             async for result in results:
                 yield read_event(result, self._form)
 
-    async def get_task(self, task_id: str, call: Call) -> InTask:
+    async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
-        return await self._task("get", task_id, call)
+        return await self._task("get", task_id, record)
 
-    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+    async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask the agent to stop an a2a_task."""
-        return await self._task("cancel", task_id, call)
+        return await self._task("cancel", task_id, record)
 
     async def close(self) -> None:
         """Do nothing: the connections belong to the edge."""
 
-    async def _task(self, operation: str, task_id: str, call: Call) -> InTask:
+    async def _task(self, operation: str, task_id: str, record: RequestRecord) -> InTask:
         params = {"id": task_id}
         if self.interface.tenant and self._form == "1.0":
             params["tenant"] = self.interface.tenant
-        async with aclosing(self._results(operation, params, call)) as results:
+        async with aclosing(self._results(operation, params, record)) as results:
             async for result in results:
                 return read_task(result, self._form)
-        raise ProtocolError(f"{call.method} {call.endpoint}: the answer is empty")
+        raise ProtocolError(f"{record.method} {record.endpoint}: the answer is empty")
 
-    async def _results(self, operation: str, params: Mapping[str, Any], call: Call) -> AsyncGenerator[Any, None]:
-        call.method = self._methods[operation]
-        call.endpoint = self._url(operation)
-        body = {"jsonrpc": "2.0", "id": call.request_id, "method": call.method, "params": params}
+    async def _results(
+        self, operation: str, params: Mapping[str, Any], record: RequestRecord
+    ) -> AsyncGenerator[Any, None]:
+        record.method = self._methods[operation]
+        record.endpoint = self._url(operation)
+        body = {"jsonrpc": "2.0", "id": record.request_id, "method": record.method, "params": params}
         headers = _headers(self._form, stream=operation == "stream")
-        request = HttpRequest("POST", call.endpoint, _dump(body), headers, self._auth)
-        async with aclosing(self._edge.documents(request, call)) as documents:
+        request = HttpRequest("POST", record.endpoint, _dump(body), headers, self._auth)
+        async with aclosing(self._edge.documents(request, record)) as documents:
             async for document in documents:
-                yield self._unwrap(document, call)
+                yield self._unwrap(document, record)
 
     def _url(self, operation: str) -> str:
         """Return where to post: some cards name the path of one operation, whose sibling has the other's name."""
@@ -100,9 +103,9 @@ class JsonRpcWire:
             return f"{url.rpartition(':')[0]}:{operation}"
         return url
 
-    def _unwrap(self, document: Document, call: Call) -> Any:
-        raw = _parse(document, call)
-        where = f"{call.method} {call.endpoint}"
+    def _unwrap(self, document: Document, record: RequestRecord) -> Any:
+        raw = _parse(document, record)
+        where = f"{record.method} {record.endpoint}"
         if not isinstance(raw, dict):
             raise ProtocolError(f"{where}: found {excerpt(document.text)}, expected a JSON-RPC response object")
         if isinstance(raw.get("error"), dict):
@@ -110,10 +113,10 @@ class JsonRpcWire:
         if raw.get("error") is not None:
             raise ProtocolError(f"{where}: the agent answered with error {excerpt(str(raw['error']))}")
         if "result" not in raw:
-            call.notes.append("the answer is not wrapped in a JSON-RPC response")
+            record.notes.append("the answer is not wrapped in a JSON-RPC response")
             return raw
-        if raw.get("id") != call.request_id:
-            call.notes.append(f"the response's id is {excerpt(str(raw.get('id')), 60)}, not the request's")
+        if raw.get("id") != record.request_id:
+            record.notes.append(f"the response's id is {excerpt(str(raw.get('id')), 60)}, not the request's")
         return raw["result"]
 
 
@@ -127,51 +130,53 @@ class RestWire:
         self._form: Form = "1.0" if interface.version == "1.0" else "0.3-proto"
         self._base = _rest_base(interface, self._form)
 
-    async def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+    async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
         params = write_send(message, self._form, self.interface.tenant)
         path = "/message:stream" if stream else "/message:send"
-        async with aclosing(self._results("POST", path, params, call, stream=stream)) as results:
+        async with aclosing(self._results("POST", path, params, record, stream=stream)) as results:
             async for result in results:
                 yield read_event(result, self._form)
 
-    async def get_task(self, task_id: str, call: Call) -> InTask:
+    async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
-        return await self._task("GET", f"/tasks/{urllib.parse.quote(task_id, safe='')}", None, call)
+        return await self._task("GET", f"/tasks/{urllib.parse.quote(task_id, safe='')}", None, record)
 
-    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+    async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask the agent to stop an a2a_task."""
-        return await self._task("POST", f"/tasks/{urllib.parse.quote(task_id, safe='')}:cancel", {}, call)
+        return await self._task("POST", f"/tasks/{urllib.parse.quote(task_id, safe='')}:cancel", {}, record)
 
     async def close(self) -> None:
         """Do nothing: the connections belong to the edge."""
 
-    async def _task(self, method: str, path: str, body: Mapping[str, Any] | None, call: Call) -> InTask:
-        async with aclosing(self._results(method, path, body, call, stream=False)) as results:
+    async def _task(self, method: str, path: str, body: Mapping[str, Any] | None, record: RequestRecord) -> InTask:
+        async with aclosing(self._results(method, path, body, record, stream=False)) as results:
             async for result in results:
                 return read_task(result, self._form)
-        raise ProtocolError(f"{call.method} {call.endpoint}: the answer is empty")
+        raise ProtocolError(f"{record.method} {record.endpoint}: the answer is empty")
 
     async def _results(
-        self, method: str, path: str, body: Mapping[str, Any] | None, call: Call, *, stream: bool
+        self, method: str, path: str, body: Mapping[str, Any] | None, record: RequestRecord, *, stream: bool
     ) -> AsyncGenerator[Any, None]:
-        call.method = f"{method} {path.partition('?')[0]}"
-        call.endpoint = self._base + path
+        record.method = f"{method} {path.partition('?')[0]}"
+        record.endpoint = self._base + path
         content = None if body is None else _dump(body)
-        request = HttpRequest(method, call.endpoint, content, _headers(self._form, stream=stream), self._auth)
-        async with aclosing(self._edge.documents(request, call)) as documents:
+        request = HttpRequest(method, record.endpoint, content, _headers(self._form, stream=stream), self._auth)
+        async with aclosing(self._edge.documents(request, record)) as documents:
             async for document in documents:
-                yield self._unwrap(document, call)
+                yield self._unwrap(document, record)
 
-    def _unwrap(self, document: Document, call: Call) -> Any:
-        raw = _parse(document, call)
+    def _unwrap(self, document: Document, record: RequestRecord) -> Any:
+        raw = _parse(document, record)
         error = raw.get("error") if isinstance(raw, dict) else None
         if isinstance(error, dict):
-            raise error_from(f"{call.method} {call.endpoint}", error)
+            raise error_from(f"{record.method} {record.endpoint}", error)
         if document.event == "error":
-            raise ProtocolError(f"{call.method} {call.endpoint}: the stream broke off with {excerpt(document.text)}")
+            raise ProtocolError(
+                f"{record.method} {record.endpoint}: the stream broke off with {excerpt(document.text)}"
+            )
         if isinstance(raw, dict) and "jsonrpc" in raw and "result" in raw:
-            call.notes.append("the answer is wrapped in a JSON-RPC response")
+            record.notes.append("the answer is wrapped in a JSON-RPC response")
             return raw["result"]
         return raw
 
@@ -182,6 +187,7 @@ def _rest_base(interface: Interface, form: Form) -> str:
         base = base.removesuffix(suffix)
     if form != "1.0" and not base.endswith("/v1"):
         base += "/v1"
+    # The tenant is a path segment in this binding, and a parameter in the others (§8.3.2, 11.3).
     if interface.tenant and form == "1.0":
         base += "/" + urllib.parse.quote(interface.tenant, safe="")
     return base
@@ -190,6 +196,7 @@ def _rest_base(interface: Interface, form: Form) -> str:
 def _headers(form: Form, *, stream: bool) -> dict[str, str]:
     accept = "text/event-stream, application/json" if stream else "application/json"
     headers = {"Accept": accept, "Content-Type": "application/json"}
+    # No header means 0.3 (§3.6.2), so an older server never sees one that it does not know.
     if form == "1.0":
         headers["A2A-Version"] = "1.0"
     return headers
@@ -202,9 +209,9 @@ def _dump(body: Mapping[str, Any]) -> bytes:
         raise HarnessError(f"a message to the agent cannot be written as JSON: {error}") from error
 
 
-def _parse(document: Document, call: Call) -> Any:
+def _parse(document: Document, record: RequestRecord) -> Any:
     try:
         return parse_json(document.text)
     except ProtocolError as error:
         found = excerpt(document.text) if document.text else "an empty body"
-        raise ProtocolError(f"{call.method} {call.endpoint}: {error}; found {found}") from error
+        raise ProtocolError(f"{record.method} {record.endpoint}: {error}; found {found}") from error

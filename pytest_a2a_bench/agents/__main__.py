@@ -33,6 +33,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(options: AgentOptions) -> None:
+    # After the watch over the parent has begun: these imports take a second, in which the parent may die.
     from pytest_a2a_bench.agents.server import Served, serve
 
     def announce(served: Served) -> None:

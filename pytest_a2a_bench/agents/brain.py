@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, Usage, UserSaid
 from pytest_a2a_bench.translate.base import DecodedRequest
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.agents.options import AgentOptions
 
 TAG = "a2a_bench"
 """The metadata key under which ``--a2a-tag-trials`` names the benchmark task."""
@@ -41,7 +38,7 @@ class Conversation:
     own: list[AgentSaid] = field(default_factory=list)
     dialect: str = "tool_call"
     last_message_id: str = ""
-    last_reply: Reply | None = None
+    last_reply: BrainReply | None = None
 
     def hear(self, request: DecodedRequest, metadata: Mapping[str, Any]) -> None:
         """Take in one request. A briefing starts the history anew: with it the client sends all that was said."""
@@ -88,7 +85,7 @@ def match_call(result: ToolReturned, waiting: list[ToolCall]) -> ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class BrainReply:
     """What a brain answers with, and what the answer cost (None where it cost nothing to speak of)."""
 
     said: AgentSaid
@@ -103,7 +100,7 @@ class Brain(Protocol):
 
     description: str
 
-    async def reply(self, conversation: Conversation) -> Reply:
+    async def reply(self, conversation: Conversation) -> BrainReply:
         """Answer the last thing said.
 
         :raises RefusalError: if the agent will not do this at all.
@@ -142,28 +139,3 @@ def bench_task_key(metadata: Mapping[str, Any]) -> str | None:
     tag = metadata.get(TAG)
     task = tag.get("task") if isinstance(tag, Mapping) else None
     return task if isinstance(task, str) and task else None
-
-
-def make_brain(options: AgentOptions) -> Brain:
-    """Return the brain that the options name. Imports only what that one needs."""
-    if options.name == "noop":
-        from pytest_a2a_bench.agents.noop import Noop
-
-        return Noop()
-    if options.name == "llm":
-        from pytest_a2a_bench.agents.llm import LanguageModel
-
-        return LanguageModel.from_options(options)
-    if options.name == "solver":
-        from pytest_a2a_bench.agents.crm.solver import Solver
-
-        return Solver()
-    from pytest_a2a_bench.agents.crm.gold import GoldSource
-    from pytest_a2a_bench.agents.oracle import Oracle
-
-    golds = GoldSource(options.crm_data, options.crm_tasks, options.crm_seed)
-    if options.name == "readonly":
-        from pytest_a2a_bench.agents.readonly import without_writes
-
-        return Oracle(without_writes, description="Plays the reference solution but changes nothing.", crm=golds)
-    return Oracle(crm=golds)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from a2a.types import (
     StringList,
 )
 
+from pytest_a2a_bench import __version__
 from pytest_a2a_bench.agents.llm import MODEL_ENV
 from pytest_a2a_bench.agents.options import AgentOptions
 
@@ -51,13 +51,6 @@ def listening_url(options: AgentOptions, http_port: int) -> str:
     return f"http://{_bracketed(host)}:{http_port}/"
 
 
-def _version() -> str:
-    try:
-        return version("pytest-a2a-bench")
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "0+source"
-
-
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
@@ -69,7 +62,7 @@ def build_card(options: AgentOptions, description: str, where: Addresses) -> Age
         # With another model it is another agent, which results must be able to tell.
         name=f"pytest-a2a-bench {options.name}" + (f" ({model})" if model else ""),
         description=description,
-        version=_version(),
+        version=__version__,
         supported_interfaces=_interfaces(options, where),
         capabilities=AgentCapabilities(
             streaming=options.streaming, push_notifications=False, extended_agent_card=False

@@ -21,7 +21,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from pytest_a2a_bench import translate
-from pytest_a2a_bench.agents.brain import Brain, BrainError, Conversation, Memory, RefusalError, Reply
+from pytest_a2a_bench.agents.brain import Brain, BrainError, BrainReply, Conversation, Memory, RefusalError
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.model import Part, Usage
 
@@ -49,6 +49,7 @@ class BrainExecutor(AgentExecutor):
         updater = TaskUpdater(event_queue, context.task_id, context.context_id)
         as_task = self._options.reply == "task"
         if as_task:
+            # The first event of a stream is the task (§3.1.2); what it says while working must not pass for its answer.
             await event_queue.enqueue_event(new_task_from_user_message(message))
             await updater.start_work(updater.new_agent_message([WirePart(text=CHATTER)]))
         try:
@@ -67,11 +68,12 @@ class BrainExecutor(AgentExecutor):
         if context.task_id and context.context_id:
             await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
-    async def _answer(self, message: Message, context: RequestContext) -> tuple[Conversation, Reply]:
+    async def _answer(self, message: Message, context: RequestContext) -> tuple[Conversation, BrainReply]:
         parts = [read_part(part) for part in message.parts]
         conversation = self._memory.recall(message.context_id)
         if conversation is None:
             conversation = self._memory.open(message.context_id, translate.detect_request(parts))
+        # A client that did not get the answer asks again under the same id (§3.3.1), and must not be heard twice.
         if message.message_id and message.message_id == conversation.last_message_id and conversation.last_reply:
             return conversation, conversation.last_reply
         await asyncio.sleep(self._options.latency)
@@ -97,7 +99,9 @@ class BrainExecutor(AgentExecutor):
             return conversation.dialect
         return translate.detect_request(parts, default=self._options.dialect)
 
-    async def _deliver(self, conversation: Conversation, reply: Reply, updater: TaskUpdater, *, as_task: bool) -> None:
+    async def _deliver(
+        self, conversation: Conversation, reply: BrainReply, updater: TaskUpdater, *, as_task: bool
+    ) -> None:
         answering = conversation.dialect if self._options.dialect == "auto" else self._options.dialect
         parts = [write_part(part) for part in translate.get(answering).encode_reply(reply.said)]
         metadata = usage_metadata(reply.usage)

@@ -47,18 +47,14 @@ class BuiltinAgent:
         return self._process.pid
 
     @property
-    def running(self) -> bool:
-        """Whether the process is alive."""
-        return self._process.poll() is None
+    def exit_code(self) -> int | None:
+        """The process's exit code, negative where a signal ended it; None while it is alive."""
+        return self._process.poll()
 
     def stop(self) -> None:
         """End the process and wait for it. Safe to call again."""
         _end(self._process)
         self._errors.close()
-
-    def stderr_tail(self) -> str:
-        """Return the end of what the agent wrote to stderr."""
-        return "" if self._errors.closed else _tail(self._errors)
 
     def __enter__(self) -> Self:
         return self
@@ -80,9 +76,7 @@ def start_builtin(spec: str, settings: Settings | None = None, *, timeout: float
     :raises MissingExtraError: if what serves it is not installed.
     """
     options = parse_spec(spec.removeprefix(BUILTIN_PREFIX), settings)
-    for module in ("uvicorn", "starlette", "sse_starlette"):
-        if find_spec(module) is None:
-            raise MissingExtraError(module, "agents", detail=f"it serves the built-in agent {options.name!r}")
+    require_server(f"the built-in agent {options.name!r}")
     errors = tempfile.TemporaryFile()
     process = _spawn(options, errors)
     try:
@@ -99,6 +93,16 @@ def start_builtin(spec: str, settings: Settings | None = None, *, timeout: float
         _end(process)
         errors.close()
         raise
+
+
+def require_server(what: str) -> None:
+    """See that the libraries that serve a built-in agent are installed, without importing them.
+
+    :raises MissingExtraError: if one of them is not.
+    """
+    for module in ("uvicorn", "starlette", "sse_starlette"):
+        if find_spec(module) is None:
+            raise MissingExtraError(module, "agents", detail=f"it serves {what}")
 
 
 def _spawn(options: AgentOptions, errors: IO[bytes]) -> subprocess.Popen[bytes]:

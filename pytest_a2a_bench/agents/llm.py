@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.agents.brain import BrainError, Conversation, Reply, match_call
+from pytest_a2a_bench.agents.brain import BrainError, BrainReply, Conversation, match_call
 from pytest_a2a_bench.agents.crm import is_crm
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError
@@ -71,7 +71,7 @@ class LanguageModel:
             arguments["api_base"] = options.api_base
         return cls(model, arguments)
 
-    async def reply(self, conversation: Conversation) -> Reply:
+    async def reply(self, conversation: Conversation) -> BrainReply:
         """Ask the model what to say next."""
         briefing = conversation.briefing or Briefing(policy="")
         request: dict[str, Any] = {
@@ -85,17 +85,11 @@ class LanguageModel:
             request["tools"] = [write_tool(tool) for tool in briefing.tools]
         try:
             response = await self._litellm.acompletion(**request)
-            return read_response(response, self._cost(response))
+            return read_response(response, cost_of(self._litellm, response))
         except asyncio.CancelledError:
             raise
         except Exception as error:  # LiteLLM raises some thirty types, and others where a provider misbehaves
             raise BrainError(f"the model {self._model} did not answer: {type(error).__name__}: {error}") from error
-
-    def _cost(self, response: Any) -> float | None:
-        hidden = getattr(response, "_hidden_params", None) or {}
-        if hidden.get("response_cost") is not None:
-            return float(hidden["response_cost"])
-        return cost_of(self._litellm, response)
 
 
 def write_tool(tool: ToolSpec) -> dict[str, Any]:
@@ -159,7 +153,7 @@ def _no_result(call: ToolCall) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call.id, "content": _MISSING_RESULT}
 
 
-def read_response(response: Any, cost: float | None) -> Reply:
+def read_response(response: Any, cost: float | None) -> BrainReply:
     """Read a chat completion.
 
     :raises ValueError: if the model's arguments of a call are not a JSON object.
@@ -169,9 +163,9 @@ def read_response(response: Any, cost: float | None) -> Reply:
     usage = getattr(response, "usage", None)
     spent = Usage(getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None), cost)
     if calls:
-        return Reply(AgentSaid(calls=calls), spent)
+        return BrainReply(AgentSaid(calls=calls), spent)
     # An empty text would break the conversation off; a model that says nothing has not understood.
-    return Reply(AgentSaid((message.content or "").strip() or _EMPTY_ANSWER), spent)
+    return BrainReply(AgentSaid((message.content or "").strip() or _EMPTY_ANSWER), spent)
 
 
 def _read_call(call: Any) -> ToolCall:

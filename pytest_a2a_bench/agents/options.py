@@ -208,19 +208,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--variant", choices=VARIANTS, default="auto", help="faulty: what its card offers (default: as the fault needs)"
     )
-    add("--list-faults", action=_ListFaults, nargs=0, help="faulty: list its faults and what they break")
     add("--crm-data", metavar="DIR|hub", help="oracle: where the golds of CRM tasks are (default: the mini org only)")
     add("--crm-tasks", type=int, default=CrmOptions().tasks, metavar="N", help="oracle: tasks of each mini category")
     add("--crm-seed", type=int, default=CrmOptions().seed, metavar="N", help="oracle: seed of the mini org")
     add("--contexts", type=int, default=2000, metavar="N", help="conversations remembered (default: %(default)s)")
-
-
-class _ListFaults(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from pytest_a2a_bench.agents.faulty.catalogue import describe
-
-        print(describe())
-        parser.exit()
 
 
 def from_namespace(namespace: argparse.Namespace) -> AgentOptions:

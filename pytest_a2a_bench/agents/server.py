@@ -22,16 +22,17 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
-from pytest_a2a_bench.agents.brain import Brain, make_brain
-from pytest_a2a_bench.agents.card import REST_PREFIX, addresses, build_card, listening_url
+from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.agents.brain import Brain
+from pytest_a2a_bench.agents.brains import make_brain
+from pytest_a2a_bench.agents.card import REST_PREFIX, Addresses, addresses, build_card, listening_url
 from pytest_a2a_bench.agents.executor import BoundedTaskStore, BrainExecutor
+from pytest_a2a_bench.agents.faulty.serving import FaultyServer
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.grpc_server import GrpcServer
-
-CARD_PATH = "/.well-known/agent-card.json"
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -56,19 +57,18 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
     :param on_ready: called once, when requests are answered.
     :raises ConfigurationError: if the agent cannot be served as the options say.
     """
-    if options.name == "faulty":
-        await _serve_faulty(options, on_ready)
-        return
     token = _read_token(options)
-    brain = make_brain(options)
+    brain = None if options.name == "faulty" else make_brain(options)
     listener = _listen(options, options.port, "--port")
-    grpc_server = _make_grpc(options, token)
+    # Who may call the faulty agent is among the things that it can get wrong, so it asks for tokens itself.
+    grpc_server = _make_grpc(options, token if brain else None)
     port = listener.getsockname()[1]
-    card = build_card(options, brain.description, addresses(options, port, grpc_server.port if grpc_server else None))
-    handler = make_handler(brain, options, card)
-    if grpc_server:
-        await grpc_server.start(handler, options.protocols)
-    http_server = _make_http(make_app(handler, options, card, token))
+    where = addresses(options, port, grpc_server.port if grpc_server else None)
+    if brain is None:
+        app = await _start_faulty(options, where, token, grpc_server)
+    else:
+        app = await start_brain(brain, options, where, token, grpc_server)
+    http_server = _make_http(app)
     announcing = asyncio.create_task(_announce(http_server, listening_url(options, port), on_ready))
     try:
         await http_server.serve(sockets=[listener])
@@ -78,28 +78,27 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
             await grpc_server.stop()
 
 
-async def _serve_faulty(options: AgentOptions, on_ready: Callable[[Served], None]) -> None:
-    from pytest_a2a_bench.agents.faulty.serving import FaultyServer
+async def start_brain(
+    brain: Brain, options: AgentOptions, where: Addresses, token: str | None, grpc_server: GrpcServer | None
+) -> App:
+    """Start the gRPC binding, where there is one, and return the application of the HTTP bindings."""
+    card = build_card(options, brain.description, where)
+    handler = make_handler(brain, options, card)
+    if grpc_server:
+        await grpc_server.start(handler, options.protocols)
+    return make_app(handler, options, card, token)
 
-    token = _read_token(options)
-    listener = _listen(options, options.port, "--port")
-    grpc_server = _make_grpc(options, None)
-    where = addresses(options, listener.getsockname()[1], grpc_server.port if grpc_server else None)
+
+async def _start_faulty(
+    options: AgentOptions, where: Addresses, token: str | None, grpc_server: GrpcServer | None
+) -> App:
     faulty = FaultyServer(options, where.http, where.grpc, token)
     if grpc_server:
         from pytest_a2a_bench.agents.faulty.grpc_binding import handlers
 
         await grpc_server.start_generic(handlers(faulty.agent, faulty.tokens))
-    http_server = _make_http(faulty.app)
-    announcing = asyncio.create_task(
-        _announce(http_server, listening_url(options, listener.getsockname()[1]), on_ready)
-    )
-    try:
-        await http_server.serve(sockets=[listener])
-    finally:
-        announcing.cancel()
-        if grpc_server:
-            await grpc_server.stop()
+    app: App = faulty.app
+    return app
 
 
 def make_handler(brain: Brain, options: AgentOptions, card: AgentCard) -> DefaultRequestHandler:
@@ -150,6 +149,7 @@ def _require_token(app: App, token: str) -> App:
     expected = f"Bearer {token}".encode()
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        # The card is public: it is where a caller learns which credentials are wanted (§8.2, 7.4).
         if scope["type"] != "http" or scope["path"] == CARD_PATH:
             await app(scope, receive, send)
             return

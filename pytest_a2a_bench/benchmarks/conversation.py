@@ -12,7 +12,7 @@ from pytest_a2a_bench.model import AgentSaid, Briefing, DialectFinding, Event, P
 from pytest_a2a_bench.translate.base import DecodedReply, Dialect
 
 
-class Reply(Protocol):
+class SessionReply(Protocol):
     """What a session answers."""
 
     @property
@@ -34,14 +34,14 @@ class Session(Protocol):
         """The contextId that the server gave, once it did."""
         ...
 
-    def send(self, parts: Sequence[Part], timeout: float | None = None) -> Reply:
+    def send(self, parts: Sequence[Part], timeout: float | None = None) -> SessionReply:
         """Send one message and wait for the answer."""
         ...
 
 
 @dataclasses.dataclass
 class Conversation:
-    """The agent's side of one trial, independent of tau2's classes.
+    """The agent's side of one trial, in the words of no benchmark.
 
     :param dialect: name of the dialect, or ``auto``.
     :param resend: send everything again with each turn (``--a2a-history full``).

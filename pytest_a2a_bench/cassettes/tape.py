@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Protocol
 
-from pytest_a2a_bench.a2a.call import Call
 from pytest_a2a_bench.a2a.card import Interface
 from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
+from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.a2a.wire import Wire
 from pytest_a2a_bench.cassettes.form import (
     Cassette,
@@ -70,29 +70,29 @@ class _RecordingWire:
         self._wire = wire
         self._cassette = cassette
 
-    async def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
-        with self._exchange(Exchange(write_send(message, stream=stream)), call) as exchange:
-            async with aclosing(self._wire.send(message, call, stream=stream)) as events:
+    async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+        with self._exchange(Exchange(write_send(message, stream=stream)), record) as exchange:
+            async with aclosing(self._wire.send(message, record, stream=stream)) as events:
                 async for event in events:
                     exchange.events.append(write_event(event))
                     yield event
 
-    async def get_task(self, task_id: str, call: Call) -> InTask:
-        with self._exchange(Exchange({"operation": "get_task", "task_id": task_id}), call) as exchange:
-            task = await self._wire.get_task(task_id, call)
+    async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
+        with self._exchange(Exchange({"operation": "get_task", "task_id": task_id}), record) as exchange:
+            task = await self._wire.get_task(task_id, record)
             exchange.events.append(write_event(task))
             return task
 
-    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+    async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
         # How a conversation is cleared up is no part of it.
-        return await self._wire.cancel_task(task_id, call)
+        return await self._wire.cancel_task(task_id, record)
 
     async def close(self) -> None:
         await self._wire.close()
 
     @contextmanager
-    def _exchange(self, exchange: Exchange, call: Call) -> Iterator[Exchange]:
-        exchange.attempt = call.attempt
+    def _exchange(self, exchange: Exchange, record: RequestRecord) -> Iterator[Exchange]:
+        exchange.attempt = record.attempt
         self._cassette.exchanges.append(exchange)
         started = time.perf_counter()
         try:
@@ -102,8 +102,8 @@ class _RecordingWire:
             raise
         finally:
             exchange.seconds = round(time.perf_counter() - started, 6)
-            exchange.method, exchange.status_code = call.method, call.status_code
-            exchange.notes = list(call.notes)
+            exchange.method, exchange.status_code = record.method, record.status_code
+            exchange.notes = list(record.notes)
 
 
 class ReplayTape:
@@ -129,7 +129,7 @@ class ReplayTape:
     def keep(self) -> None:
         """Nothing was recorded."""
 
-    def take(self, request: dict[str, object], call: Call) -> Exchange:
+    def take(self, request: dict[str, object], record: RequestRecord) -> Exchange:
         """Return the next exchange.
 
         Attempts that failed and were repeated are passed over: what counts is what came of them in the end.
@@ -147,9 +147,9 @@ class ReplayTape:
         exchange = exchanges[self._next]
         self._next += 1
         compare(exchange.request, request, key=self._cassette.key, number=self._next, where=self._where)
-        call.method, call.status_code = exchange.method, exchange.status_code
-        call.notes.extend(exchange.notes)
-        call.lasted(exchange.seconds)
+        record.method, record.status_code = exchange.method, exchange.status_code
+        record.notes.extend(exchange.notes)
+        record.lasted(exchange.seconds)
         return exchange
 
     def events(self, exchange: Exchange) -> list[InEvent]:
@@ -168,22 +168,22 @@ class _ReplayWire:
         self.interface = Interface("cassette:", "replay", "1.0")
         self._tape = tape
 
-    async def send(self, message: OutMessage, call: Call, *, stream: bool) -> AsyncGenerator[InEvent, None]:
-        exchange = self._tape.take(write_send(message, stream=stream), call)
+    async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+        exchange = self._tape.take(write_send(message, stream=stream), record)
         for event in self._tape.events(exchange):
-            call.answered = True
+            record.answered = True
             yield event
         self._end(exchange)
 
-    async def get_task(self, task_id: str, call: Call) -> InTask:
-        exchange = self._tape.take({"operation": "get_task", "task_id": task_id}, call)
+    async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
+        exchange = self._tape.take({"operation": "get_task", "task_id": task_id}, record)
         self._end(exchange)
         for event in self._tape.events(exchange):
             if isinstance(event, InTask):
                 return event
         raise TurnTimeoutError("the recorded answer never came")
 
-    async def cancel_task(self, task_id: str, call: Call) -> InTask:
+    async def cancel_task(self, task_id: str, record: RequestRecord) -> InTask:
         return InTask(task_id, None, "canceled")
 
     async def close(self) -> None:

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from argparse import ArgumentParser, Namespace
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from argparse import Action, ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
 
+from pytest_a2a_bench.agents.faulty.catalogue import describe
+from pytest_a2a_bench.agents.launcher import require_server
 from pytest_a2a_bench.agents.options import TAGGED_AGENTS, AgentOptions, add_arguments, from_namespace
-from pytest_a2a_bench.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.server import Served
 
 
-NAME = "agent"
-HELP = "serve a built-in agent"
-
-
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     add_arguments(parser)
+    parser.add_argument(
+        "--list-faults", action=_ListFaults, nargs=0, help="faulty: list its faults and what they break"
+    )
+
+
+class _ListFaults(Action):
+    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
+        print(describe())
+        parser.exit()
 
 
 def run(namespace: Namespace) -> int:
     """Serve the agent."""
     options = from_namespace(namespace)
-    for module in ("uvicorn", "starlette", "sse_starlette"):
-        if find_spec(module) is None:
-            raise MissingExtraError(module, "agents", detail="it serves the built-in agents")
-    from pytest_a2a_bench.agents.server import serve
+    require_server("the built-in agents")
+    from pytest_a2a_bench.agents.server import serve  # what it imports is an extra
 
     def announce(served: Served) -> None:
         print(greeting(options, served), flush=True)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_a2a_bench.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.config import Credentials
-    from pytest_a2a_bench.conformance.card import CardHttp
-    from pytest_a2a_bench.conformance.finding import Finding
-
-NAME = "card"
-HELP = "judge an agent card"
+from pytest_a2a_bench.a2a.config import Credentials
+from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
+from pytest_a2a_bench.conformance.card.ledger import Ledger
+from pytest_a2a_bench.conformance.card.render import render, to_text
+from pytest_a2a_bench.conformance.card.served import check_served
+from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks, read_card_file
+from pytest_a2a_bench.conformance.complaints import refuse_bad
+from pytest_a2a_bench.conformance.finding import Finding
+from pytest_a2a_bench.conformance.wire.exchange import Redactor
+from pytest_a2a_bench.errors import ConfigurationError, ProtocolError
+from pytest_a2a_bench.redact import redact_url
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -34,11 +36,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Judge the card and print what was found."""
-    from pytest_a2a_bench.conformance.card import card_versions, check_card
-    from pytest_a2a_bench.conformance.card.render import render, to_text
-    from pytest_a2a_bench.conformance.card.sources import load_jwks
-    from pytest_a2a_bench.conformance.wire.exchange import Redactor
-
     _check_arguments(namespace)
     raw, http, duplicates = _load(namespace)
     versions = card_versions(raw) if namespace.version == "auto" else (namespace.version,)
@@ -69,9 +66,6 @@ def run(namespace: Namespace) -> int:
 
 
 def _check_arguments(namespace: Namespace) -> None:
-    from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
-    from pytest_a2a_bench.conformance.complaints import refuse_bad
-
     keys = namespace.jwks
     refuse_bad(
         lambda: _check_values(namespace),
@@ -81,8 +75,6 @@ def _check_arguments(namespace: Namespace) -> None:
 
 
 def _check_values(namespace: Namespace) -> None:
-    from pytest_a2a_bench.conformance.card.sources import is_url
-
     wrong = []
     if namespace.online and not is_url(namespace.source):
         wrong.append(f"--online needs the agent's URL; {namespace.source} is a file")
@@ -93,35 +85,23 @@ def _check_values(namespace: Namespace) -> None:
 
 
 def _load(namespace: Namespace) -> tuple[Any, CardHttp | None, tuple[str, ...]]:
-    from pytest_a2a_bench.conformance.card.sources import is_url, read_card_file
-    from pytest_a2a_bench.errors import ProtocolError
-
     if is_url(namespace.source):
-        from pytest_a2a_bench.conformance.card import fetch_card
-
         raw, http, _ = fetch_card(namespace.source, auth=_credentials(namespace), timeout=namespace.timeout)
         return raw, http, ()
     try:
         document = read_card_file(namespace.source)
     except ProtocolError as error:
-        from pytest_a2a_bench.conformance.card import CardHttp
-
         return None, CardHttp(namespace.source, 200, problem=f"the card is not JSON: {error}"), ()
     return document.raw, None, document.duplicates
 
 
 def _unserved(http: CardHttp, version: str) -> list[Finding]:
-    from pytest_a2a_bench.conformance.card.ledger import Ledger
-    from pytest_a2a_bench.conformance.card.served import check_served
-
     ledger = Ledger()
     check_served(http, version, ledger)
     return ledger.findings()
 
 
 def _algorithms(given: str) -> dict[str, Any]:
-    from pytest_a2a_bench.conformance.card import ALGORITHMS
-
     names = tuple(name.strip() for name in given.split(",") if name.strip())
     unknown = [name for name in names if name not in ALGORITHMS]
     if unknown:
@@ -131,20 +111,14 @@ def _algorithms(given: str) -> dict[str, Any]:
 
 
 def _check_online(raw: Any, namespace: Namespace) -> list[Finding]:
-    from pytest_a2a_bench.conformance.card import check_online
-
     auth = _credentials(namespace)
     return check_online(raw, namespace.source, token=auth.token if auth else "", timeout=namespace.timeout)
 
 
 def _credentials(namespace: Namespace) -> Credentials | None:
-    from pytest_a2a_bench.a2a.config import Credentials
-
     token = os.environ.get(namespace.auth_env, "").strip()
     return Credentials(token, namespace.auth_env) if token else None
 
 
 def _shown(source: str) -> str:
-    from pytest_a2a_bench.a2a.config import redact_url
-
     return redact_url(source) if "://" in source else source

@@ -18,9 +18,6 @@ from pytest_a2a_bench.errors import ConfigurationError
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.compare import Comparison
 
-NAME = "compare"
-HELP = "compare two runs, paired by task"
-
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""

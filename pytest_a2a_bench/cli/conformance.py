@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.metadata
 import os
 import signal
 import sys
@@ -17,28 +16,30 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from pytest_a2a_bench import __version__
+from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
+from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
+from pytest_a2a_bench.conformance.complaints import refuse_bad
+from pytest_a2a_bench.conformance.engine import Planned
+from pytest_a2a_bench.conformance.finding import VERSIONS, CheckResult, Requirement
+from pytest_a2a_bench.conformance.judging import check_all
+from pytest_a2a_bench.conformance.report import Report, judge
+from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
+from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
+from pytest_a2a_bench.conformance.subject import Subject, look_at
+from pytest_a2a_bench.conformance.waivers import read_waivers
+from pytest_a2a_bench.conformance.wire.webhook import Place, check_place, read_place
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.reports import FORMATS, matrix, render
+from pytest_a2a_bench.reports import text as text_report
 
-if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.config import ClientConfig
-    from pytest_a2a_bench.conformance.engine import Planned
-    from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
-    from pytest_a2a_bench.conformance.report import Report
-    from pytest_a2a_bench.conformance.scenarios import Scenarios
-    from pytest_a2a_bench.conformance.subject import Subject
-    from pytest_a2a_bench.conformance.wire.webhook import Place
-
-NAME = "conformance"
 TERMINATED = 143
-HELP = "judge an agent: its card and what it does on the wire"
 
-_FORMATS = ("text", "json", "junit", "sarif", "markdown")
 _LEVELS = ("MUST", "SHOULD", "MAY")
 _BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC", "card")
-_VERSIONS = ("1.0", "0.3")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -49,14 +50,14 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--level", choices=_LEVELS, help="Only this level (repeatable)", **several)
     parser.add_argument("--id", metavar="ID", help="Only this requirement, such as SEND-003 (repeatable)", **several)
     parser.add_argument("--binding", choices=_BINDINGS, help="Only this binding (repeatable)", **several)
-    parser.add_argument("--version", choices=_VERSIONS, help="Only this protocol version (repeatable)", **several)
+    parser.add_argument("--version", choices=VERSIONS, help="Only this protocol version (repeatable)", **several)
     parser.add_argument("--strict", action="store_true", help="A SHOULD that is not kept is a failure too")
     parser.add_argument("--waivers", metavar="FILE", help="TOML file of known defects, with reasons")
     parser.add_argument("--scenarios", metavar="FILE", help="TOML file of prompts for special behaviour")
     parser.add_argument("--jwks", metavar="FILE|URL", help="Verify the card's signatures with these keys")
     parser.add_argument("--webhook-bind", metavar="HOST:PORT", help="Where push notifications are received")
     parser.add_argument("--webhook-url", metavar="URL", help="How the agent reaches that (http://HOST:PORT)")
-    parser.add_argument("--format", choices=_FORMATS, default="text", help="Output (text)")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="Output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="Write the report there, and the matrix to the terminal")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For one answer (10)")
     parser.add_argument("--concurrency", metavar="N", type=int, default=16, help="Checks made at once (16)")
@@ -66,8 +67,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Judge the agent and print the report."""
-    from pytest_a2a_bench.reports import render
-
     _check_arguments(namespace)
     try:
         with _terminable():
@@ -108,11 +107,6 @@ def _terminable() -> Iterator[None]:
 
 def judge_agent(namespace: Namespace) -> Report:
     """Look at the card, run the checks, and apply waivers."""
-    from pytest_a2a_bench.conformance.card.sources import load_jwks
-    from pytest_a2a_bench.conformance.report import Report, judge
-    from pytest_a2a_bench.conformance.subject import look_at
-    from pytest_a2a_bench.conformance.waivers import read_waivers
-
     waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
     config = _config(namespace)
     begin = time.monotonic()
@@ -123,7 +117,7 @@ def judge_agent(namespace: Namespace) -> Report:
     if not results:
         raise ConfigurationError(_nothing_left(namespace, subject))
     return Report(
-        endpoint=_shown(namespace.url),
+        endpoint=redact_url(namespace.url),
         judgements=tuple(judge(results, waivers=waivers, strict=namespace.strict)),
         agent=subject.agent,
         interfaces=subject.interfaces,
@@ -132,19 +126,15 @@ def judge_agent(namespace: Namespace) -> Report:
         strict=namespace.strict,
         seconds=time.monotonic() - begin,
         planned=subject.planned,
-        tool={"name": "pytest-a2a-bench", "version": _own_version()},
+        tool={"name": "pytest-a2a-bench", "version": __version__},
     )
 
 
 def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> list[CheckResult]:
-    from pytest_a2a_bench.conformance.judging import check_all
-
     planned: list[Planned] = [p for p in subject.plan() if _is_wanted(namespace, p.requirement, p.binding)]
     if not planned:
         return []
     if subject.problem:
-        from pytest_a2a_bench.conformance.finding import CheckResult
-
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
     targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace))
     left: list[str] = []
@@ -159,8 +149,8 @@ def _nothing_left(namespace: Namespace, subject: Subject) -> str:
     spoken = subject.interfaces
     if namespace.version and spoken and not any(i.startswith(tuple(namespace.version)) for i in spoken):
         asked = " or ".join(namespace.version)
-        return f"--version {asked}: the card of {_shown(subject.endpoint)} declares {', '.join(spoken)}"
-    return f"no check is left of all that {_shown(subject.endpoint)} has; give fewer of --group ... --id"
+        return f"--version {asked}: the card of {redact_url(subject.endpoint)} declares {', '.join(spoken)}"
+    return f"no check is left of all that {redact_url(subject.endpoint)} has; give fewer of --group ... --id"
 
 
 def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
@@ -175,12 +165,6 @@ def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
 
 
 def _check_arguments(namespace: Namespace) -> None:
-    from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
-    from pytest_a2a_bench.conformance.complaints import refuse_bad
-    from pytest_a2a_bench.conformance.requirements import requirement
-    from pytest_a2a_bench.conformance.waivers import read_waivers
-    from pytest_a2a_bench.conformance.wire.webhook import check_place
-
     keys, waivers = namespace.jwks, namespace.waivers
     refuse_bad(
         lambda: _check_numbers(namespace),
@@ -206,9 +190,6 @@ def _check_numbers(namespace: Namespace) -> None:
 
 
 def _check_groups(names: list[str]) -> None:
-    from pytest_a2a_bench.conformance.finding import VERSIONS
-    from pytest_a2a_bench.conformance.requirements import load_requirements
-
     groups = list(dict.fromkeys(entry.group for version in VERSIONS for entry in load_requirements(version)))
     unknown = [name for name in names if name not in groups]
     if unknown:
@@ -223,20 +204,14 @@ def _check_output(path: Path) -> None:
 
 
 def _place(namespace: Namespace) -> Place | None:
-    from pytest_a2a_bench.conformance.wire.webhook import read_place
-
     return read_place(namespace.webhook_bind, namespace.webhook_url)
 
 
 def _scenarios(namespace: Namespace) -> Scenarios:
-    from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
-
     return load_scenarios(Path(namespace.scenarios)) if namespace.scenarios else Scenarios()
 
 
 def _config(namespace: Namespace) -> ClientConfig:
-    from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
-
     token = os.environ.get(namespace.auth_env, "").strip()
     origins = tuple(o.strip() for o in os.environ.get(ALLOWED_ORIGINS_ENV, "").split(",") if o.strip())
     return ClientConfig(
@@ -256,20 +231,5 @@ def _write(path: Path, text: str) -> None:
 
 
 def _brief(report: Report) -> str:
-    from pytest_a2a_bench.reports import matrix, text
-
-    lines = [text.header(report), *matrix.lines(report.rows, report.planned), *text.tail(report)]
+    lines = [text_report.header(report), *matrix.lines(report.rows, report.planned), *text_report.tail(report)]
     return "\n".join(lines) + "\n"
-
-
-def _shown(url: str) -> str:
-    from pytest_a2a_bench.a2a.config import redact_url
-
-    return redact_url(url)
-
-
-def _own_version() -> str:
-    try:
-        return importlib.metadata.version("pytest-a2a-bench")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"

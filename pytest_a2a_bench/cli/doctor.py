@@ -9,12 +9,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from urllib.parse import urlsplit, urlunsplit
 
 from pytest_a2a_bench.benchmarks import registry
-
-NAME = "doctor"
-HELP = "show versions, extras, benchmark data and LLM settings"
+from pytest_a2a_bench.redact import redact_url
 
 _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
@@ -54,7 +51,7 @@ def report(environ: Mapping[str, str]) -> Iterator[str]:
         how = f"missing {', '.join(missing)}; run: pip install 'pytest-a2a-bench[{extra}]'"
         yield _line(f"[{extra}]", how if missing else "present")
     yield _line("LLM", _llm(environ))
-    yield _line("A2A_ENDPOINT", _plain(environ.get("A2A_ENDPOINT", "not set")))
+    yield _line("A2A_ENDPOINT", redact_url(environ.get("A2A_ENDPOINT", "not set"), query=False))
 
 
 def _line(what: str, found: str) -> str:
@@ -78,13 +75,5 @@ def _importable(module: str) -> bool:
 def _llm(environ: Mapping[str, str]) -> str:
     """Name the variables that are set. A key's value is never shown."""
     keys = sorted(name for name, value in environ.items() if name.endswith(_KEY_SUFFIX) and value)
-    shown = [f"{name}={_plain(environ[name])}" for name in _LLM_VARIABLES if environ.get(name)]
+    shown = [f"{name}={redact_url(environ[name], query=False)}" for name in _LLM_VARIABLES if environ.get(name)]
     return ", ".join([*shown, *(f"{name} is set" for name in keys)]) or "nothing configured (the user is scripted)"
-
-
-def _plain(value: str) -> str:
-    """Return a value without the credentials and the query that a URL may carry."""
-    parts = urlsplit(value)
-    if not parts.netloc:
-        return value
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

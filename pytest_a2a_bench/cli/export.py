@@ -5,9 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-NAME = "export"
-HELP = "write results in another tool's format"
-
 FORMATS = ("tau2",)
 
 

@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
-from typing import NoReturn
+from importlib import import_module
+from typing import NoReturn, Protocol, cast
 
-from pytest_a2a_bench.cli.commands import load_commands
+from pytest_a2a_bench import __version__
 from pytest_a2a_bench.errors import A2ABenchError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+
+COMMANDS = {
+    "agent": "serve a built-in agent",
+    "card": "judge an agent card",
+    "compare": "compare two runs, paired by task",
+    "conformance": "judge an agent: its card and what it does on the wire",
+    "doctor": "show versions, extras, benchmark data and LLM settings",
+    "export": "write results in another tool's format",
+    "merge": "join the results of shards into those of the whole run",
+    "promote": "make a baseline of a results directory",
+    "report": "make one HTML page of a results directory",
+    "rescore": "evaluate stored conversations again and show which rewards change",
+    "schema": "print the JSON Schema of a result file, or check files against it",
+}
+"""Every subcommand with its line in the help text; each is the module of that name in this package."""
+
+
+class Command(Protocol):
+    """What a subcommand's module looks like. It is imported only when it is the one that was asked for."""
+
+    def configure(self, parser: ArgumentParser) -> None:
+        """Declare the command's arguments."""
+        ...
+
+    def run(self, namespace: Namespace) -> int:
+        """Do it, and return the exit code.
+
+        :raises A2ABenchError: for everything that the user has to be told in one line.
+        """
+        ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: the arguments; by default the process's own.
     """
     _write_whatever_it_is()
-    parser = make_parser()
+    argv = sys.argv[1:] if argv is None else argv
+    # No option before the command takes a value, so the first word is the command.
+    parser = make_parser(next((word for word in argv if not word.startswith("-")), None))
     namespace = parser.parse_args(argv)
     try:
         return int(namespace.run(namespace))
@@ -43,7 +75,7 @@ def _write_whatever_it_is() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-class OneLineParser(argparse.ArgumentParser):
+class OneLineParser(ArgumentParser):
     """A parser that reports a wrong argument in one line, without the usage text around it."""
 
     def error(self, message: str) -> NoReturn:
@@ -51,25 +83,26 @@ class OneLineParser(argparse.ArgumentParser):
         self.exit(USAGE_ERROR, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser with every subcommand."""
+def make_parser(chosen: str | None = None) -> ArgumentParser:
+    """Return the parser with every subcommand.
+
+    :param chosen: the one whose arguments are declared too. The others stay names with a line of help: their modules
+        bring HTTP, gRPC and the benchmarks along, and ``a2a-bench --help`` should not wait for those.
+    """
     parser = OneLineParser(prog="a2a-bench", description="Benchmark A2A agents with pytest.")
-    parser.add_argument("--version", action="version", version=f"pytest-a2a-bench {_version()}")
+    parser.add_argument("--version", action="version", version=f"pytest-a2a-bench {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in load_commands():
-        subparser = subparsers.add_parser(command.NAME, help=command.HELP, description=_plain(command.__doc__))
-        command.configure(subparser)
-        subparser.set_defaults(run=command.run)
+    for name, told in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=told)
+        if name == chosen:
+            command = load_command(name)
+            # A terminal knows no markup.
+            subparser.description = (command.__doc__ or "").replace("``", "")
+            command.configure(subparser)
+            subparser.set_defaults(run=command.run)
     return parser
 
 
-def _plain(text: str | None) -> str:
-    """Return a docstring for the terminal, which knows no markup."""
-    return (text or "").replace("``", "")
-
-
-def _version() -> str:
-    try:
-        return version("pytest-a2a-bench")
-    except PackageNotFoundError:
-        return "(not installed)"
+def load_command(name: str) -> Command:
+    """Import the module of a subcommand."""
+    return cast(Command, import_module(f"{__package__}.{name}"))

@@ -5,9 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-NAME = "merge"
-HELP = "join the results of shards into those of the whole run"
-
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""

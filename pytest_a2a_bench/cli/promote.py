@@ -13,9 +13,6 @@ from pytest_a2a_bench.errors import ConfigurationError
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.baseline import Baseline
 
-NAME = "promote"
-HELP = "make a baseline of a results directory"
-
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""

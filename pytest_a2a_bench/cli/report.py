@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
     from pytest_a2a_bench.reports.html import Contents
 
-NAME = "report"
-HELP = "make one HTML page of a results directory"
-
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
@@ -50,7 +47,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
 
     :raises ConfigurationError: if there are no trials, or a file is not what it should be.
     """
-    from pytest_a2a_bench.reports.html import Contents, Verdict, now, own_version
+    from pytest_a2a_bench.reports.html import Contents, Verdict, now
     from pytest_a2a_bench.results.store import Store
 
     if not directory.is_dir():
@@ -60,7 +57,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
         raise ConfigurationError(f"{directory}: there are no trial files (trials/*.json) in it")
     data, notes = _verdict(directory / "verdict.json", trials)
     agent = data.get("agent") if isinstance(data.get("agent"), Mapping) else {}
-    from pytest_a2a_bench.reports.html.checks import read_checks
+    from pytest_a2a_bench.reports.html.conformance import read_checks
 
     checks, explanations = read_checks(_load(conformance, "--conformance")) if conformance else ((), {})
     comparison, about_baseline = _comparison(baseline, trials) if baseline else (None, [])
@@ -80,7 +77,6 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
         baseline_name=str(baseline or ""),
         notes=[*notes, *about_baseline],
         made_at=now(),
-        version=own_version(),
     )
 
 

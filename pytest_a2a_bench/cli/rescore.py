@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, TrialResult
     from pytest_a2a_bench.settings import Settings
 
-NAME = "rescore"
-HELP = "evaluate stored conversations again and show which rewards change"
 
 CHANGED = 1
 NOT_EVALUATED = 2

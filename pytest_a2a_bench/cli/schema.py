@@ -12,9 +12,6 @@ from typing import Any
 
 from pytest_a2a_bench.schemas import VERSIONS
 
-NAME = "schema"
-HELP = "print the JSON Schema of a result file, or check files against it"
-
 _MOST = 5
 
 

@@ -150,8 +150,8 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
     :param jwks: keys to verify its signatures with.
     :raises EndpointUnreachableError: if nothing answers there.
     """
-    from pytest_a2a_bench.a2a.config import redact_url
     from pytest_a2a_bench.conformance.card import check_card, fetch_card
+    from pytest_a2a_bench.redact import redact_url
 
     raw, http, findings = fetch_card(config.endpoint, auth=config.auth, timeout=timeout, verify=config.verify_ssl)
     if raw is not None:

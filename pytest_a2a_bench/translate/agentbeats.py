@@ -1,22 +1,26 @@
-"""The ``agentbeats`` dialect: the tau2 scenario of the AgentBeats platform.
+"""The ``agentbeats`` and ``sierra`` dialects: prose layout, JSON answers ``{"name", "arguments"}``, and ``respond``.
 
-Existing agents look for the fixed lines of the first message, so they are facts of the format and stay as they are.
-Later messages are the bare words of the user or of the tool. Answers are JSON ``{"name", "arguments"}`` in text or in
-a data part; ``respond`` with ``content`` speaks to the user. The older spelling has ``kwargs`` and ``<json>`` tags.
+Existing agents look for the fixed lines of the first message, so they are facts of the formats and stay as they are.
+Later messages are the bare words of the user or of the tool. ``respond`` with ``content`` speaks to the user.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.translate.calls import RESPOND
-from pytest_a2a_bench.translate.foreign import LIST_LINE, actions, dump, labelled, read_request
-from pytest_a2a_bench.translate.marks import Piece, join_pieces
+from pytest_a2a_bench.translate.event_marks import Piece, join_pieces, labelled, read_marks
+from pytest_a2a_bench.translate.json_forms import tool_to_json, tools_from_json, tools_to_text
 from pytest_a2a_bench.translate.reading import Rules, read_reply
-from pytest_a2a_bench.translate.schemas import tool_to_json, tools_to_text
+
+LIST_LINE = "Here's a list of tools you can use"
+"""How the line begins by which agents find the tools."""
+
+_ASK = "The JSON should contain:"
 
 USER_MARKER = "Now here are the user messages:\n"
 """The line before the user's words in a first message."""
@@ -52,11 +56,38 @@ Your last answer could not be read; nothing was executed and the user saw none o
 _SHAPES = frozenset({"bare", "kwargs", "tagged"})
 _RULES = Rules("agentbeats", text_shapes=_SHAPES, data_shapes=_SHAPES, json_asked=True, one_call=True)
 
+SIERRA_USER_MARKER = "User message: "
+"""What stands before the user's words in a first message."""
+
+TAG_LINE = "Please wrap the JSON part with <json>...</json> tags."
+"""The sentence by which this format is told from ``agentbeats``."""
+
+_SIERRA_FORMAT = f"""\
+Please response in the JSON format. {TAG_LINE}
+The JSON should contain:
+- "name": the tool call function name, or "respond" if you want to respond directly.
+- "arguments": the arguments for the tool call, or {{"content": "your message here"}} if you want to respond directly.
+You should only use one tool at a time!!
+You cannot respond to user and use a tool at the same time!!
+"""
+_SIERRA_NEXT = "Next, I'll provide you with the user message and tool call results.\n"
+_SIERRA_REMINDER = (
+    f"Your last answer could not be read; nothing was executed and the user saw none of it.\n{_SIERRA_FORMAT}"
+)
+
+_SIERRA_RULES = Rules(
+    "sierra",
+    text_shapes=frozenset({"tagged", "bare"}),
+    data_shapes=frozenset({"bare"}),
+    json_asked=True,
+    one_call=True,
+)
+
 
 class AgentBeatsDialect:
-    """See the module's docstring.
+    """The tau2 scenario of the AgentBeats platform: answers as bare JSON in text or in a data part.
 
-    :param older: write the older spelling, ``<json>{"name", "kwargs"}</json>``; both are always read.
+    :param older: write the older spelling, ``kwargs`` inside ``<json>`` tags; both are always read.
     """
 
     name = "agentbeats"
@@ -118,3 +149,123 @@ def _named(event: Event) -> Piece:
             return Piece("", event.text, event)
         case AgentSaid():
             return Piece(*labelled(event), event)
+
+
+class SierraDialect:
+    """The A2A experiment inside tau2-bench itself: answers in ``<json>`` tags.
+
+    Its own example shows the literal ``{RESPOND_ACTION_NAME}``, which agents copy: it is read as ``respond``.
+    """
+
+    name = "sierra"
+
+    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
+        """Write one text part."""
+        head = _sierra_head(briefing) if briefing else ""
+        pieces = [Piece(*labelled(e), e) for e in events]
+        match events:
+            case [UserSaid(text), *_] if briefing:
+                pieces[0] = Piece(SIERRA_USER_MARKER, text, events[0])
+        return (join_pieces(head, pieces),)
+
+    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+        """Read calls or a ``respond``."""
+        return read_reply(parts, tools, _SIERRA_RULES)
+
+    def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
+        """Read back what :meth:`encode_request` wrote, or what tau2-bench's own experiment did."""
+        return read_request(parts, SIERRA_USER_MARKER, "\n")
+
+    def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
+        """Write one text part with a tagged block for each call."""
+        return (Part.of_text("\n".join(f"<json>\n{dump(a)}\n</json>" for a in actions(reply))),)
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Tell how an answer must look."""
+        return (Part.of_text(_SIERRA_REMINDER),)
+
+
+def _sierra_head(briefing: Briefing) -> str:
+    tools = tools_to_text(briefing.tools)
+    listing = f"{LIST_LINE} (you can use at most one tool at a time):\n{tools}\n"
+    return f"{briefing.policy}\n{listing}{_SIERRA_FORMAT}\n{_SIERRA_NEXT}"
+
+
+def actions(reply: AgentSaid, arguments_key: str = "arguments") -> list[dict[str, Any]]:
+    """Write what the agent says as a list of ``{"name", "arguments"}``, words as a call of ``respond``."""
+    words = [] if reply.text is None else [{"name": RESPOND, arguments_key: {"content": reply.text}}]
+    calls = [{"name": c.name, arguments_key: c.arguments} | ({"id": c.id} if c.id else {}) for c in reply.calls]
+    return words + calls
+
+
+def dump(value: Any) -> str:
+    """Write JSON that holds neither a closing tag nor the end of a fence."""
+    return json.dumps(value, ensure_ascii=False).replace("</", "\\u003c/").replace("```", "\\u0060``")
+
+
+def find_briefing(text: str, separator: str = "\n") -> tuple[Briefing | None, int]:
+    """Find the policy and the tools in a first message; return also where the tools end.
+
+    :param separator: what stands between the policy and the tools.
+    """
+    position = -1
+    while (position := text.find(LIST_LINE, position + 1)) >= 0:
+        newline = text.find("\n", position)
+        if newline < 0:
+            break
+        tools, end = _read_tools(text, newline + 1)
+        # A policy may speak of a list of tools; only a first message goes on to say how to answer.
+        if tools is not None and _ASK in text[end:]:
+            return Briefing(text[:position].removesuffix(separator), tools), end
+    return None, 0
+
+
+def _read_tools(text: str, start: int) -> tuple[tuple[ToolSpec, ...] | None, int]:
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None, start
+    return (tools_from_json(value), end) if isinstance(value, list) else (None, start)
+
+
+def read_request(parts: Sequence[Part], user_marker: str, separator: str) -> DecodedRequest:
+    """Read a request; without marks the words of a first message are the user's."""
+    briefing: Briefing | None = None
+    events: list[Event] = []
+    for part in parts:
+        if part.kind != "text":
+            continue
+        marked = read_marks(part)
+        found, end = find_briefing(marked.head if marked else part.text, separator)
+        briefing = found or briefing
+        if marked is not None:
+            events += marked.events
+        elif found is None:
+            events += read_words(part.text)
+        elif (at := part.text.find(user_marker, end)) >= 0 and part.text[at + len(user_marker) :]:
+            events.append(UserSaid(part.text[at + len(user_marker) :]))
+    return DecodedRequest(briefing, tuple(events))
+
+
+def read_words(text: str) -> list[Event]:
+    """Read a later message by the labels that some senders write; bare text is the user's."""
+    for label in ("user: ", "User message: "):
+        if text.startswith(label):
+            return [UserSaid(text[len(label) :])]
+    if text.startswith("tool: "):
+        return [ToolReturned("", "", text[len("tool: ") :])]
+    results = _named_results(text)
+    return results or ([UserSaid(text)] if text else [])
+
+
+def _named_results(text: str) -> list[Event]:
+    events: list[Event] = []
+    for line in text.split("\n"):
+        name, found, content = line.removeprefix("Tool '").partition("' result: ")
+        if line.startswith("Tool '") and found:
+            events.append(ToolReturned("", name, content))
+        elif events and isinstance(events[-1], ToolReturned):
+            events[-1] = ToolReturned("", events[-1].name, f"{events[-1].content}\n{line}")
+        else:
+            return []
+    return events

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolSpec
-from pytest_a2a_bench.translate import crm_entropic, data, foreign, org_dialects, sierra, tool_call
-from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect
+from pytest_a2a_bench.translate import agentbeats, data, org_dialects, tool_call
+from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect, SierraDialect
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
-from pytest_a2a_bench.translate.crm_entropic import EntropicDialect
 from pytest_a2a_bench.translate.data import DataDialect
-from pytest_a2a_bench.translate.org_actions import is_about_org
-from pytest_a2a_bench.translate.org_dialects import ActionDialect, TagsDialect
-from pytest_a2a_bench.translate.org_reading import read_org_reply
+from pytest_a2a_bench.translate.org_actions import is_about_org, read_org_reply
+from pytest_a2a_bench.translate.org_dialects import ActionDialect, EntropicDialect, TagsDialect
 from pytest_a2a_bench.translate.reading import Rules, read_reply
-from pytest_a2a_bench.translate.sierra import SierraDialect
 from pytest_a2a_bench.translate.tool_call import ToolCallDialect
 
 _OPENING: Dialect = ToolCallDialect()
@@ -93,18 +90,18 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
     for part in parts:
         if part.kind == "data" and data.is_addressed(part.data):
             return "data"
-        if crm_entropic.read_body(part) is not None:
+        if org_dialects.read_entropic_body(part) is not None:
             return "crm_entropic"
         if part.kind == "text":
             org = org_dialects.find_dialect(part.text)
             if org is not None and not tool_call.lists_tools(part.text[: org[1]]):
                 return org[0]
-            briefing, end = foreign.find_briefing(part.text)
+            briefing, end = agentbeats.find_briefing(part.text)
             if briefing is None and tool_call.is_addressed(part.text):
                 return "tool_call"
             if briefing is not None:
                 # One format may quote the other in its policy: whose tools are listed first counts.
                 if tool_call.lists_tools(briefing.policy):
                     return "tool_call"
-                return "sierra" if sierra.TAG_LINE in part.text[end:] else "agentbeats"
+                return "sierra" if agentbeats.TAG_LINE in part.text[end:] else "agentbeats"
     return default

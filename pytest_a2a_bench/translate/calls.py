@@ -32,7 +32,9 @@ _WEAK_WRAPPERS = ("action", "actions")
 _ARGUMENT_KEYS = ("arguments", "kwargs")
 _WEAK_ARGUMENT_KEYS = ("parameters", "args", "input", "params")
 _NAME_KEYS = ("name", "tool_name", "tool", "function")
+# OpenAI's {"tool_calls": [{"function": ...}]} inside one more wrapper; deeper than that nobody means a call.
 _MAX_NESTING = 3
+# An id goes back with the result: what is longer is no id but text that happens to be under that key.
 _MAX_ID = 256
 
 

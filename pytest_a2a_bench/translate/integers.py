@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
+# A schema may refer to itself, and an agent may nest as deep as it likes.
 _MAX_DEPTH = 64
 
 

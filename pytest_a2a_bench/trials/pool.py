@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
 
@@ -99,16 +99,3 @@ class Pool:
         deadline = time.monotonic() + grace
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-
-    def finished(self) -> dict[TrialKey, TrialResult]:
-        """Return the results that are there, whether somebody asked for them or not."""
-        with self._lock:
-            futures = dict(self._futures)
-        done: dict[TrialKey, TrialResult] = {}
-        for key, future in futures.items():
-            if future.done() and not future.cancelled():
-                try:
-                    done[key] = future.result()
-                except (Exception, CancelledError):
-                    continue
-        return done

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
+from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     CardError,
@@ -176,8 +177,6 @@ class Runner:
         """Tell whether more is asked for than the result: another try at a miss, or a recording that is not there."""
         if self.settings.missed or self.settings.record is None:
             return self.settings.missed
-        from pytest_a2a_bench.cassettes import library
-
         return not library.has(Path(self.settings.record), key)
 
     def _fingerprint(self, key: TrialKey, told: _Told) -> str:

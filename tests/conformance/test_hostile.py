@@ -14,7 +14,7 @@ from faulty_server import serve_app
 from hostile import ANSWERS, Answer, endless, hostile_app
 from mutation import PROMPTS
 
-from pytest_a2a_bench.a2a import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import check_card, check_online_async, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.reports.html import charts, scale, wording
+from pytest_a2a_bench.reports.html import charts, markup
+from pytest_a2a_bench.results.words import count
 
 values = st.lists(st.floats(min_value=0, max_value=1e6, allow_nan=False), min_size=1, max_size=60)
 
 
 @given(values, st.integers(1, 40))
 def test_every_value_is_in_one_bin(numbers: list[float], count: int) -> None:
-    found = scale.bins(numbers, scale.axis_of(numbers), count)
+    found = charts.bins(numbers, charts.axis_of(numbers), count)
     assert len(found) == count
     assert sum(found) == len(numbers)
 
@@ -22,32 +23,32 @@ def test_every_value_is_in_one_bin(numbers: list[float], count: int) -> None:
 @given(values)
 @example([5e-324])
 def test_an_axis_keeps_order_and_its_ticks_are_on_it(numbers: list[float]) -> None:
-    axis = scale.axis_of(numbers)
+    axis = charts.axis_of(numbers)
     places = [axis.at(n) for n in sorted(numbers)]
     assert places == sorted(places)
     assert all(0 <= p <= 1 for p in places)
-    assert all(axis.low * 0.99 - 1e-9 <= t <= axis.high * 1.01 + 1e-9 for t in scale.ticks(axis))
+    assert all(axis.low * 0.99 - 1e-9 <= t <= axis.high * 1.01 + 1e-9 for t in charts.ticks(axis))
 
 
 def test_values_of_different_size_get_a_logarithmic_axis() -> None:
-    assert scale.axis_of([0.01, 0.02, 5.0]).log
-    assert not scale.axis_of([1.0, 2.0, 5.0]).log
-    assert not scale.axis_of([0.0, 0.0]).log
+    assert charts.axis_of([0.01, 0.02, 5.0]).log
+    assert not charts.axis_of([1.0, 2.0, 5.0]).log
+    assert not charts.axis_of([0.0, 0.0]).log
 
 
 @pytest.mark.parametrize(("value", "wanted"), [(1.0, 1.0), (1.1, 2.0), (2.2, 2.5), (3.0, 5.0), (0.07, 0.1), (70, 100)])
 def test_nice_numbers(value: float, wanted: float) -> None:
-    assert scale.nice(value) == pytest.approx(wanted)
+    assert charts.nice(value) == pytest.approx(wanted)
 
 
 def test_there_is_no_nice_number_above_nothing() -> None:
     with pytest.raises(ValueError, match="no round number"):
-        scale.nice(0)
+        charts.nice(0)
 
 
 @given(values)
 def test_a_histogram_is_well_formed_and_within_its_frame(numbers: list[float]) -> None:
-    root = ElementTree.fromstring(charts.histogram(numbers, wording.seconds, "Times"))
+    root = ElementTree.fromstring(charts.histogram(numbers, markup.seconds, "Times"))
     bars = [e for e in root.iter("rect") if e.get("class") == "column"]
     assert bars
     for bar in bars:
@@ -57,7 +58,7 @@ def test_a_histogram_is_well_formed_and_within_its_frame(numbers: list[float]) -
 
 
 def test_a_histogram_says_its_numbers_to_who_cannot_see_it() -> None:
-    label = ElementTree.fromstring(charts.histogram([1.0, 2.0, 3.0], wording.seconds, "Times")).get("aria-label")
+    label = ElementTree.fromstring(charts.histogram([1.0, 2.0, 3.0], markup.seconds, "Times")).get("aria-label")
     assert label == "Times: 3 values, median 2 s, 95th percentile 2.9 s, largest 3 s"
 
 
@@ -82,7 +83,7 @@ def test_a_bar_is_as_long_as_its_rate() -> None:
     [(None, "\u2013"), (0.0061, "6.1 ms"), (0.25, "250 ms"), (0.9996, "1000 ms"), (3.14159, "3.14 s"), (300, "5 min")],
 )
 def test_seconds(seconds: float | None, text: str) -> None:
-    assert wording.seconds(seconds) == text
+    assert markup.seconds(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -90,11 +91,11 @@ def test_seconds(seconds: float | None, text: str) -> None:
     [(None, "\u2013"), (0, "$0.00"), (12.345, "$12.35"), (0.0123, "$0.012"), (0.000012, "$1.2e-05")],
 )
 def test_dollars(dollars: float | None, text: str) -> None:
-    assert wording.dollars(dollars) == text
+    assert markup.dollars(dollars) == text
 
 
 def test_other_words() -> None:
-    assert wording.count(1, "trial") == "1 trial"
-    assert wording.count(1234, "trial") == "1,234 trials"
-    assert [wording.points(p) for p in (0.061, -0.05, 0.001)] == ["+6", "\u22125", "0"]
-    assert re.fullmatch(r"64 %", wording.rate(0.64))
+    assert count(1, "trial") == "1 trial"
+    assert count(1234, "trial") == "1,234 trials"
+    assert [markup.points(p) for p in (0.061, -0.05, 0.001)] == ["+6", "\u22125", "0"]
+    assert re.fullmatch(r"64 %", markup.rate(0.64))

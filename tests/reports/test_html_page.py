@@ -17,9 +17,9 @@ from made_trials import made_error, made_trial
 
 from pytest_a2a_bench.conformance.report import Row
 from pytest_a2a_bench.model import Turn
-from pytest_a2a_bench.reports.html import Contents, Verdict, embed, records, render
+from pytest_a2a_bench.reports.html import Contents, Verdict, explorer, records, render
 from pytest_a2a_bench.reports.html.contents import cautions
-from pytest_a2a_bench.reports.html.element import Html, el
+from pytest_a2a_bench.reports.html.markup import Html, el
 
 
 class Reader(HTMLParser):
@@ -88,18 +88,18 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_embedded_json_is_the_same_and_cannot_end_its_element(value: Any) -> None:
-    text = embed.safe_json(value)
+    text = explorer.safe_json(value)
     assert json.loads(text) == value
     assert not re.search("[<>&\u2028\u2029]", text)
 
 
 def test_numbers_that_json_does_not_have_become_null() -> None:
-    assert embed.safe_json([float("nan"), float("inf"), 1.5]) == "[null,null,1.5]"
+    assert explorer.safe_json([float("nan"), float("inf"), 1.5]) == "[null,null,1.5]"
 
 
 def test_chunks_hold_every_record_in_order() -> None:
     given = [{"i": i, "text": "x" * 50_000} for i in range(20)]
-    chunks = list(embed.chunk_elements(given))
+    chunks = list(explorer.chunk_elements(given))
     assert len(chunks) > 1
     found = []
     for i, (element, held) in enumerate(chunks):

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 from faulty_server import TOKENS, serve_faulty
 
-from pytest_a2a_bench.a2a import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.agents.faulty.fault import Fault
 from pytest_a2a_bench.agents.faulty.signing import KEYS_PATH
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async

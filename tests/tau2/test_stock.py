@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from trials import RunTrials
 
-from pytest_a2a_bench.agents.noop import WORDS
+from pytest_a2a_bench.agents.brains import WORDS
 from pytest_a2a_bench.benchmarks.tau2 import index, upstream
 from pytest_a2a_bench.benchmarks.tau2.scripted import make_scripted_user
 from pytest_a2a_bench.model import TrialKey

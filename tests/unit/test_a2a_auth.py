@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.a2a.address import read_target
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of, place
-from pytest_a2a_bench.a2a.card import AgentCard, parse_card
+from pytest_a2a_bench.a2a.card import AgentCard, parse_card, read_target
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.errors import ProtocolError
 

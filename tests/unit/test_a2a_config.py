@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from pytest_a2a_bench.a2a import ClientConfig, Credentials
-from pytest_a2a_bench.a2a.config import redact_url
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.settings import Settings
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.a2a.codec import read_event
-from pytest_a2a_bench.a2a.turn import AgentReply, Turn
-from pytest_a2a_bench.a2a.usage import read_usage
+from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_usage
 from pytest_a2a_bench.model import Part, Usage
 
 

@@ -10,11 +10,10 @@ from pytest_a2a_bench.agents.brain import (
     Memory,
     RefusalError,
     bench_task_key,
-    make_brain,
 )
-from pytest_a2a_bench.agents.gold import Gold, load_gold, read_gold
+from pytest_a2a_bench.agents.brains import make_brain
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.oracle import FAREWELL, Oracle, next_line
+from pytest_a2a_bench.agents.oracle import FAREWELL, Gold, Oracle, load_gold, next_line, read_gold
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.translate.base import DecodedRequest

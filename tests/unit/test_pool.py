@@ -41,7 +41,7 @@ def test_at_most_n_in_flight_in_order() -> None:
     run = Recorder()
     pool = Pool(run, 4)
     futures = [pool.submit(key(i)) for i in range(12)]
-    assert [f.result(5).key for f in futures] == [key(i) for i in range(12)]
+    assert [f.result(60).key for f in futures] == [key(i) for i in range(12)]
     assert 2 <= run.peak <= 4
     assert sorted(run.started) == sorted(key(i) for i in range(12))
     pool.close()
@@ -51,7 +51,7 @@ def test_one_key_runs_once() -> None:
     run = Recorder()
     pool = Pool(run, 2)
     assert pool.submit(key(1)) is pool.submit(key(1))
-    pool.submit(key(1)).result(5)
+    pool.submit(key(1)).result(60)
     assert run.started == [key(1)]
     pool.close()
 
@@ -59,25 +59,27 @@ def test_one_key_runs_once() -> None:
 def test_cancel_is_prompt_and_keeps_what_is_finished() -> None:
     run = Recorder(seconds=0.01)
     pool = Pool(run, 1)
-    pool.submit(key(0)).result(5)
-    run.seconds = 60
+    first = pool.submit(key(0))
+    first.result()
+    run.seconds = 3600
     running, waiting = pool.submit(key(1)), pool.submit(key(2))
     while pool.in_flight == 0:
         time.sleep(0.005)
-    clock = time.monotonic()
-    pool.close()
-    assert time.monotonic() - clock < 2
+    pool.close(grace=60)
+    # Done although nobody waited an hour for it, and close() returned only after its thread had ended.
+    assert running.done()
     assert running.result().status == "infrastructure_error"
     with pytest.raises(CancelledError):
         waiting.result()
     assert pool.submit(key(3)).cancelled()
-    assert set(pool.finished()) == {key(0), key(1)}
+    assert pool.submit(key(0)) is first
+    assert first.result().status == "evaluated"
 
 
 def test_an_exception_reaches_who_asks() -> None:
     pool = Pool(Recorder(), 1)
     with pytest.raises(RuntimeError, match="unlucky"):
-        pool.submit(key(13)).result(5)
-    assert pool.finished() == {}
-    assert pool.submit(key(1)).result(5).status == "evaluated"
+        pool.submit(key(13)).result(60)
+    assert pool.in_flight == 0
+    assert pool.submit(key(1)).result(60).status == "evaluated"
     pool.close()

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.a2a import AgentConnection, ClientConfig
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
 
 Connect = Callable[..., AgentConnection]
 

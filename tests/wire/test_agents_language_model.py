@@ -15,7 +15,7 @@ import pytest
 from fake_llm import FakeLLM, call, say, status
 
 from pytest_a2a_bench import translate
-from pytest_a2a_bench.a2a import AgentConnection
+from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
 from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolReturned, ToolSpec, TrialKey, UserSaid

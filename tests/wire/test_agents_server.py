@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +11,16 @@ from typing import Any
 
 import httpx
 import pytest
+from builtin_server import served
 
 from pytest_a2a_bench import translate
-from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import Credentials
+from pytest_a2a_bench.a2a.turn import AgentReply
+from pytest_a2a_bench.agents.brains import WORDS
 from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
-from pytest_a2a_bench.agents.noop import WORDS
 from pytest_a2a_bench.agents.oracle import FAREWELL
+from pytest_a2a_bench.agents.server import Served
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,
@@ -98,7 +103,7 @@ class TestDialects:
         check_play(converse(connect(oracle.url), dialect))
 
     def test_a_fixed_dialect_is_kept(self, connect: Connect, dialect: str) -> None:
-        with start_builtin(f"oracle?dialect={dialect}") as agent:
+        with served(f"oracle?dialect={dialect}") as agent:
             session = connect(agent.url).session(TAG)
             reply = session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
             decoded = translate.get("auto").decode_reply(reply.parts, BRIEFING.tools)
@@ -149,23 +154,21 @@ class TestReplies:
 
         assert again["parts"] == first["parts"] != later["parts"]
 
-    @pytest.mark.parametrize("spec", ["oracle?latency=30", "oracle?latency=30&reply=task"])
+    @pytest.mark.parametrize("spec", ["oracle?latency=3600", "oracle?latency=3600&reply=task"])
     @pytest.mark.parametrize("streaming", ["on", "off"])
     def test_a_turn_can_be_cancelled_and_the_agent_goes_on(self, connect: Connect, spec: str, streaming: str) -> None:
         with start_builtin(spec) as agent:
             session = connect(agent.url, streaming=streaming).session(TAG)
             threading.Timer(0.3, session.cancel).start()
-            begun = time.monotonic()
             with pytest.raises(TrialCancelledError):
                 session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
             session.finish()
-            assert time.monotonic() - begun < 5
             assert httpx.get(agent.card_url).status_code == 200
-            stopping = time.monotonic()
-        assert time.monotonic() - stopping < 4
+        # It ended by itself: what is stuck in the turn that nobody waits for is killed after some seconds.
+        assert agent.exit_code != -signal.SIGKILL
 
     def test_noop_says_the_same_without_a_tag(self, connect: Connect) -> None:
-        with start_builtin("noop") as agent:
+        with served("noop") as agent:
             session = connect(agent.url).session()
             texts = {session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")])).text}
             texts.add(session.send(translate.get("tool_call").encode_request(None, [UserSaid("Ho.")])).text)
@@ -173,11 +176,13 @@ class TestReplies:
         assert texts == {WORDS}
 
     def test_latency_is_how_long_a_turn_takes(self, connect: Connect) -> None:
-        with start_builtin("noop?latency=0.3") as agent:
+        with served("noop?latency=0.3") as agent:
             session = connect(agent.url).session()
+            started = time.monotonic()
             session.send(translate.get("tool_call").encode_request(BRIEFING, [UserSaid("Hi.")]))
+            whole = (time.monotonic() - started) * 1000
 
-        assert 300 <= session.metrics[-1].latency_ms < 2000
+        assert 300 <= session.metrics[-1].latency_ms <= whole
 
 
 class TestCard:
@@ -195,7 +200,7 @@ class TestCard:
         assert [i["transport"] for i in card["additionalInterfaces"]] == ["HTTP+JSON", "GRPC"]
 
     def test_only_1_0(self, connect: Connect) -> None:
-        with start_builtin("oracle?protocol=1.0") as agent:
+        with served("oracle?protocol=1.0") as agent:
             card = httpx.get(agent.card_url).json()
             check_play(converse(connect(agent.url)))
             old = httpx.post(agent.url, json=rpc("message/send", {})).json()
@@ -208,7 +213,7 @@ class TestCard:
         assert (old["error"]["code"], rest.status_code) == (-32601, 404)
 
     def test_only_0_3(self, connect: Connect) -> None:
-        with start_builtin("oracle?protocol=0.3") as agent:
+        with served("oracle?protocol=0.3") as agent:
             card = httpx.get(agent.card_url).json()
             for transport in ("jsonrpc", "rest", "grpc"):
                 check_play(converse(connect(agent.url, transport=transport)))
@@ -220,7 +225,7 @@ class TestCard:
 
     @pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
     def test_only_one_transport(self, connect: Connect, transport: str) -> None:
-        with start_builtin(f"oracle?transport={transport}") as agent:
+        with served(f"oracle?transport={transport}") as agent:
             card = httpx.get(agent.card_url).json()
             check_play(converse(connect(agent.url)))
             rpc_status = httpx.post(agent.url, json=rpc("SendMessage", {})).status_code
@@ -230,7 +235,7 @@ class TestCard:
         assert (rpc_status == 404, rest_status == 404) == (transport != "jsonrpc", transport != "rest")
 
     def test_without_streaming_the_card_says_so_and_streams_are_refused(self, connect: Connect) -> None:
-        with start_builtin("oracle?streaming=off") as agent:
+        with served("oracle?streaming=off") as agent:
             card = httpx.get(agent.card_url).json()
             check_play(converse(connect(agent.url)))
             refused = httpx.post(
@@ -241,7 +246,7 @@ class TestCard:
         assert refused["error"]["code"] == -32004
 
     def test_another_card_url_is_shown(self) -> None:
-        with start_builtin("oracle?card_url=http://agent.example:8080/base/") as agent:
+        with served("oracle?card_url=http://agent.example:8080/base/") as agent:
             card = httpx.get(agent.card_url).json()
 
         urls = [i["url"] for i in card["supportedInterfaces"][:2]]
@@ -283,7 +288,7 @@ class TestAuthentication:
 
 
 def test_conversations_beyond_the_limit_are_forgotten_and_tasks_with_them(connect: Connect) -> None:
-    with start_builtin("oracle?contexts=2&reply=task") as agent:
+    with served("oracle?contexts=2&reply=task") as agent:
         first = send(agent, "a", path="task")
         for number in range(3):
             send(agent, f"m{number}", path="task")
@@ -309,7 +314,9 @@ def request(message_id: str, context_id: str | None) -> dict[str, Any]:
     return {"message": message | ({"contextId": context_id} if context_id else {})}
 
 
-def send(agent: BuiltinAgent, message_id: str, context_id: str | None = None, path: str = "message") -> dict[str, Any]:
+def send(
+    agent: BuiltinAgent | Served, message_id: str, context_id: str | None = None, path: str = "message"
+) -> dict[str, Any]:
     body = rpc("SendMessage", request(message_id, context_id))
     result: dict[str, Any] = httpx.post(agent.url, json=body, headers={"A2A-Version": "1.0"}).json()["result"][path]
     return result

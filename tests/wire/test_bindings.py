@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from scripted import Scripted, scripted_agent
 
-from pytest_a2a_bench.a2a import AgentConnection, AgentReply
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,
@@ -117,8 +118,8 @@ def test_turn_timeout_names_the_seconds(wired: AgentConnection) -> None:
     session = wired.session()
     started = time.monotonic()
     with pytest.raises(TurnTimeoutError, match=r"longer than 0\.2 s"):
-        session.send([Part.of_text("slow 5 x")], timeout=0.2)
-    assert time.monotonic() - started < 3
+        session.send([Part.of_text("slow 30 x")], timeout=0.2)
+    assert time.monotonic() - started < 30  # what the agent would have taken
 
 
 def test_cancel_from_another_thread(wired: AgentConnection) -> None:
@@ -127,8 +128,8 @@ def test_cancel_from_another_thread(wired: AgentConnection) -> None:
     threading.Timer(0.2, session.cancel).start()
     started = time.monotonic()
     with pytest.raises(TrialCancelledError):
-        session.send([Part.of_text("slow 5 x")])
-    assert time.monotonic() - started < 3
+        session.send([Part.of_text("slow 30 x")])
+    assert time.monotonic() - started < 30  # what the agent would have taken
     with pytest.raises(TrialCancelledError):
         session.send([Part.of_text("echo x")])
     session.finish()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_a2a_bench.a2a import AgentConnection, ClientConfig
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.cassettes import library
@@ -29,23 +31,46 @@ def talk(connection: AgentConnection, tape: Any, words: list[str]) -> tuple[list
     return said, session.turn_seconds
 
 
-@pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
-@pytest.mark.parametrize("streaming", ["on", "off"])
-def test_what_was_recorded_is_said_again_without_the_agent(tmp_path: Path, transport: str, streaming: str) -> None:
-    words = ["hello", "slow please", "chunks", "file", "fail"]
-    with start_builtin("faulty") as agent:
-        config = ClientConfig(endpoint=agent.url, transport=transport, streaming=streaming, poll_interval=0.01)
-        with AgentConnection(config) as connection:
-            tape = library.recorder(tmp_path)(KEY)
-            library.write_agent(tmp_path, agent.url, connection.card())
-            recorded, seconds = talk(connection, tape, words)
-            tape.keep()
-    assert len(recorded) == len(words)
+WORDS = ["hello", "slow please", "chunks", "file", "fail"]
+WIRES = list(itertools.product(("jsonrpc", "rest", "grpc"), ("on", "off")))
+
+
+class Recording(NamedTuple):
+    """A conversation on tape, and what the agent really said and how long that took."""
+
+    folder: Path
+    config: ClientConfig
+    said: list[AgentReply | str]
+    seconds: list[float]
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Recording]:
+    """One conversation over every wire, with an agent that is gone by the time they are replayed."""
+    made = {}
+    with start_builtin("faulty?latency=0.05") as agent:
+        for transport, streaming in WIRES:
+            folder = tmp_path_factory.mktemp(f"{transport}-{streaming}")
+            config = ClientConfig(endpoint=agent.url, transport=transport, streaming=streaming, poll_interval=0.01)
+            with AgentConnection(config) as connection:
+                tape = library.recorder(folder)(KEY)
+                library.write_agent(folder, agent.url, connection.card())
+                made[transport, streaming] = Recording(folder, config, *talk(connection, tape, WORDS))
+                tape.keep()
+    return made
+
+
+@pytest.mark.parametrize(("transport", "streaming"), WIRES)
+def test_what_was_recorded_is_said_again_without_the_agent(
+    recordings: dict[tuple[str, str], Recording], transport: str, streaming: str
+) -> None:
+    recorded = recordings[transport, streaming]
+    assert len(recorded.said) == len(WORDS)
     for _ in range(2):
-        with AgentConnection(config, library.read_card(tmp_path)) as connection:
-            replayed, again = talk(connection, library.player(tmp_path)(KEY), words)
-        assert [_said(r) for r in replayed] == [_said(r) for r in recorded]
-        assert again == pytest.approx(seconds)
+        with AgentConnection(recorded.config, library.read_card(recorded.folder)) as connection:
+            replayed, again = talk(connection, library.player(recorded.folder)(KEY), WORDS)
+        assert [_said(r) for r in replayed] == [_said(r) for r in recorded.said]
+        assert again == pytest.approx(recorded.seconds)
 
 
 def _said(reply: AgentReply | str) -> Any:

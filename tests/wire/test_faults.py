@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import itertools
 import json
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -16,7 +19,10 @@ import pytest
 import respx
 from raw_agent import Handler, RawAgent, Request, event, raw_agent, response, rpc, stream_head
 
-from pytest_a2a_bench.a2a import AgentConnection, AgentReply, Credentials, loop
+from pytest_a2a_bench.a2a import loop, requests
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import Credentials
+from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     CardError,
@@ -63,13 +69,26 @@ def say(connection: AgentConnection) -> AgentReply:
 # --- repeating ---
 
 
-def test_429_with_retry_after_is_repeated_with_the_same_message_id(serve: Serve, connect: Connect) -> None:
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds between the tries of a request, which pass at once."""
+    asked: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        asked.append(seconds)
+
+    monkeypatch.setattr(requests, "asyncio", SimpleNamespace(sleep=sleep, timeout=asyncio.timeout))
+    return asked
+
+
+def test_429_with_retry_after_is_repeated_with_the_same_message_id(
+    serve: Serve, connect: Connect, waits: list[float]
+) -> None:
     busy = response("busy", "429 Too Many Requests", "text/plain", Retry_After="1")
     agent = serve(scripted(lambda _: busy, fine))
     session = connect(agent.url, max_retries=2).session()
-    started = time.monotonic()
     assert session.send([Part.of_text("hello")]).text == "fine"
-    assert 0.9 < time.monotonic() - started < 3
+    assert waits == [1.0]
     ids = [r.json["params"]["message"]["messageId"] for r in agent.messages]
     assert len(ids) == 2
     assert len(set(ids)) == 1
@@ -135,11 +154,10 @@ def test_nothing_listens(connect: Connect) -> None:
 
 
 def test_unknown_host_is_not_repeated(connect: Connect) -> None:
+    # With repetitions, the time for a card would be over before the last of them.
     connection = connect("http://agent.invalid", max_retries=5, backoff_base=5)
-    started = time.monotonic()
-    with pytest.raises(EndpointUnreachableError):
+    with pytest.raises(EndpointUnreachableError, match="cannot connect"):
         connection.card()
-    assert time.monotonic() - started < 4
 
 
 def test_wait_until_ready_outlives_a_late_start(serve: Serve, connect: Connect) -> None:
@@ -158,15 +176,13 @@ def test_wait_until_ready_outlives_a_late_start(serve: Serve, connect: Connect) 
 def test_slow_body_ends_at_the_turn_limit(serve: Serve, connect: Connect) -> None:
     def drip(_: Request) -> Iterator[bytes]:
         yield stream_head("application/json")
-        for _number in range(100):
+        while True:  # until nobody reads it any more
             time.sleep(0.05)
             yield b" "
 
     agent = serve(drip)
-    started = time.monotonic()
     with pytest.raises(TurnTimeoutError, match=r"longer than 0\.3 s, waiting for the reply"):
         say(connect(agent.url, timeout=0.3))
-    assert time.monotonic() - started < 2
 
 
 def test_silence_ends_at_the_read_timeout(serve: Serve, connect: Connect) -> None:
@@ -197,12 +213,13 @@ def test_huge_body_is_dropped_early(serve: Serve, connect: Connect) -> None:
         yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n"
         for _number in range(1600):
             yield b'"' * 65536
+            sent.append(65536)
 
+    sent: list[int] = []
     agent = serve(huge)
-    started = time.monotonic()
     with pytest.raises(ProtocolError, match="larger than 1000000 bytes"):
         say(connect(agent.url, max_response_bytes=1_000_000))
-    assert time.monotonic() - started < 2
+    assert sum(sent) < 50_000_000  # what the sockets' buffers took
 
 
 def test_endless_event_is_dropped(serve: Serve, connect: Connect) -> None:
@@ -330,11 +347,13 @@ def test_stream_that_stays_open_after_the_answer_is_left(serve: Serve, connect: 
     def open_end(request: Request) -> Iterator[bytes]:
         yield stream_head()
         yield event({"task": DONE}, request)
-        time.sleep(3)
+        read.wait(60)
+        ended.append(read.is_set())
 
-    started = time.monotonic()
+    read, ended = threading.Event(), list[bool]()
     assert say(connect(serve(open_end).url, streaming="on")).text == "fine"
-    assert time.monotonic() - started < 1.5
+    assert not ended  # the answer was there while the stream was still open
+    read.set()
 
 
 def test_auto_streams_where_the_agent_refuses_a_blocking_message(serve: Serve, connect: Connect) -> None:
@@ -514,22 +533,21 @@ def test_transport_faults(connect: Connect, fault: Exception, error: type[Except
     ("asked", "told"),
     [("Fri, 31 Dec 2100 23:59:59 GMT", r"asked to wait \d{9,} s .*has 10 s left"), ("120", "asked to wait 120 s")],
 )
-def test_retry_after_beyond_the_turn_fails_at_once(connect: Connect, asked: str, told: str) -> None:
+def test_retry_after_beyond_the_turn_fails_at_once(connect: Connect, asked: str, told: str, waits: list[float]) -> None:
     card = {"name": "x", "url": "http://agent.test/rpc"}
     with respx.mock:
         respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)
         route = respx.post("http://agent.test/rpc").respond(503, headers={"Retry-After": asked})
-        started = time.monotonic()
         with pytest.raises(TransportError, match=f"HTTP 503.*{told}.*--a2a-timeout") as caught:
             say(connect("http://agent.test", max_retries=2))
-        assert time.monotonic() - started < 2
+    assert waits == []
     assert route.call_count == 1
     assert caught.value.status_code == 503
     assert caught.value.retry_after is not None
     assert caught.value.retry_after >= 120
 
 
-def test_retry_after_is_kept_where_it_exceeds_our_own_backoff(connect: Connect) -> None:
+def test_retry_after_is_kept_where_it_exceeds_our_own_backoff(connect: Connect, waits: list[float]) -> None:
     card = {"name": "x", "url": "http://agent.test/rpc"}
     answers = [
         httpx.Response(429, headers={"Retry-After": "1"}),
@@ -538,9 +556,8 @@ def test_retry_after_is_kept_where_it_exceeds_our_own_backoff(connect: Connect) 
     with respx.mock:
         respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)
         respx.post("http://agent.test/rpc").mock(side_effect=answers)
-        started = time.monotonic()
         assert say(connect("http://agent.test", max_retries=1, backoff_max=0.1)).text == "fine"
-        assert 0.95 < time.monotonic() - started < 3
+    assert waits == [1.0]
 
 
 def test_cookies_of_one_conversation_do_not_reach_another(serve: Serve, connect: Connect) -> None:

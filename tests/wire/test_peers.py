@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_a2a_bench.a2a import AgentConnection
+from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.model import Briefing, Part, ToolCall, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings

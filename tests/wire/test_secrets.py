@@ -15,7 +15,9 @@ import grpc
 import pytest
 from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
 
-from pytest_a2a_bench.a2a import AgentConnection, AgentSession, Credentials
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import Credentials
+from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError
 from pytest_a2a_bench.model import Part
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
 
-from pytest_a2a_bench.a2a import AgentConnection
+from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.errors import EndpointUnreachableError
 from pytest_a2a_bench.model import Part
 
@@ -24,7 +23,7 @@ def silent() -> Iterator[RawAgent]:
     over = threading.Event()
 
     def handler(_: Request) -> bytes:
-        over.wait(20)
+        over.wait(300)
         return response("late", "503 Service Unavailable", "text/plain")
 
     with raw_agent(handler, {}) as agent:
@@ -39,10 +38,9 @@ def test_silence_is_an_unreachable_endpoint(silent: RawAgent, connect: Connect) 
 
 def test_a_turn_does_not_claim_its_own_time_for_it(silent: RawAgent, connect: Connect) -> None:
     session = connect(silent.url, timeout=0.3).session()
-    started = time.monotonic()
+    # The agent would answer at the end of the turn's time, with 503 and not with silence.
     with pytest.raises(EndpointUnreachableError, match=SILENCE):
         session.send([Part.of_text("hello")], timeout=300)
-    assert time.monotonic() - started < 5
 
 
 def test_a_short_read_timeout_counts_too(silent: RawAgent, connect: Connect) -> None:

@@ -16,7 +16,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext
 
-from pytest_a2a_bench.a2a import AgentConnection, ClientConfig
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import Part

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
+from pytest_a2a_bench.benchmarks.crmarena.sources.opening import open_source
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.settings import Settings
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 
 REFUSAL = (
     "I am sorry, but I cannot share this: it is confidential information of the company or of another customer, "
@@ -53,8 +51,6 @@ def phrase(task: CrmTask) -> str:
 
 @lru_cache(maxsize=16)
 def _load(domain: str, source: GoldSource) -> dict[str, CrmTask]:
-    from pytest_a2a_bench.benchmarks.crmarena.sources.opening import open_source
-
     # The oracle needs no rows; whoever answers the queries is none of its business.
     settings = Settings(
         benchmark_options={

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pytest_a2a_bench.agents.brain import Conversation, RefusalError, Reply, match_call
+from pytest_a2a_bench.agents.brain import BrainReply, Conversation, RefusalError, match_call
 from pytest_a2a_bench.agents.crm import execute, is_crm, respond
 from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
 from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, Record, read_observation
@@ -23,12 +23,12 @@ class Solver:
 
     description = "Answers CRM tasks with fixed plans of SOQL queries, without a language model."
 
-    async def reply(self, conversation: Conversation) -> Reply:
+    async def reply(self, conversation: Conversation) -> BrainReply:
         """Make the next query, or answer."""
         if not is_crm(conversation):
             raise RefusalError(_NO_CRM)
         # Not in a thread: Python 3.11's ast, which reads observations, cannot be used by two threads at once.
-        return Reply(next_action(conversation))
+        return BrainReply(next_action(conversation))
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.jsontext import parse_json
+from pytest_a2a_bench.a2a.bodies import parse_json
 from pytest_a2a_bench.conformance.card.ledger import Path
 from pytest_a2a_bench.errors import ProtocolError
 

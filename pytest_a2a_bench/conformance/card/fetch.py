@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 
 from pytest_a2a_bench.a2a.auth import origin_of, place
+from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls
-from pytest_a2a_bench.a2a.config import Credentials, redact_url
+from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.http import tls_context
-from pytest_a2a_bench.a2a.jsontext import excerpt
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.conformance.card.document import read_document
 from pytest_a2a_bench.conformance.card.judge import card_versions
@@ -25,6 +25,7 @@ from pytest_a2a_bench.conformance.card.served import CardHttp, check_served
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, late
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError
+from pytest_a2a_bench.redact import redact_url
 
 MAX_BYTES = 2 * 1024 * 1024
 _SHOWN = 4096

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.a2a.jsontext import parse_json
+from pytest_a2a_bench.a2a.bodies import parse_json
 from pytest_a2a_bench.conformance.card.canonical import Payload, payloads
 from pytest_a2a_bench.conformance.card.document import as_list, as_object, as_text, objects
 from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show

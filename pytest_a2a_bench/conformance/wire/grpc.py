@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.a2a.auth import AuthParts
-from pytest_a2a_bench.a2a.grpc_wire import read_target
+from pytest_a2a_bench.a2a.card import read_target
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.operations import OPERATIONS, Operation, operation
 from pytest_a2a_bench.conformance.wire.base import UNSET, CannotExpressError, WireRequest

@@ -15,8 +15,7 @@ from typing import Any
 import httpx
 
 from pytest_a2a_bench.a2a.auth import AuthParts
-from pytest_a2a_bench.a2a.jsontext import parse_json
-from pytest_a2a_bench.a2a.sse import SSEParser
+from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.operations import OPERATIONS, operation, rest_call
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest

@@ -11,7 +11,7 @@ from pytest_a2a_bench.conformance.report import Row
 from pytest_a2a_bench.plugin.report import terminal
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
-from pytest_a2a_bench.reports.html import Contents, Verdict, now, own_version, render, write
+from pytest_a2a_bench.reports.html import Contents, Verdict, now, render, write
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
@@ -78,7 +78,6 @@ class Page:
             comparison=getattr(verdict, "comparison", None),
             baseline_name=self.run.settings.baseline or "",
             made_at=now(),
-            version=own_version(),
         )
 
     def _trials(self) -> list[TrialResult]:

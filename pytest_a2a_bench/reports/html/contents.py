@@ -6,16 +6,14 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_a2a_bench.conformance.report import Row
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.summary import benchmark_notes
 from pytest_a2a_bench.results import caveats
+from pytest_a2a_bench.results.compare import Comparison
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import Row
-    from pytest_a2a_bench.results.compare import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Contents:
     :param agent: name and version from its card.
     :param interface: protocol version and transport.
     :param checks: what came of judging the protocol.
-    :param explanations: what is to be said about checks, by :func:`~pytest_a2a_bench.reports.html.protocol.name_of`.
+    :param explanations: what is to be said about checks, by :func:`~pytest_a2a_bench.reports.html.conformance.name_of`.
     :param comparison: this run beside an earlier one; ``baseline_name`` says which.
     :param notes: more that must be known before numbers are compared.
     :param made_at: when, as people read it.
@@ -88,7 +86,6 @@ class Contents:
     baseline_name: str = ""
     notes: Sequence[str] = ()
     made_at: str = ""
-    version: str = ""
 
     def with_known_endpoint(self) -> Contents:
         """Return the same with the endpoint that the trials' requests went to, where none was given."""

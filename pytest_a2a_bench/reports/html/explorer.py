@@ -1,13 +1,20 @@
-"""The table of trials and the viewer: what the page's script fills (pure)."""
+"""The table of trials and the viewer, and the data from which the page's script fills them (pure).
+
+The data are JSON that cannot end its element; of what the viewer shows, in compressed chunks that are read on demand.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.html import records
-from pytest_a2a_bench.reports.html.element import Html, el
+from pytest_a2a_bench.reports.html.markup import Html, el, verbatim
 
 _COLUMNS = (
     ("s", "Result", False),
@@ -29,6 +36,10 @@ _KEYS = (
     ("t", "light or dark"),
     ("?", "these keys"),
 )
+CHUNK = 256 * 1024
+"""Characters of JSON in one chunk: small enough to be opened at once, large enough to compress well."""
+
+_UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def section(trials: Sequence[TrialResult]) -> Html:
@@ -135,3 +146,46 @@ def _title(name: str, text: str, is_wide: bool) -> Html:
     classes = " ".join(c for c, wanted in (("num", name in _NUMBERS), ("wide", is_wide)) if wanted)
     button = el("button", text, type="button", data_sort=name)
     return el("th", button, scope="col", class_=classes or None, data_column=name, aria_sort="none")
+
+
+def safe_json(value: Any) -> str:
+    """Return JSON that no parser of HTML or of old JavaScript takes for anything else.
+
+    Numbers that JSON does not have become null.
+    """
+    return json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":")).translate(_UNSAFE)
+
+
+def data_element(id: str, value: Any) -> Html:
+    """Return an element that holds JSON and is never run."""
+    return el("script", verbatim(safe_json(value)), type="application/json", id=id)
+
+
+def chunk_elements(records: Iterable[Any]) -> Iterator[tuple[Html, int]]:
+    """Yield an element for some records each, compressed, and how many records it holds."""
+    held: list[str] = []
+    size = index = 0
+    for record in records:
+        text = safe_json(record)
+        held.append(text)
+        size += len(text)
+        if size >= CHUNK:
+            yield _chunk(held, index), len(held)
+            held, size, index = [], 0, index + 1
+    if held:
+        yield _chunk(held, index), len(held)
+
+
+def _chunk(texts: list[str], index: int) -> Html:
+    packed = zlib.compress(f"[{','.join(texts)}]".encode("utf-8", "replace"), 6)
+    return el("script", verbatim(base64.b64encode(packed).decode()), type="text/plain", id=f"chunk-{index}")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return value

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pytest_a2a_bench.model import percentile
 from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, Gate, Verdict, cautions, provenance
-from pytest_a2a_bench.reports.html.element import Html, el, join
-from pytest_a2a_bench.reports.html.wording import count, dollars, rate, seconds
+from pytest_a2a_bench.reports.html.markup import Html, dollars, el, join, rate, seconds
 from pytest_a2a_bench.results.inference import wilson
+from pytest_a2a_bench.results.words import count
 
 _TONES = {"pass": "good", "inconclusive": "unsure"}
 _WORDS = {"pass": "Pass", "regressed": "Regressed", "inconclusive": "Inconclusive", "fail": "Fail"}

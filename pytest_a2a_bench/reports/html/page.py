@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-from pytest_a2a_bench.reports.html import domains, embed, explorer, figures, overview, protocol, records, versus
+from pytest_a2a_bench import __version__
+from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, overview, records
 from pytest_a2a_bench.reports.html.contents import Contents
-from pytest_a2a_bench.reports.html.element import Html, el, join, verbatim
+from pytest_a2a_bench.reports.html.markup import Html, el, join, verbatim
 
 _SCRIPTS = ("dom.js", "data.js", "table.js", "transcript.js", "viewer.js", "keys.js")
 _STYLES = ("page.css", "trials.css", "viewer.css")
@@ -34,7 +35,7 @@ def render(contents: Contents) -> str:
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="referrer", content="no-referrer"),
         el("meta", name="robots", content="noindex"),
-        el("meta", name="generator", content=f"pytest-a2a-bench {contents.version}".strip()),
+        el("meta", name="generator", content=f"pytest-a2a-bench {__version__}"),
         el("title", f"{name} \u2013 pytest-a2a-bench"),
         el("style", verbatim(style)),
     )
@@ -59,13 +60,13 @@ def policy(script: str, style: str) -> str:
 def _body(contents: Contents) -> Html:
     sections: list[tuple[str, str, Html]] = [("verdict", "Verdict", overview.verdict(contents))]
     if contents.comparison is not None:
-        compared = versus.section(contents.comparison, contents.baseline_name)
+        compared = comparison.section(contents.comparison, contents.baseline_name)
         sections.append(("baseline", "Baseline", compared))
     if contents.trials:
-        sections.append(("domains", "Domains", domains.section(contents.trials)))
-        sections.append(("figures", "Charts", figures.section(contents.trials)))
+        sections.append(("domains", "Domains", figures.by_domain(contents.trials)))
+        sections.append(("figures", "Charts", figures.reliability_and_cost(contents.trials)))
     if contents.checks:
-        sections.append(("conformance", "Conformance", protocol.section(contents.checks, contents.explanations)))
+        sections.append(("conformance", "Conformance", conformance.section(contents.checks, contents.explanations)))
     if contents.trials:
         sections.append(("trials", "Trials", explorer.section(contents.trials)))
     return join(
@@ -91,9 +92,9 @@ def _bar(links: Iterable[tuple[str, str]]) -> Html:
 
 def _data(contents: Contents) -> list[Html]:
     rows = [records.row(r) for r in contents.trials]
-    found = list(embed.chunk_elements(records.detail(r) for r in contents.trials))
+    found = list(explorer.chunk_elements(records.detail(r) for r in contents.trials))
     data = {"rows": rows, "chunks": [held for _, held in found], "states": records.STATES}
-    return [embed.data_element("data", data), *(chunk for chunk, _ in found)]
+    return [explorer.data_element("data", data), *(chunk for chunk, _ in found)]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Tools as the OpenAI function schemas that every dialect lists them in, and back."""
+"""Tools, calls and what the agent said as JSON, and back; tools are OpenAI's function schemas in every dialect."""
 
 from __future__ import annotations
 
@@ -90,3 +90,16 @@ def _call(value: Any) -> ToolCall | None:
     if isinstance(name, str) and isinstance(arguments, Mapping) and isinstance(call_id, str):
         return ToolCall(name, dict(arguments), call_id)
     return None
+
+
+def show_said(said: AgentSaid) -> str:
+    """Write what the agent said, where it is sent back as history, on one line of JSON."""
+    return json.dumps(said_to_json(said), ensure_ascii=False)
+
+
+def read_said(text: str) -> AgentSaid | None:
+    """Read what :func:`show_said` wrote."""
+    try:
+        return said_from_json(json.loads(text))
+    except (ValueError, RecursionError):
+        return None

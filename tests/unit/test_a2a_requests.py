@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from pytest_a2a_bench.a2a.retry import RetryPolicy, is_retryable, parse_retry_after
+from pytest_a2a_bench.a2a.requests import RetryPolicy, is_retryable, parse_retry_after
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.a2a.sse import ServerSentEvent, SSEParser
+from pytest_a2a_bench.a2a.bodies import ServerSentEvent, SSEParser
 from pytest_a2a_bench.errors import ProtocolError
 
 line = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=12)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.reports.html.element import Html, el
-from pytest_a2a_bench.reports.html.wording import count, points, rate
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
+from pytest_a2a_bench.reports.html.markup import Html, el, points, rate
+from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
+from pytest_a2a_bench.results.words import count
 
 _SHOWN = 200
 _OPEN = 12

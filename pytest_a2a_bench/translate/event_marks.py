@@ -6,12 +6,11 @@ the other. Agents made for them do not look at the metadata; ours read it and ne
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.model import AgentSaid, Event, Part, ToolReturned, UserSaid
-from pytest_a2a_bench.translate.schemas import said_from_json, said_to_json
+from pytest_a2a_bench.translate.json_forms import read_said, show_said
 
 _KEY = "a2a_bench"
 
@@ -87,14 +86,12 @@ def _whole(value: Any) -> int | None:
     return int(value)
 
 
-def show_said(said: AgentSaid) -> str:
-    """Write what the agent said, where it is sent back as history, on one line of JSON."""
-    return json.dumps(said_to_json(said), ensure_ascii=False)
-
-
-def read_said(text: str) -> AgentSaid | None:
-    """Read what :func:`show_said` wrote."""
-    try:
-        return said_from_json(json.loads(text))
-    except (ValueError, RecursionError):
-        return None
+def labelled(event: Event) -> tuple[str, str]:
+    """Return a role label and the words, for a conversation that is sent again."""
+    match event:
+        case UserSaid():
+            return "user: ", event.text
+        case ToolReturned():
+            return "tool: ", event.content
+        case AgentSaid():
+            return "assistant: ", show_said(event)

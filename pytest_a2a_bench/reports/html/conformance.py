@@ -1,16 +1,16 @@
-"""What judging the protocol came to, as a matrix and a list of findings (pure)."""
+"""What judging the protocol came to: read from a report in JSON, shown as a matrix and a list of findings (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args
 
-from pytest_a2a_bench.reports.html.element import Html, el
+from pytest_a2a_bench.conformance.report import Row, Status, compliance
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.reports import matrix
+from pytest_a2a_bench.reports.html.markup import Html, el
 from pytest_a2a_bench.reports.html.overview import pill
-from pytest_a2a_bench.reports.html.wording import count
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import Row
+from pytest_a2a_bench.results.words import count
 
 _TONES = {"failed": "bad", "error": "bad", "warned": "unsure", "waived": "muted", "passed": "good", "skipped": "muted"}
 _FINDINGS = 200
@@ -18,9 +18,6 @@ _FINDINGS = 200
 
 def section(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html:
     """Return the matrix of groups and bindings, and what was found."""
-    from pytest_a2a_bench.conformance.report import compliance
-    from pytest_a2a_bench.reports import matrix
-
     head, *body = matrix.cells(rows)
     table = el(
         "table",
@@ -77,3 +74,45 @@ def _finding(row: Row, text: str) -> Html:
     name = el("span", f"{row.id} [{row.binding}] {row.level}", class_="mono")
     said = text or row.reason or "nothing more is known here; the conformance report has it"
     return el("details", el("summary", pill(_TONES[row.status], row.status), name), el("pre", said))
+
+
+def read_checks(data: Mapping[str, Any]) -> tuple[list[Row], dict[str, str]]:
+    """Return the rows of a report and what is to be said about those that have findings.
+
+    :param data: what ``a2a-bench conformance --format json`` writes.
+    :raises ConfigurationError: if it is something else.
+    """
+    try:
+        rows = [_row(each) for each in data["results"]]
+        texts = {name_of(row): "\n".join(_lines(each)) for row, each in zip(rows, data["results"], strict=True)}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigurationError(
+            f"--conformance: not a conformance report ({type(error).__name__}: {error}); "
+            "make one with: a2a-bench conformance URL --format json -o FILE"
+        ) from error
+    return rows, texts
+
+
+def _row(data: Mapping[str, Any]) -> Row:
+    if data["status"] not in get_args(Status):
+        raise ValueError(f"status {data['status']!r}")
+    return Row(
+        id=str(data["id"]),
+        group=str(data["group"]),
+        level=str(data["level"]),
+        version=str(data["version"]),
+        binding=str(data["binding"]),
+        status=data["status"],
+        reason=str(data.get("reason") or ""),
+    )
+
+
+def _lines(data: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{data.get('spec', '')}: {data.get('requirement', '')}"
+    if data.get("reason"):
+        yield f"reason: {data['reason']}"
+    for finding in data.get("findings", ()):
+        yield ""
+        for name in ("found", "expected", "pointer", "fix"):
+            if finding.get(name):
+                yield f"{name}: {finding[name]}"

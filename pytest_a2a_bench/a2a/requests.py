@@ -1,0 +1,259 @@
+"""The requests of one conversation: the record of each, when one is sent again, and how long to wait before it.
+
+Only trouble of the transport is repeated: a connection that was refused or died before any answer, 429, 502, 503 and
+504. A 500 is not: it usually is the agent itself that crashed over the message, and sending it again would only hide
+that (and may repeat its side effects). A repeated message keeps its ``messageId``, by which an agent can tell (§3.3.1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import email.utils
+import math
+import random
+import socket
+import ssl
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.errors import EndpointUnreachableError, InfrastructureError, TransportError, TurnTimeoutError
+from pytest_a2a_bench.model import ProtocolMetrics, Usage
+from pytest_a2a_bench.redact import hide_secrets
+from pytest_a2a_bench.tracing import NO_SPAN, Span, names
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.wire import Wire
+
+RAW_LIMIT = 64 * 1024
+"""Most characters of an answer that are kept for the transcript."""
+
+RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
+
+
+@dataclass(slots=True)
+class RequestRecord:
+    """What happens to one request; a wire fills it in, :class:`Requests` turns it into :class:`ProtocolMetrics`.
+
+    :param method: as the wire calls it, such as ``SendMessage`` or ``POST /message:send``.
+    :param answered: whether an answer had begun to arrive.
+    :param raw: what arrived, bounded.
+    :param headers: what goes with the request beside what the protocol wants: HTTP headers, gRPC metadata.
+    """
+
+    request_id: str
+    endpoint: str
+    method: str = ""
+    attempt: int = 1
+    status_code: int | None = None
+    answered: bool = False
+    notes: list[str] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
+    timestamp: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
+    _raw: list[str] = field(default_factory=list)
+    _raw_size: int = 0
+    _started: float = field(default_factory=time.perf_counter)
+
+    def keep(self, document: bytes | str) -> None:
+        """Keep what arrived, as long as it is not too much."""
+        room = RAW_LIMIT - self._raw_size
+        if room > 0:
+            text = document[:room].decode("utf-8", "replace") if isinstance(document, bytes) else document[:room]
+            self._raw.append(text)
+            self._raw_size += len(text)
+
+    @property
+    def raw(self) -> str:
+        """What arrived, one document a line."""
+        return "\n".join(self._raw)
+
+    def lasted(self, seconds: float) -> None:
+        """Let the request have begun that long ago (a replayed one takes no time of its own)."""
+        self._started = time.perf_counter() - seconds
+
+    def metrics(self, context_id: str | None, usage: Usage | None = None, error: str | None = None) -> ProtocolMetrics:
+        """Close the record."""
+        return ProtocolMetrics(
+            request_id=self.request_id,
+            endpoint=self.endpoint,
+            method=self.method,
+            status_code=self.status_code,
+            latency_ms=round((time.perf_counter() - self._started) * 1000, 3),
+            timestamp=self.timestamp,
+            context_id=context_id,
+            input_tokens=usage.input_tokens if usage else None,
+            output_tokens=usage.output_tokens if usage else None,
+            error=error,
+            attempt=self.attempt,
+        )
+
+
+class Requests:
+    """Sends requests, repeats those that may be repeated, and keeps account of every try.
+
+    :ivar metrics: one entry for each try.
+    :ivar count: tries, polls included.
+    :ivar deadline: when the turn's time is up, by the monotonic clock.
+    :ivar waiting_for: what the conversation waits for, as a time-out's message says it.
+    :ivar turn_span: what requests are part of, for tracing.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._retry = RetryPolicy(config.max_retries, config.backoff_base, config.backoff_max)
+        self._secrets = config.secrets
+        self.metrics: list[ProtocolMetrics] = []
+        self.count = 0
+        self.deadline = math.inf
+        self.waiting_for = ""
+        self.turn_span: Span = NO_SPAN
+
+    async def send(
+        self,
+        wire: Wire,
+        once: Callable[[RequestRecord], Awaitable[None]],
+        what: str,
+        context_id: str | None,
+        *,
+        poll: bool = False,
+    ) -> None:
+        """Make one request until it works, may not be repeated, or was repeated often enough.
+
+        :param once: makes it.
+        :param what: what is waited for, for messages.
+        :param poll: whether it only asks, so that it may be repeated although an answer had begun to arrive.
+        """
+        # The same id for every try, so that the results show which entries were repetitions.
+        request_id = uuid.uuid4().hex
+        attempt = 1
+        while True:
+            self.waiting_for = what if attempt == 1 else f"{what}, try {attempt}"
+            span = self.turn_span.child("a2a request", "client")
+            record = RequestRecord(request_id, wire.interface.url, attempt=attempt, headers=span.headers())
+            self.count += 1
+            try:
+                await once(record)
+            except BaseException as error:
+                self.metrics.append(record.metrics(context_id, error=self.describe(error)))
+                span.fail(type(error).__name__, self.describe(error))
+                if not is_retryable(error, answered=record.answered and not poll) or attempt > self._retry.max_retries:
+                    raise
+                retry_after = self._wait_asked_for(error)
+            else:
+                self.metrics.append(record.metrics(context_id))
+                return
+            finally:
+                span.set(names.request_end(self.metrics[-1]))
+                span.end()
+            self.waiting_for = f"{what}, before try {attempt + 1}"
+            await asyncio.sleep(self._retry.delay(attempt, retry_after, random.random))
+            attempt += 1
+
+    async def cancel_task(self, wire: Wire, task_id: str, context_id: str | None, seconds: float) -> str | None:
+        """Ask once, and not for long, that a task be cancelled, and return the state that it is in then.
+
+        :returns: None also where the agent did not do it: at a conversation's end nothing depends on it any more.
+        """
+        record = RequestRecord(uuid.uuid4().hex, wire.interface.url)
+        self.count += 1
+        error: str | None = None
+        try:
+            async with asyncio.timeout(seconds):
+                return (await wire.cancel_task(task_id, record)).state
+        except (InfrastructureError, TimeoutError) as trouble:
+            error = self.describe(trouble)
+            return None
+        finally:
+            self.metrics.append(record.metrics(context_id, error=error))
+
+    def describe(self, error: BaseException) -> str:
+        """Return an error's type and message, bounded, without the secrets that an agent may have put into it."""
+        return hide_secrets(f"{type(error).__name__}: {error}", self._secrets)[:500]
+
+    def _wait_asked_for(self, error: BaseException) -> float | None:
+        """Return the seconds of a ``Retry-After``; give up at once if the turn would not last as long."""
+        if not isinstance(error, TransportError) or error.retry_after is None:
+            return None
+        left = self.deadline - time.monotonic()
+        if error.retry_after >= left:
+            raise not_in_time(error, error.retry_after, left) from error
+        return error.retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Exponential backoff with jitter.
+
+    :param max_retries: repetitions after the first try.
+    :param base: seconds before the first repetition, doubled for each further one.
+    :param maximum: most seconds to wait, unless the server asks for more.
+    """
+
+    max_retries: int = 3
+    base: float = 0.5
+    maximum: float = 30.0
+
+    def delay(self, attempt: int, retry_after: float | None, jitter: Callable[[], float]) -> float:
+        """Return the seconds to wait after try number ``attempt`` (from 1); ``jitter`` returns 0 to 1."""
+        if retry_after is not None:
+            return max(retry_after, 0.0)
+        # At most 2**32: an attempt count is an int of the user's choice, and a float has an end.
+        full: float = min(self.base * 2.0 ** min(attempt - 1, 32), self.maximum)
+        return full / 2 + full / 2 * jitter()
+
+
+def not_in_time(error: TransportError, asked: float, left: float) -> TransportError:
+    """Return the error to give up with at once, because the agent asked for a longer wait than the turn has left."""
+    return TransportError(
+        f"{error}; the agent asked to wait {asked:.0f} s before another try, and this turn has "
+        f"{max(left, 0):.0f} s left; raise --a2a-timeout above that, or try again later",
+        status_code=error.status_code,
+        retry_after=error.retry_after,
+    )
+
+
+def parse_retry_after(value: str | None, now: datetime.datetime) -> float | None:
+    """Read a ``Retry-After`` header (seconds or an HTTP date); None where it says nothing readable.
+
+    :param now: an aware time.
+    """
+    text = (value or "").strip()
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return float(text)
+    try:
+        when = email.utils.parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=datetime.UTC)
+    return max((when - now).total_seconds(), 0.0)
+
+
+def is_retryable(error: BaseException, *, answered: bool) -> bool:
+    """Tell whether the same request may be sent again.
+
+    :param answered: whether an answer had begun to arrive (a status line, for HTTP).
+    """
+    if isinstance(error, TurnTimeoutError) or not isinstance(error, TransportError):
+        return False
+    if error.status_code is not None:
+        return error.status_code in RETRYABLE_STATUS
+    if isinstance(error, EndpointUnreachableError):
+        return not _is_hopeless(error)
+    return not answered
+
+
+def _is_hopeless(error: BaseException | None) -> bool:
+    """Whether the cause is one that does not pass: an unknown host, a refused certificate."""
+    for _ in range(8):
+        if error is None:
+            return False
+        if isinstance(error, ssl.SSLError):
+            return True
+        if isinstance(error, socket.gaierror):
+            return error.errno != socket.EAI_AGAIN
+        error = error.__cause__ or error.__context__
+    return False
