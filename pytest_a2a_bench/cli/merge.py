@@ -20,7 +20,7 @@ def run(namespace: Namespace) -> int:
     from pytest_a2a_bench.results.merge import merge
     from pytest_a2a_bench.results.stats import summarise
     from pytest_a2a_bench.results.store import Store
-    from pytest_a2a_bench.results.words import count
+    from pytest_a2a_bench.results.stats import count
 
     whole = merge(namespace.directories, namespace.output)
     results = list(Store(namespace.output).read_all())

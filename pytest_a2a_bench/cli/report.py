@@ -34,7 +34,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(namespace: Namespace) -> int:
     """Write the page and say where it is."""
     from pytest_a2a_bench.reports.html import render, write
-    from pytest_a2a_bench.results.words import count
+    from pytest_a2a_bench.results.stats import count
 
     contents = gather(namespace.directory, namespace.baseline, namespace.conformance)
     try:

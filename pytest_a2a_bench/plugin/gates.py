@@ -14,7 +14,7 @@ from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import misses
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.judge import GateResult, Thresholds, Trials, Verdict
+    from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials, Verdict
     from pytest_a2a_bench.model import TrialResult
 
 FILE = "a2a/gate"
@@ -77,11 +77,12 @@ class Gatekeeper:
         thresholds = misses.thresholds(self.run.settings)
         if preflight.nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
-        from pytest_a2a_bench.gates import judge
+        from pytest_a2a_bench.gates.judge import judge
+        from pytest_a2a_bench.gates.terms import EVERY_TRIAL
 
         trials = self._trials(cut_short)
-        self.verdict = judge.judge(trials, thresholds, self.run.baseline)
-        hidden = () if self._excused & self._failed else (judge.EVERY_TRIAL,)
+        self.verdict = judge(trials, thresholds, self.run.baseline)
+        hidden = () if self._excused & self._failed else (EVERY_TRIAL,)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         self._store(trials)
 
@@ -94,13 +95,13 @@ class Gatekeeper:
 
     @property
     def _is_gated(self) -> bool:
-        from pytest_a2a_bench.gates import judge
+        from pytest_a2a_bench.gates.terms import EVERY_TRIAL
 
         verdict = self.verdict
-        return verdict is not None and any(g.name != judge.EVERY_TRIAL for g in verdict.gates)
+        return verdict is not None and any(g.name != EVERY_TRIAL for g in verdict.gates)
 
     def _trials(self, cut_short: bool) -> Trials:
-        from pytest_a2a_bench.gates import judge
+        from pytest_a2a_bench.gates.terms import Trials
         from pytest_a2a_bench.results.baseline import task_name
 
         results = self.reporting.results()
@@ -113,7 +114,7 @@ class Gatekeeper:
             and task_name(r.key) not in quarantined
             and not misses.is_tolerated(r, self.run)
         }
-        return judge.Trials(
+        return Trials(
             results=results,
             failed=frozenset(self._failed),
             lost=len(self._without_trial),
@@ -250,7 +251,7 @@ class Gatekeeper:
     def _empty_lines(self) -> Iterator[str]:
         """Say why nothing ran, where only the workers or nobody said so."""
         if self.elsewhere:
-            from pytest_a2a_bench.results.words import count
+            from pytest_a2a_bench.results.stats import count
 
             are = "is" if self.elsewhere == 1 else "are"
             trials = count(self.elsewhere, "trial")
@@ -260,7 +261,7 @@ class Gatekeeper:
 
     def _lines(self, width: int, excused: list[Any]) -> Iterator[str]:
         from pytest_a2a_bench.reports import verdict
-        from pytest_a2a_bench.results.words import count
+        from pytest_a2a_bench.results.stats import count
 
         assert self.verdict is not None
         yield from verdict.gate_lines(self.verdict, width)

@@ -150,3 +150,8 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def count(n: int, word: str, plural: str = "") -> str:
+    """Return a number with its word: ``1 trial``, ``1,000 trials``."""
+    return f"{n:,} {word if n == 1 else plural or word + 's'}"

@@ -17,7 +17,7 @@ from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.judge import Thresholds
+    from pytest_a2a_bench.gates.terms import Thresholds
     from pytest_a2a_bench.gates.quarantine import Quarantined
     from pytest_a2a_bench.model import TrialKey, TrialResult
     from pytest_a2a_bench.settings import Settings
@@ -31,7 +31,7 @@ NOTHING_MISSED = "the last run missed nothing, so --a2a-missed runs nothing"
 
 def thresholds(settings: Settings) -> Thresholds:
     """Return what the options ask of a run."""
-    from pytest_a2a_bench.gates.judge import DEFAULT_DROP, Thresholds
+    from pytest_a2a_bench.gates.terms import DEFAULT_DROP, Thresholds
 
     return Thresholds(
         min_pass=settings.min_pass,
@@ -71,7 +71,7 @@ def extend_report(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.
 
 def is_tolerated(result: TrialResult, run: BenchRun) -> bool:
     """Tell whether a gate counts a trial, so that its miss need not fail the run by itself."""
-    from pytest_a2a_bench.gates.judge import groups_of_result
+    from pytest_a2a_bench.gates.terms import groups_of_result
 
     return thresholds(run.settings).tolerates(groups_of_result(result), baseline=bool(run.settings.baseline))
 
@@ -187,7 +187,7 @@ def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
 
 def _unprovable(group: str, rate: float, number: int) -> Iterator[str]:
     from pytest_a2a_bench.results import inference
-    from pytest_a2a_bench.results.words import count
+    from pytest_a2a_bench.results.stats import count
 
     if not inference.can_prove(rate, number):
         name = f"{group}={rate:g}" if group else f"{rate:g}"
@@ -199,7 +199,7 @@ def _unprovable(group: str, rate: float, number: int) -> Iterator[str]:
 
 
 def _groups(item: pytest.Item) -> tuple[str, ...]:
-    from pytest_a2a_bench.gates.judge import groups_of
+    from pytest_a2a_bench.gates.terms import groups_of
 
     trial = item.stash[TRIAL]
     every = groups_of(trial.key.suite, trial.key.domain, trial.task.category or None)

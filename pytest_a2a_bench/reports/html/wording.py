@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_a2a_bench.results.words import count as count
+from pytest_a2a_bench.results.stats import count as count
 
 
 def rate(value: float | None) -> str:
