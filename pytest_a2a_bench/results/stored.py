@@ -77,7 +77,7 @@ class StoredForm(Generic[Content]):
                 self._check_head(_validated(_Head, data))
             content = _validated(self.content, data)
         except ValidationError as error:
-            raise self._refusal(path, _explain(error)) from error
+            raise self._refusal(path, explain(error)) from error
         except ValueError as error:
             raise self._refusal(path, str(error)) from error
         problem = self.check(content)
@@ -138,7 +138,8 @@ def _mended(escape: re.Match[bytes]) -> bytes:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def _explain(error: ValidationError) -> str:
+def explain(error: ValidationError) -> str:
+    """Say in one line which place is wrong first, and how."""
     first, *others = error.errors(include_url=False, include_context=False)
     more = f" (and {len(others)} more)" if others else ""
     message = first["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
