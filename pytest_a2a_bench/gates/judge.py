@@ -17,8 +17,7 @@ from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.compare import Comparison, GateVerdict, compare, judge_drop, passes_at_worst
-from pytest_a2a_bench.results.stats import pass_hat_k
-from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.stats import count, pass_hat_k
 
 
 def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:

@@ -26,9 +26,9 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.fields import Limits
 from pytest_a2a_bench.results import manifest, selected
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.results.stored import StoredForm
-from pytest_a2a_bench.results.stats import count
 
 SCHEMA = "a2a-bench/baseline"
 SCHEMA_VERSION = 1
@@ -124,7 +124,9 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredRecord:
+class StoredRecord:
+    """What came of one task: 1 for each trial that succeeded, 0 for each that did not."""
+
     outcomes: tuple[Literal[0, 1], ...]
     # Each is taken for a miss where the worst is asked for, which takes memory.
     errors: Annotated[int, Limits((("ge", 0), ("lt", 1_000_000)))] = 0
@@ -141,7 +143,7 @@ class StoredBaseline:
     created_at: str = ""
     run_ids: tuple[str, ...] = ()
     measured: Measured = field(default_factory=dict)
-    tasks: Mapping[str, _StoredRecord] = field(default_factory=dict)
+    tasks: Mapping[str, StoredRecord] = field(default_factory=dict)
 
 
 BASELINE = StoredForm(
@@ -246,4 +248,3 @@ def _with_outcomes(baseline: Baseline, path: Path) -> Baseline:
     if not baseline.trials:
         raise ConfigurationError(f"baseline {path}: no trial in it was evaluated, so there is nothing to compare with")
     return baseline
-

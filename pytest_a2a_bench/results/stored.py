@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -96,18 +95,28 @@ class StoredForm(Generic[Content]):
         return self.error(f"{path}{self.complaint}: {problem}; {self.remedy}")
 
 
+JSON_FILE: StoredForm[object] = StoredForm(
+    object, "", "check that it is the file that was meant", A2ABenchError, version=0
+)
+"""Any JSON."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Head:
     schema: Any = None
     schema_version: Any = None
 
 
-@cache
-def adapter_of(content: Any) -> TypeAdapter[Any]:
-    """Return what validates a type."""
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def adapter_of(content: type[Any]) -> TypeAdapter[Any]:
+    """Return what validates a type; making it takes as long as reading a hundred files, so it is kept."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(content)
+    if content not in _ADAPTERS:
+        _ADAPTERS[content] = TypeAdapter(content)
+    return _ADAPTERS[content]
 
 
 def _validated(content: type[Content], data: bytes) -> Content:
@@ -123,12 +132,13 @@ def _validated(content: type[Content], data: bytes) -> Content:
     except ValidationError as error:
         if error.errors(include_url=False)[0]["type"] != "json_invalid" or _ESCAPE.search(data) is None:
             raise
-        # An agent may say half of a surrogate pair. Python writes and reads that, JSON parsers in other languages don't.
+        # An agent may say half of a surrogate pair, which Python writes and reads, and pydantic does not.
         found = adapter_of(content).validate_json(_ESCAPE.sub(_mended, data), strict=True)
     return found
 
 
-_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
+_ESCAPE = re.compile(rb"(?i)\\(?:ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(ud[89a-f][0-9a-f]{2})|.)")
+"""An escape in JSON; the group is a half of a pair."""
 
 
 def _mended(escape: re.Match[bytes]) -> bytes:

@@ -17,8 +17,8 @@ from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.terms import Thresholds
     from pytest_a2a_bench.gates.quarantine import Quarantined
+    from pytest_a2a_bench.gates.terms import Thresholds
     from pytest_a2a_bench.model import TrialKey, TrialResult
     from pytest_a2a_bench.settings import Settings
 
