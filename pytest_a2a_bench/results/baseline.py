@@ -179,7 +179,7 @@ def load(path: Path) -> Baseline:
 
 def _of_directory(directory: Path) -> Baseline:
     """Read the trials of the last run, or, where nothing says which these are, all."""
-    if not (directory / manifest.NAME).is_file():
+    if not (directory / manifest.NAME).exists():
         results = list(Store(directory).read_all())
         if not results:
             raise StoreError("the directory holds no trial files (trials/*.json)")
