@@ -15,7 +15,8 @@ from typing import Any
 
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results.store import StoreError, save
-from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.results.stored import StoredForm, adapter_of, explain
+from pytest_a2a_bench.settings import Settings
 
 SCHEMA_VERSION = 1
 NAME = "run.json"
@@ -60,12 +61,24 @@ class Manifest:
         return path
 
 
+def _wrong_setting(run: Manifest) -> str | None:
+    """Say which setting has a value that no run had; settings of other versions, which this one has not, are kept."""
+    from pydantic import ValidationError
+
+    try:
+        adapter_of(Settings).validate_json(json.dumps(run.settings), strict=True)
+    except ValidationError as error:
+        return f"settings.{explain(error)}"
+    return None
+
+
 RUN = StoredForm(
     Manifest,
     " is not a run file that this version reads",
     "run again, or name another results directory",
     StoreError,
     version=SCHEMA_VERSION,
+    check=_wrong_setting,
 )
 
 

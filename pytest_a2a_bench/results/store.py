@@ -18,7 +18,7 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_a2a_bench.errors import A2ABenchError
@@ -36,10 +36,16 @@ class StoreError(A2ABenchError):
 _REMEDY = "remove the file, and hold the trial again with --a2a-resume"
 
 
-def _without_reward(result: TrialResult) -> str | None:
-    """Say where a result contradicts itself; everybody takes for granted that what was evaluated has a reward."""
+def _contradiction(result: TrialResult) -> str | None:
+    """Say where a result is not what everybody who computes with it takes for granted."""
     if result.status == "evaluated" and result.reward_info is None:
         return "reward_info is null, and an evaluated trial has one"
+    measured = result.provenance.get("measured", {})
+    if not isinstance(measured, Mapping):
+        return "provenance.measured should be an object of numbers"
+    for name, value in measured.items():
+        if not isinstance(value, int | float | None) or (value is not None and not abs(value) < 2**63):
+            return f"provenance.measured.{name} should be a finite number"
     return None
 
 
@@ -49,7 +55,7 @@ TRIAL = StoredForm(
     _REMEDY,
     StoreError,
     version=SCHEMA_VERSION,
-    check=_without_reward,
+    check=_contradiction,
 )
 
 
