@@ -30,7 +30,7 @@ from pytest_a2a_bench.results.store import Store
 
 TASKS = ("create_task_1", "update_task_1")
 PROVENANCE = {"user": "llm", "user_llm": "m", "judge": "m", "benchmark": "tau2 1", "measured": {"queries": 1}}
-SIMULATION = {"id": "s", "task_id": "create_task_1", "messages": [], "reward_info": None, "trial": 0}
+SIMULATION: dict[str, object] = {"id": "s", "task_id": "create_task_1", "messages": [], "reward_info": None, "trial": 0}
 
 
 def trials_of_a_run() -> list[TrialResult]:
