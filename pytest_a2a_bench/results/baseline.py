@@ -148,7 +148,7 @@ class StoredBaseline:
 
 BASELINE = StoredForm(
     StoredBaseline,
-    "",
+    " is not a baseline that this version reads",
     "make one with: a2a-bench promote RESULTS-DIR -o FILE",
     ConfigurationError,
     version=SCHEMA_VERSION,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -115,6 +116,8 @@ def adapter_of(content: type[Any]) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     if content not in _ADAPTERS:
+        # Annotations are looked up in the module, which whoever tests plugins inside of pytest may have unloaded.
+        import_module(content.__module__)
         _ADAPTERS[content] = TypeAdapter(content)
     return _ADAPTERS[content]
 
