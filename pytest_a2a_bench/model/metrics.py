@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,10 +53,6 @@ class ProtocolMetrics:
     output_tokens: Count | None = None
     error: str | None = None
     attempt: Count = 1
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

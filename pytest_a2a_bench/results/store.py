@@ -104,8 +104,9 @@ class Store:
 
         :raises StoreError: if the file is there and cannot be read.
         """
+        path = self.path(key)
         try:
-            found = load_trial(self.path(key))
+            found = dataclasses.replace(TRIAL.read(path), path=str(path))
         except FileNotFoundError:
             return None
         if found.key != key:
@@ -144,10 +145,12 @@ def _is_alive(process_id: int) -> bool:
 def load_trial(path: Path) -> TrialResult:
     """Read one trial file.
 
-    :raises FileNotFoundError: if it is not there.
     :raises StoreError: if it cannot be read or is not one.
     """
-    return dataclasses.replace(TRIAL.read(path), path=str(path))
+    try:
+        return dataclasses.replace(TRIAL.read(path), path=str(path))
+    except FileNotFoundError as exc:
+        raise StoreError(f"{path} cannot be read: {exc.strerror}") from exc
 
 
 def save(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Damaged files behind options: one line and pytest's exit code for a wrong usage, and nothing is asked of the agent."""
+"""Damaged files behind options: one line, pytest's exit code for a wrong usage, and no request to the agent."""
 
 from __future__ import annotations
 
