@@ -29,8 +29,8 @@ class OutMessage:
 class InMessage:
     """A message from an agent (or, in a history, from us)."""
 
-    role: str
-    parts: tuple[Part, ...]
+    role: str = ""
+    parts: tuple[Part, ...] = ()
     context_id: str | None = None
     task_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -40,8 +40,8 @@ class InMessage:
 class Artifact:
     """What an a2a_task made."""
 
-    artifact_id: str
-    parts: tuple[Part, ...]
+    artifact_id: str = ""
+    parts: tuple[Part, ...] = ()
     name: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -50,9 +50,9 @@ class Artifact:
 class InTask:
     """A snapshot of an a2a_task; ``state`` is None where the agent gave none."""
 
-    task_id: str | None
-    context_id: str | None
-    state: str | None
+    task_id: str | None = None
+    context_id: str | None = None
+    state: str | None = None
     status: InMessage | None = None
     artifacts: tuple[Artifact, ...] = ()
     history: tuple[InMessage, ...] = ()
@@ -63,9 +63,9 @@ class InTask:
 class StatusUpdate:
     """A streamed change of an a2a_task's state."""
 
-    task_id: str | None
-    context_id: str | None
-    state: str | None
+    task_id: str | None = None
+    context_id: str | None = None
+    state: str | None = None
     status: InMessage | None = None
     final: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -75,9 +75,9 @@ class StatusUpdate:
 class ArtifactUpdate:
     """A streamed piece of an artifact."""
 
-    task_id: str | None
-    context_id: str | None
-    artifact: Artifact
+    task_id: str | None = None
+    context_id: str | None = None
+    artifact: Artifact = Artifact()
     append: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench import errors
-from pytest_a2a_bench.a2a.messages import Artifact, ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
+from pytest_a2a_bench.a2a.messages import ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.errors import A2ABenchError, CassetteError, InfrastructureError
-from pytest_a2a_bench.model import Part
-from pytest_a2a_bench.model.reading import known_fields, to_plain
+from pytest_a2a_bench.model.fields import Count, Seconds, to_plain
+from pytest_a2a_bench.model.keys import KeyText
+from pytest_a2a_bench.results.stored import StoredForm, adapter_of, explain
 
 SCHEMA_VERSION = 1
 
@@ -40,10 +41,10 @@ class Exchange:
     request: dict[str, Any]
     events: list[dict[str, Any]] = field(default_factory=list)
     error: dict[str, Any] | None = None
-    attempt: int = 1
+    attempt: Count = 1
     method: str = ""
-    status_code: int | None = None
-    seconds: float = 0.0
+    status_code: Count | None = None
+    seconds: Seconds = 0.0
     notes: list[str] = field(default_factory=list)
 
 
@@ -51,27 +52,33 @@ class Exchange:
 class Cassette:
     """One trial's exchanges, and how long each turn took."""
 
-    key: str
+    key: KeyText
     exchanges: list[Exchange] = field(default_factory=list)
-    turn_seconds: list[float] = field(default_factory=list)
+    turn_seconds: list[Seconds] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the file's content."""
         return {"schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
 
-    @classmethod
-    def from_json(cls, data: Any) -> Cassette:
-        """Read a file's content.
 
-        :raises ValueError: if it is not a cassette, or one of another version.
-        """
-        if not isinstance(data, Mapping) or data.get("schema_version") != SCHEMA_VERSION:
-            raise ValueError(f"no cassette of schema_version {SCHEMA_VERSION}")
-        try:
-            exchanges = [Exchange(**known_fields(Exchange, e)) for e in data["exchanges"]]
-            return cls(str(data["key"]), exchanges, [float(s) for s in data["turn_seconds"]])
-        except (KeyError, TypeError, AttributeError) as exc:
-            raise ValueError(f"not a cassette: {exc!r}") from exc
+CASSETTE = StoredForm(
+    Cassette,
+    " cannot be replayed: it is no cassette that this version reads",
+    "record it again with --a2a-record",
+    CassetteError,
+    version=SCHEMA_VERSION,
+    check=lambda cassette: _unreadable_event(cassette),
+)
+
+
+def _unreadable_event(cassette: Cassette) -> str | None:
+    for number, exchange in enumerate(cassette.exchanges):
+        for place, event in enumerate(exchange.events):
+            try:
+                read_event(event)
+            except ValueError as error:
+                return f"exchanges.{number}.events.{place} is {error}"
+    return None
 
 
 def write_send(message: OutMessage, *, stream: bool) -> dict[str, Any]:
@@ -92,25 +99,16 @@ def read_event(data: Mapping[str, Any]) -> InEvent:
 
     :raises ValueError: if it is something else.
     """
+    from pydantic import ValidationError
+
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"not an event: its kind is not one of {', '.join(_KINDS)}")
     try:
-        cls = _KINDS[data["kind"]]
-        values = known_fields(cls, data)
-        if cls is InMessage:
-            return _message(values)
-        if values.get("status") is not None:
-            values["status"] = _message(values["status"])
-        if "artifacts" in values:
-            values["artifacts"] = tuple(_artifact(a) for a in values["artifacts"])
-        if "artifact" in values:
-            values["artifact"] = _artifact(values["artifact"])
-        if "history" in values:
-            values["history"] = tuple(_message(m) for m in values["history"])
-        for name in ("task_id", "context_id", *(("state",) if cls in (InTask, StatusUpdate) else ())):
-            values.setdefault(name, None)
-        event: InEvent = cls(**values)
-        return event
-    except (KeyError, TypeError, AttributeError) as exc:
-        raise ValueError(f"not an event: {exc!r}") from exc
+        event: InEvent = adapter_of(_KINDS[kind]).validate_python(data)
+    except ValidationError as error:
+        raise ValueError(f"not an event: {explain(error)}") from error
+    return event
 
 
 def write_error(error: BaseException) -> dict[str, Any]:
@@ -123,7 +121,7 @@ def write_error(error: BaseException) -> dict[str, Any]:
 def read_error(data: Mapping[str, Any]) -> A2ABenchError:
     """Return an error of the class that was recorded."""
     cls = getattr(errors, str(data.get("type")), None)
-    numbers = {name: data[name] for name in _NUMBERS if name in data}
+    numbers = {name: data[name] for name in _NUMBERS if isinstance(data.get(name), int | float)}
     message = str(data.get("message", ""))
     if isinstance(cls, type) and issubclass(cls, A2ABenchError):
         try:
@@ -153,20 +151,6 @@ def compare(recorded: Mapping[str, Any], asked: Mapping[str, Any], *, key: str, 
 def _pretty(value: Any) -> list[str]:
     # Texts hold documents of many lines: shown as such, a difference is where it is and not in one endless line.
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False).replace("\\n", "\n").splitlines()
-
-
-def _message(values: Mapping[str, Any]) -> InMessage:
-    known = {"role": "", "context_id": None, "task_id": None, **known_fields(InMessage, values)}
-    return InMessage(**{**known, "parts": _parts(known.get("parts", ()))})
-
-
-def _artifact(values: Mapping[str, Any]) -> Artifact:
-    known = {"artifact_id": "", **known_fields(Artifact, values)}
-    return Artifact(**{**known, "parts": _parts(known.get("parts", ()))})
-
-
-def _parts(values: Any) -> tuple[Part, ...]:
-    return tuple(Part(**known_fields(Part, v)) for v in values)
 
 
 def _short(value: Any) -> Any:

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
-from pytest_a2a_bench.cassettes.form import Cassette
+from pytest_a2a_bench.cassettes.form import CASSETTE, Cassette
 from pytest_a2a_bench.cassettes.tape import RecordingTape, ReplayTape, Tape
 from pytest_a2a_bench.errors import A2ABenchError, CassetteError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.redact import hide_secrets
 from pytest_a2a_bench.results.store import save
+from pytest_a2a_bench.results.stored import StoredForm
 
 AGENT = "agent.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAgent:
+    """Whose cassettes these are.
+
+    :param url: where its card was found.
+    """
+
+    endpoint: str
+    url: str
+    card: Mapping[str, Any]
+
+
+_AGENT = StoredForm(
+    RecordedAgent,
+    " does not tell of an agent",
+    "record again with --a2a-record",
+    ConfigurationError,
+    version=0,
+)
 
 
 def recorder(directory: Path, secrets: Iterable[str] = ()) -> Callable[[TrialKey], Tape]:
@@ -48,11 +71,11 @@ def player(directory: Path) -> Callable[[TrialKey], Tape]:
     def tape(key: TrialKey) -> Tape:
         path = _path(directory, key)
         try:
-            cassette = Cassette.from_json(json.loads(path.read_text(encoding="utf-8")))
+            cassette = CASSETTE.read(path)
         except FileNotFoundError:
             raise CassetteError(f"{key}: {directory} has no cassette of it; record it with --a2a-record") from None
-        except (OSError, ValueError) as error:
-            raise CassetteError(f"{key}: {path} cannot be replayed: {error}") from error
+        except CassetteError as error:
+            raise CassetteError(f"{key}: {error}") from error
         return ReplayTape(cassette, path.name)
 
     return tape
@@ -71,7 +94,7 @@ def read_endpoint(directory: Path) -> str:
 
     :raises ConfigurationError: if the directory holds no cassettes.
     """
-    return str(_agent(directory)["endpoint"])
+    return _agent(directory).endpoint
 
 
 def read_card(directory: Path) -> AgentCard:
@@ -79,24 +102,18 @@ def read_card(directory: Path) -> AgentCard:
 
     :raises ConfigurationError: if the directory holds no cassettes.
     """
-    data = _agent(directory)
+    recorded = _agent(directory)
     try:
-        return parse_card(data["card"], str(data["url"]))
+        return parse_card(recorded.card, recorded.url)
     except A2ABenchError as error:
         raise ConfigurationError(f"{directory / AGENT}: {error}") from error
 
 
-def _agent(directory: Path) -> dict[str, Any]:
-    path = directory / AGENT
+def _agent(directory: Path) -> RecordedAgent:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return _AGENT.read(directory / AGENT)
     except FileNotFoundError:
         raise ConfigurationError(f"{directory} holds no cassettes: it has no {AGENT}; record some first") from None
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}") from error
-    if not isinstance(data, dict) or not {"endpoint", "url", "card"} <= set(data):
-        raise ConfigurationError(f"{path} does not tell of an agent: expected endpoint, url and card")
-    return data
 
 
 def _write(path: Path, content: dict[str, Any], secrets: tuple[str, ...]) -> None:

@@ -152,16 +152,6 @@ class ReplayTape:
         record.lasted(exchange.seconds)
         return exchange
 
-    def events(self, exchange: Exchange) -> list[InEvent]:
-        """Return an exchange's events.
-
-        :raises CassetteError: if they cannot be read.
-        """
-        try:
-            return [read_event(event) for event in exchange.events]
-        except ValueError as error:
-            raise CassetteError(f"{self._where} is damaged: {error}") from error
-
 
 class _ReplayWire:
     def __init__(self, tape: ReplayTape) -> None:
@@ -170,7 +160,7 @@ class _ReplayWire:
 
     async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         exchange = self._tape.take(write_send(message, stream=stream), record)
-        for event in self._tape.events(exchange):
+        for event in map(read_event, exchange.events):
             record.answered = True
             yield event
         self._end(exchange)
@@ -178,7 +168,7 @@ class _ReplayWire:
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         exchange = self._tape.take({"operation": "get_task", "task_id": task_id}, record)
         self._end(exchange)
-        for event in self._tape.events(exchange):
+        for event in map(read_event, exchange.events):
             if isinstance(event, InTask):
                 return event
         raise TurnTimeoutError("the recorded answer never came")

@@ -73,7 +73,7 @@ def _print(comparison: Comparison, outcome: str, allowed: float) -> None:
 
 
 def _print_errors(comparison: Comparison, *, hidden: bool) -> None:
-    from pytest_a2a_bench.results.words import count
+    from pytest_a2a_bench.results.stats import count
 
     for name, number in (("A", comparison.errors_before), ("B", comparison.errors_after)):
         if number:

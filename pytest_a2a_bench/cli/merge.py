@@ -16,9 +16,8 @@ def run(namespace: Namespace) -> int:
     """Merge, and say what came of it."""
     from pytest_a2a_bench.reports.summary import label_of
     from pytest_a2a_bench.results.merge import merge
-    from pytest_a2a_bench.results.stats import summarise
+    from pytest_a2a_bench.results.stats import count, summarise
     from pytest_a2a_bench.results.store import Store
-    from pytest_a2a_bench.results.words import count
 
     whole = merge(namespace.directories, namespace.output)
     results = list(Store(namespace.output).read_all())

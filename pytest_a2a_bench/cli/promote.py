@@ -27,7 +27,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(namespace: Namespace) -> int:
     """Write the baseline, and say what is in it."""
     from pytest_a2a_bench.results.baseline import load
-    from pytest_a2a_bench.results.words import count
+    from pytest_a2a_bench.results.stats import count
 
     source, target = Path(namespace.directory), Path(namespace.output)
     if not source.is_dir():
@@ -62,7 +62,7 @@ def run(namespace: Namespace) -> int:
 
 def _check_replaced(target: Path, found: Baseline) -> None:
     from pytest_a2a_bench.results.baseline import load
-    from pytest_a2a_bench.results.words import count
+    from pytest_a2a_bench.results.stats import count
 
     gone = sorted(set(load(target).tasks) - set(found.tasks))
     if gone:

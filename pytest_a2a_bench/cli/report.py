@@ -5,17 +5,19 @@ The page needs no network: verdict, charts, every trial and its transcript are i
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.report import Row
+    from pytest_a2a_bench.gates.files import StoredVerdict
     from pytest_a2a_bench.model import TrialResult
     from pytest_a2a_bench.reports.html import Contents
+    from pytest_a2a_bench.results.compare import Comparison
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,7 +33,7 @@ def configure(parser: ArgumentParser) -> None:
 def run(namespace: Namespace) -> int:
     """Write the page and say where it is."""
     from pytest_a2a_bench.reports.html import render, write
-    from pytest_a2a_bench.results.words import count
+    from pytest_a2a_bench.results.stats import count
 
     contents = gather(namespace.directory, namespace.baseline, namespace.conformance)
     try:
@@ -55,24 +57,17 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
     trials = list(Store(directory).read_all())
     if not trials:
         raise ConfigurationError(f"{directory}: there are no trial files (trials/*.json) in it")
-    data, notes = _verdict(directory / "verdict.json", trials)
-    agent = data.get("agent") if isinstance(data.get("agent"), Mapping) else {}
-    from pytest_a2a_bench.reports.html.conformance import read_checks
-
-    checks, explanations = read_checks(_load(conformance, "--conformance")) if conformance else ((), {})
+    found, notes = _verdict(directory, trials)
+    checks, explanations = _checks(conformance) if conformance else ((), {})
     comparison, about_baseline = _comparison(baseline, trials) if baseline else (None, [])
-    try:
-        verdict = Verdict.from_json(data) if data else None
-    except ValueError as error:
-        raise ConfigurationError(f"{directory / 'verdict.json'}: {error}") from error
     return Contents(
         trials=trials,
-        endpoint=str((agent or {}).get("endpoint", "")),
-        agent=str((agent or {}).get("name", "")),
-        interface=str((agent or {}).get("interface", "")),
+        endpoint=found.agent.endpoint if found else "",
+        agent=found.agent.name if found else "",
+        interface=found.agent.interface if found else "",
         checks=checks,
         explanations=explanations,
-        verdict=verdict,
+        verdict=Verdict.from_json(dataclasses.asdict(found)) if found else None,
         comparison=comparison,
         baseline_name=str(baseline or ""),
         notes=[*notes, *about_baseline],
@@ -80,33 +75,38 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
     )
 
 
-def _verdict(path: Path, trials: list[TrialResult]) -> tuple[Mapping[str, Any], list[str]]:
-    """Return the verdict's file, where it is about these trials, and what to say where it is not."""
-    if not path.is_file():
-        return {}, []
-    data = _load(path, "the verdict")
+def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict | None, list[str]]:
+    """Return what the verdict's file says, where it is about these trials, and what to say where it is not."""
+    from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
+
+    try:
+        found = VERDICT.read(directory / VERDICT_FILE)
+    except FileNotFoundError:
+        return None, []
     runs = {r.run_id for r in trials}
-    if data.get("run_id") not in runs:
-        return {}, [f"The verdict in {path.name} is of another run than these trials, and is not shown."]
+    if found.run_id not in runs:
+        return None, [f"The verdict in {VERDICT_FILE} is of another run than these trials, and is not shown."]
     if len(runs) > 1:
-        return data, [f"The verdict is of run {data.get('run_id')} alone; the trials below are of {len(runs)} runs."]
-    return data, []
+        return found, [f"The verdict is of run {found.run_id} alone; the trials below are of {len(runs)} runs."]
+    return found, []
 
 
-def _comparison(path: Path, trials: list[TrialResult]) -> tuple[Any, list[str]]:
+def _checks(path: Path) -> tuple[list[Row], dict[str, str]]:
+    from pytest_a2a_bench.conformance.stored import REPORT
+    from pytest_a2a_bench.reports.html.conformance import read_checks
+
+    try:
+        return read_checks(dataclasses.asdict(REPORT.read(path)))
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"--conformance {path}: cannot be read: {error.strerror}") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--conformance {error}") from error
+
+
+def _comparison(path: Path, trials: list[TrialResult]) -> tuple[Comparison, list[str]]:
     """Return the comparison, and what is to be said about the baseline."""
     from pytest_a2a_bench.results.baseline import Baseline, load
     from pytest_a2a_bench.results.compare import compare
 
     found = load(path)
     return compare(found, Baseline.of(trials)), [f"The baseline {path}: {note}." for note in found.notes]
-
-
-def _load(path: Path, what: str) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{what} {path}: cannot be read: {error}") from error
-    if not isinstance(data, dict):
-        raise ConfigurationError(f"{what} {path}: it is not a JSON object")
-    return data

@@ -6,9 +6,7 @@ Exits with 1 where a file is not as its schema says.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pytest_a2a_bench.schemas import VERSIONS
 
@@ -27,13 +25,12 @@ def run(namespace: Namespace) -> int:
 
     from pytest_a2a_bench import schemas
 
-    schema = schemas.load(namespace.name)
     if not namespace.check:
-        print(json.dumps(schema, indent=1, ensure_ascii=False))
+        print(json.dumps(schemas.load(namespace.name), indent=1, ensure_ascii=False))
         return 0
     wrong = 0
     for path in namespace.check:
-        found = _problems(path, schema)
+        found = _problems(path, namespace.name)
         wrong += bool(found)
         for line in found:
             print(f"{path}: {line}")
@@ -41,17 +38,25 @@ def run(namespace: Namespace) -> int:
     return int(wrong > 0)
 
 
-def _problems(path: Path, schema: Mapping[str, Any]) -> list[str]:
-    import json
-
+def _problems(path: Path, name: str) -> list[str]:
+    """Return what is wrong with a file, one line each."""
     from jsonschema import Draft202012Validator
 
+    from pytest_a2a_bench import schemas
+    from pytest_a2a_bench.errors import A2ABenchError
+    from pytest_a2a_bench.results.stored import JSON_FILE
+    from pytest_a2a_bench.schemas.generate import FORMS
+
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        return [f"cannot be read: {error.strerror or error}"]
-    except (ValueError, RecursionError) as error:
-        return [f"is not JSON: {error}"]
-    errors = sorted(Draft202012Validator(schema).iter_errors(data), key=lambda e: list(map(str, e.absolute_path)))
+        data = JSON_FILE.read(path)
+        errors = sorted(
+            Draft202012Validator(schemas.load(name)).iter_errors(data), key=lambda e: list(map(str, e.absolute_path))
+        )
+        if not errors:  # what only our own reader refuses: numbers that are none, keys that do not fit
+            FORMS[name][0].read(path)
+    except FileNotFoundError as error:
+        return [f"cannot be read: {error.strerror}"]
+    except A2ABenchError as error:
+        return [str(error).removeprefix(str(path)).lstrip(": ")]
     found = [f"/{'/'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in errors[:_MOST]]
     return found + ([f"and {len(errors) - _MOST} more"] if len(errors) > _MOST else [])

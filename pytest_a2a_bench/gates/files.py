@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.gates import quarantine
+from pytest_a2a_bench.gates.quarantine import Quarantined
+from pytest_a2a_bench.gates.terms import GateResult
+from pytest_a2a_bench.model.fields import Count, Finite
+from pytest_a2a_bench.model.keys import KeyText
+from pytest_a2a_bench.results.baseline import Baseline, load
+from pytest_a2a_bench.results.compare import GateVerdict
+from pytest_a2a_bench.results.store import write_atomically
+from pytest_a2a_bench.results.stored import StoredForm
 from pytest_a2a_bench.settings import Settings
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.quarantine import Quarantined
-    from pytest_a2a_bench.results.baseline import Baseline
 
 VERDICT_FILE = "verdict.json"
 SCHEMA = "a2a-bench/verdict"
@@ -24,10 +30,78 @@ _UNASKED = ("none", "rules")
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A trial that did not succeed in the last run: its key, and the item that reported it."""
+    """A trial that did not succeed in the last run.
 
-    key: str
+    :param nodeid: the item that reported it.
+    :param transcript: its file.
+    """
+
+    key: KeyText
     nodeid: str
+    reward: Finite = 0.0
+    transcript: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGate(GateResult):
+    """What one gate said, and whether it made the run fail."""
+
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAgent:
+    """Whom a verdict is about; empty where it is not known."""
+
+    endpoint: str = ""
+    name: str = ""
+    interface: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTrials:
+    """What a verdict was made from: numbers of trials."""
+
+    reported: Count = 0
+    succeeded: Count = 0
+    missed: Count = 0
+    skipped: Count = 0
+    errors: Count = 0
+    cut_short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """The members of ``verdict.json``.
+
+    :param inconclusive: what an inconclusive gate does.
+    :param errors: trials that could not be evaluated.
+    :param notes: gates that were not judged, and why.
+    :param comparison: with the baseline, task by task.
+    """
+
+    run_id: str
+    verdict: GateVerdict
+    failed: bool
+    gates: tuple[StoredGate, ...]
+    missed: tuple[Missed, ...]
+    inconclusive: Literal["pass", "fail"] = "fail"
+    errors: Count = 0
+    notes: tuple[str, ...] = ()
+    comparison: Mapping[str, Any] | None = None
+    agent: JudgedAgent = JudgedAgent()
+    trials: JudgedTrials = JudgedTrials()
+    quarantined: tuple[str, ...] = ()
+
+
+VERDICT = StoredForm(
+    StoredVerdict,
+    " cannot be read as a verdict",
+    "remove it, and let a run with its gates write it again",
+    ConfigurationError,
+    version=SCHEMA_VERSION,
+    schema=SCHEMA,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +128,12 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
     quarantined: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
     if settings.baseline:
-        from pytest_a2a_bench.results.baseline import load
-
         try:
             baseline = load(directory / settings.baseline)
             problems += _contradictions(settings, baseline)
         except ConfigurationError as error:
             problems.append(f"--a2a-baseline: {error}")
     if settings.quarantine:
-        from pytest_a2a_bench.gates import quarantine
-
         try:
             quarantined = quarantine.read(directory / settings.quarantine)
         except ConfigurationError as error:
@@ -79,19 +149,14 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
 def read_missed(results: Path) -> tuple[Missed, ...]:
     """Return the misses of the last run.
 
-    :raises ConfigurationError: if no run left its verdict.
+    :raises ConfigurationError: if no run left its verdict, or it is damaged.
     """
     path = results / VERDICT_FILE
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if data.get("schema") != SCHEMA or data.get("schema_version") != SCHEMA_VERSION:
-            raise ValueError(f"it is not {SCHEMA} version {SCHEMA_VERSION}")
-        return tuple(Missed(str(m["key"]), str(m["nodeid"])) for m in data["missed"])
+        return VERDICT.read(path).missed
     except FileNotFoundError:
         text = f"{path} is not there: no run has ended in this results directory; run without --a2a-missed first"
         raise ConfigurationError(text) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigurationError(f"{path} cannot be read as a verdict: {error}") from error
 
 
 def write_verdict(results: Path, data: dict[str, Any]) -> Path:
@@ -99,8 +164,6 @@ def write_verdict(results: Path, data: dict[str, Any]) -> Path:
 
     :raises OSError: if it cannot be written.
     """
-    from pytest_a2a_bench.results.store import write_atomically
-
     path = results / VERDICT_FILE
     whole = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **data}
     write_atomically(path, json.dumps(whole, ensure_ascii=False, indent=1) + "\n")

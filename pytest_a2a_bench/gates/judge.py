@@ -12,38 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.gates.terms import (
-    DEFAULT_DROP,
-    ERRORS,
-    EVERY_TRIAL,
-    GateResult,
-    Outcome,
-    Thresholds,
-    Trials,
-    Verdict,
-    groups_of,
-    groups_of_result,
-)
+from pytest_a2a_bench.gates.terms import ERRORS, EVERY_TRIAL, GateResult, Thresholds, Trials, Verdict, groups_of_result
 from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
-from pytest_a2a_bench.results.compare import Comparison, compare, judge_drop, passes_at_worst
-from pytest_a2a_bench.results.stats import pass_hat_k
-from pytest_a2a_bench.results.words import count
-
-__all__ = [
-    "DEFAULT_DROP",
-    "ERRORS",
-    "EVERY_TRIAL",
-    "GateResult",
-    "Outcome",
-    "Thresholds",
-    "Trials",
-    "Verdict",
-    "groups_of",
-    "groups_of_result",
-    "judge",
-]
+from pytest_a2a_bench.results.compare import Comparison, GateVerdict, compare, judge_drop, passes_at_worst
+from pytest_a2a_bench.results.stats import count, pass_hat_k
 
 
 def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:
@@ -86,7 +60,7 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     misses = sum(r.status == "evaluated" and str(r.key) in failed for r in chosen)
     ok, total = len(chosen) - errors - misses, len(chosen)
     numbers = {"ok": ok, "trials": total, "errors": errors}
-    verdict: Outcome = "regressed" if misses else "inconclusive" if errors else "pass"
+    verdict: GateVerdict = "regressed" if misses else "inconclusive" if errors else "pass"
     text = f"{ok} of {count(total, 'trial')} passed; each of them must"
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
 
@@ -284,7 +258,7 @@ def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
     numbers = {"infra_errors": found, "trials": total, "maximum": limit}
     shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
     what = f"the infrastructure failed {found} of {count(total, 'trial')}; the maximum is {shown}"
-    verdict: Outcome = "pass" if value <= limit else "regressed"
+    verdict: GateVerdict = "pass" if value <= limit else "regressed"
     return GateResult("max_infra_errors", verdict, numbers, what, settled=not is_share)
 
 

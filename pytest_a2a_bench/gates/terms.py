@@ -8,9 +8,7 @@ from typing import Any, Literal
 
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.baseline import task_name
-from pytest_a2a_bench.results.compare import Comparison
-
-Outcome = Literal["pass", "regressed", "inconclusive"]
+from pytest_a2a_bench.results.compare import Comparison, GateVerdict
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
@@ -70,7 +68,7 @@ class GateResult:
     """
 
     name: str
-    verdict: Outcome
+    verdict: GateVerdict
     numbers: Mapping[str, Any]
     sentence: str
     refused: bool = False
@@ -104,7 +102,7 @@ class Verdict:
     comparison: Comparison | None = None
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> GateVerdict:
         """The worst that any gate says."""
         found = {gate.verdict for gate in self.gates}
         if "regressed" in found:

@@ -1,8 +1,8 @@
 """The vocabulary of the house: plain data, no third-party imports.
 
 Everything that crosses a floor (a key, a message part, a metric, a result) is one of these frozen dataclasses.
-Those that are written to disk have ``to_json`` / ``from_json``; the JSON is made of dict, list, str, int, float,
-bool and None only.
+Those that are written to disk have ``to_json``, made of dict, list, str, int, float, bool and None only; they are read
+by ``results.stored``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 _SLUG_LENGTH = 40
 _DIGITS = 8
@@ -25,7 +27,11 @@ def slugify(task_id: str) -> str:
     return f"{slug}-{digest}" if slug else digest
 
 
-_KEY = re.compile(r"(?P<suite>[^/]+)/(?P<domain>[^/]+)/(?P<task>.+)#(?P<trial>\d+)(?:@(?P<label>[\w.-]+))?", re.DOTALL)
+_KEY = re.compile(
+    r"(?P<suite>[^/]+)/(?P<domain>[^/]+)/(?P<task>.+)#(?P<trial>[0-9]{1,9})(?:@(?P<label>[\w.-]+))?", re.DOTALL
+)
+_PATTERN = r"^[^/]+/[^/]+/(.|\n)+#[0-9]{1,9}(@[\w.-]+)?$"
+"""The same for JSON Schema, which has no flags and no names."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -72,6 +78,27 @@ class TrialKey:
         if match is None:
             raise ValueError(f"not a trial key: {text!r}; expected suite/domain/task#trial, such as tau2/airline/12#0")
         return cls(match["suite"], match["domain"], match["task"], int(match["trial"]), match["label"])
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> dict[str, object]:
+        """Say that files hold a key as its text."""
+        return _read_with(cls.parse)
+
+
+class _Text:
+    """Marks a text that is a key."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> dict[str, object]:
+        return _read_with(lambda text: str(TrialKey.parse(text)))
+
+
+KeyText = Annotated[str, _Text()]
+"""``suite/domain/task#trial``, with ``@label`` where one task is tested twice."""
+
+
+def _read_with(parse: Callable[[str], object]) -> dict[str, object]:
+    text = {"type": "str", "strict": True, "pattern": _PATTERN}
+    return {"type": "function-after", "function": {"type": "no-info", "function": parse}, "schema": text}
 
 
 @dataclass(frozen=True, slots=True)

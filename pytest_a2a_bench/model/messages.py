@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -111,7 +110,3 @@ class DialectFinding:
     message: str
     raw: str = ""
     turn: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return dataclasses.asdict(self)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.model.reading import known_fields
+from pytest_a2a_bench.model.fields import Count, Finite, Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens and money. None means not reported, which is not zero."""
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_usd: Finite | None = None
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -47,22 +46,13 @@ class ProtocolMetrics:
     endpoint: str
     method: str
     status_code: int | None
-    latency_ms: float
+    latency_ms: Seconds
     timestamp: str
     context_id: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
     error: str | None = None
-    attempt: int = 1
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ProtocolMetrics:
-        """Read what :meth:`to_json` wrote; unknown keys are ignored."""
-        return cls(**known_fields(cls, data))
+    attempt: Count = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_a2a_bench.model.fields import Finite, Seconds, to_plain
 from pytest_a2a_bench.model.keys import TrialKey
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
 from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, add_known, percentile
-from pytest_a2a_bench.model.reading import known_fields, to_plain
 
 SCHEMA_VERSION = 1
 """Version of the trial result file; raised when a reader of the old form would misread the new one."""
@@ -43,13 +43,6 @@ class Turn:
         data["calls"] = [dataclasses.asdict(c) for c in self.calls]
         return {k: v for k, v in data.items() if v not in (None, [], False)}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Turn:
-        """Read what :meth:`to_json` wrote; unknown keys are ignored."""
-        known = known_fields(cls, data)
-        known["calls"] = tuple(ToolCall(**known_fields(ToolCall, c)) for c in data.get("calls", ()))
-        return cls(**known)
-
 
 @dataclass(frozen=True, slots=True)
 class RewardCheck:
@@ -78,14 +71,14 @@ class Reward:
         does.
     """
 
-    value: float
+    value: Finite
     basis: tuple[str, ...] = ()
-    breakdown: Mapping[str, float] = field(default_factory=dict)
+    breakdown: Mapping[str, Finite] = field(default_factory=dict)
     checks: tuple[RewardCheck, ...] = ()
     note: str = ""
     db_diff: tuple[str, ...] = ()
     info: Mapping[str, Any] = field(default_factory=dict)
-    threshold: float | None = None
+    threshold: Finite | None = None
 
     @property
     def success(self) -> bool:
@@ -93,15 +86,6 @@ class Reward:
         if self.threshold is not None:
             return self.value >= self.threshold - REWARD_TOLERANCE
         return abs(self.value - 1.0) <= REWARD_TOLERANCE
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Reward:
-        """Read what ``dataclasses.asdict`` wrote; unknown keys are ignored."""
-        known = known_fields(cls, data)
-        known["basis"] = tuple(data.get("basis", ()))
-        known["db_diff"] = tuple(data.get("db_diff", ()))
-        known["checks"] = tuple(RewardCheck(**known_fields(RewardCheck, c)) for c in data.get("checks", ()))
-        return cls(**known)
 
 
 TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator_error", "harness_error"]
@@ -132,10 +116,10 @@ class TrialResult:
     error: str | None = None
     error_type: str | None = None
     started_at: str = ""
-    duration: float = 0.0
+    duration: Seconds = 0.0
     transcript: tuple[Turn, ...] = ()
     metrics: tuple[ProtocolMetrics, ...] = ()
-    turn_latencies: tuple[float, ...] = ()
+    turn_latencies: tuple[Seconds, ...] = ()
     findings: tuple[DialectFinding, ...] = ()
     agent_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
@@ -212,25 +196,3 @@ class TrialResult:
             data["reward"] = self.reward
             data["success"] = self.success
         return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], path: str | None = None) -> TrialResult:
-        """Read a trial file's content.
-
-        :raises ValueError: if it is not a trial file, or one of a newer schema.
-        """
-        version = data.get("schema_version")
-        if version != SCHEMA_VERSION:
-            raise ValueError(f"schema_version is {version!r}; this version reads {SCHEMA_VERSION}")
-        known = known_fields(cls, data)
-        known["key"] = TrialKey.parse(data["key"])
-        known["reward_info"] = Reward.from_json(data["reward_info"]) if data.get("reward_info") else None
-        known["transcript"] = tuple(Turn.from_json(t) for t in data.get("transcript", ()))
-        known["metrics"] = tuple(ProtocolMetrics.from_json(m) for m in data.get("metrics", ()))
-        known["findings"] = tuple(DialectFinding(**known_fields(DialectFinding, f)) for f in data.get("findings", ()))
-        known["agent_usage"] = Usage(**known_fields(Usage, data.get("agent_usage") or {}))
-        known["user_usage"] = Usage(**known_fields(Usage, data.get("user_usage") or {}))
-        known["turn_latencies"] = tuple(data.get("turn_latencies", ()))
-        known["splits"] = tuple(data.get("splits", ()))
-        known["path"] = path
-        return cls(**known)

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates import files, judge, misses
+from pytest_a2a_bench.gates import files, misses
+from pytest_a2a_bench.gates.judge import judge
+from pytest_a2a_bench.gates.terms import EVERY_TRIAL, Trials
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import is_excused_miss
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.reports import verdict
 from pytest_a2a_bench.results.baseline import task_name
-from pytest_a2a_bench.results.words import count
+from pytest_a2a_bench.results.stats import count
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.judge import GateResult, Thresholds, Trials, Verdict
+    from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Verdict
 
 FILE = "a2a/gate"
 _NOT_FOR = ("session", "lfplugin", "stepwiseplugin", "a2a-bench-gates")
@@ -83,10 +85,9 @@ class Gatekeeper:
         thresholds = misses.thresholds_of(self.run.settings)
         if nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
-
         trials = self._trials(cut_short)
-        self.verdict = judge.judge(trials, thresholds, self.run.services.baseline)
-        hidden = () if self._excused & self._failed else (judge.EVERY_TRIAL,)
+        self.verdict = judge(trials, thresholds, self.run.services.baseline)
+        hidden = () if self._excused & self._failed else (EVERY_TRIAL,)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         self._store(trials)
 
@@ -100,7 +101,7 @@ class Gatekeeper:
     @property
     def _is_gated(self) -> bool:
         verdict = self.verdict
-        return verdict is not None and any(g.name != judge.EVERY_TRIAL for g in verdict.gates)
+        return verdict is not None and any(g.name != EVERY_TRIAL for g in verdict.gates)
 
     def _trials(self, cut_short: bool) -> Trials:
         results = self.reporting.results()
@@ -115,7 +116,7 @@ class Gatekeeper:
             and task_name(r.key) not in quarantined
             and not misses.is_counted(r, self.run.settings)
         }
-        return judge.Trials(
+        return Trials(
             results=results,
             failed=frozenset(self._failed),
             lost=len(self._without_trial),

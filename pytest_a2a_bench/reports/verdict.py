@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.judge import Verdict
+    from pytest_a2a_bench.gates.terms import Verdict
     from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
 
 MOST = 20

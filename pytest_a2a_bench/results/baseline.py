@@ -20,20 +20,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model.fields import Limits
 from pytest_a2a_bench.results import manifest, selected
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.results.words import count
+from pytest_a2a_bench.results.stored import StoredForm
 
 SCHEMA = "a2a-bench/baseline"
 SCHEMA_VERSION = 1
 
 NO_CONDITIONS = frozenset(
     {"category", "interactive", "metric", "measured", "split", "dialect_option", "judge_llm", "replayed", "variant"}
-    | {"rescored", "rescored_from"}
+    | {"rescored", "rescored_from", "replaced"}
 )
 """Members of a result's provenance that do not make two numbers incomparable where they differ. Any other does, also
 one that only its benchmark knows: forgetting to name one here costs a comparison, never a wrong one. Tasks are paired
@@ -121,25 +123,38 @@ class Baseline:
             source=source,
         )
 
-    @classmethod
-    def from_json(cls, data: Any, source: str = "") -> Baseline:
-        """Read what :meth:`to_json` wrote.
 
-        :raises ValueError: if it is not a baseline, or one of another version.
-        """
-        if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
-            raise ValueError(f"it is not a baseline (its schema is not {SCHEMA!r})")
-        if data.get("schema_version") != SCHEMA_VERSION:
-            raise ValueError(
-                f"its schema_version is {data.get('schema_version')!r}; this version reads {SCHEMA_VERSION}"
-            )
-        tasks = {name: _record(name, value) for name, value in _mapping(data, "tasks").items()}
-        measured = {
-            str(suite): {str(n): _texts(v, f"{n} of {suite} in measured") for n, v in _mapping(names, "").items()}
-            for suite, names in _mapping(data, "measured").items()
-        }
-        run_ids = _texts(data.get("run_ids", []), "run_ids")
-        return cls(tasks, measured, run_ids, str(data.get("created_at", "")), source)
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """What came of one task: 1 for each trial that succeeded, 0 for each that did not."""
+
+    outcomes: tuple[Literal[0, 1], ...]
+    # Each is taken for a miss where the worst is asked for, which takes memory.
+    errors: Annotated[int, Limits((("ge", 0), ("lt", 1_000_000)))] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBaseline:
+    """The members of a baseline's file.
+
+    :param measured: by suite/domain: what produced it.
+    :param tasks: by suite/domain/task, with @label.
+    """
+
+    created_at: str = ""
+    run_ids: tuple[str, ...] = ()
+    measured: Measured = field(default_factory=dict)
+    tasks: Mapping[str, StoredRecord] = field(default_factory=dict)
+
+
+BASELINE = StoredForm(
+    StoredBaseline,
+    " is not a baseline that this version reads",
+    "make one with: a2a-bench promote RESULTS-DIR -o FILE",
+    ConfigurationError,
+    version=SCHEMA_VERSION,
+    schema=SCHEMA,
+)
 
 
 def load(path: Path) -> Baseline:
@@ -153,20 +168,19 @@ def load(path: Path) -> Baseline:
         except StoreError as error:
             raise ConfigurationError(f"baseline {path}: {error}") from error
     try:
-        found = Baseline.from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+        stored = BASELINE.read(path)
     except OSError as error:
-        raise ConfigurationError(f"baseline {path}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        text = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ConfigurationError(
-            f"baseline {path}: {text}; make one with: a2a-bench promote RESULTS-DIR -o FILE"
-        ) from error
+        raise ConfigurationError(f"baseline {path}: cannot be read: {error.strerror}") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"baseline {error}") from error
+    records = {n: TaskRecord(tuple(map(bool, r.outcomes)), r.errors) for n, r in stored.tasks.items()}
+    found = Baseline(records, stored.measured, stored.run_ids, stored.created_at, str(path))
     return _with_outcomes(found, path)
 
 
 def _of_directory(directory: Path) -> Baseline:
     """Read the trials of the last run, or, where nothing says which these are, all."""
-    if not (directory / manifest.NAME).is_file():
+    if not (directory / manifest.NAME).exists():
         results = list(Store(directory).read_all())
         if not results:
             raise StoreError("the directory holds no trial files (trials/*.json)")
@@ -235,26 +249,3 @@ def _with_outcomes(baseline: Baseline, path: Path) -> Baseline:
     if not baseline.trials:
         raise ConfigurationError(f"baseline {path}: no trial in it was evaluated, so there is nothing to compare with")
     return baseline
-
-
-def _record(name: str, value: Any) -> TaskRecord:
-    outcomes = value.get("outcomes") if isinstance(value, Mapping) else None
-    if not isinstance(outcomes, list) or any(o not in (0, 1) for o in outcomes):
-        raise ValueError(f"the outcomes of task {name!r} are not a list of 0 and 1")
-    errors = value.get("errors", 0)
-    if not isinstance(errors, int) or isinstance(errors, bool) or errors < 0:
-        raise ValueError(f"the errors of task {name!r} are not a whole number")
-    return TaskRecord(tuple(bool(o) for o in outcomes), errors)
-
-
-def _texts(value: Any, name: str) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError(f"{name} is not a list")
-    return tuple(map(str, value))
-
-
-def _mapping(data: Any, name: str) -> Mapping[Any, Any]:
-    found = data.get(name, {}) if name else data
-    if not isinstance(found, Mapping):
-        raise ValueError(f"{name or 'measured'} is not an object")
-    return found

@@ -20,5 +20,9 @@ def of_run(results: Sequence[TrialResult]) -> Iterator[str]:
     if reused:
         runs = ", ".join(f"{count} of run {run_id}" for run_id, count in reused.most_common())
         yield f"reused, not held again (--a2a-resume): {reused.total()} of {len(results)} trials ({runs})"
+    replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
+    if replaced:
+        first = replaced[0].rpartition("; ")[0]
+        yield f"held again, because what was stored cannot be read: {len(replaced)} of {len(results)} trials ({first})"
     if any(r.provenance.get("tagged") for r in results):
         yield "the agent was told the name of each task (--a2a-tag-trials)"

@@ -15,7 +15,8 @@ from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences
 from pytest_a2a_bench.results.inference import Interval, PairedTask
 
-Outcome = Literal["pass", "regressed", "inconclusive"]
+GateVerdict = Literal["pass", "regressed", "inconclusive"]
+"""What one gate, or all of them together, say about a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def _tried(run: Baseline) -> dict[str, TaskRecord]:
     return {name: record for name, record in run.tasks.items() if record.outcomes or record.errors}
 
 
-def judge_drop(group: GroupComparison, allowed: float) -> Outcome:
+def judge_drop(group: GroupComparison, allowed: float) -> GateVerdict:
     """Say whether a drop is a regression.
 
     ``regressed``: larger than allowed, and no accident (p below 5 %). ``pass``: at most what is allowed, with 95 %

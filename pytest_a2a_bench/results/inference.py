@@ -85,18 +85,6 @@ def trials_to_prove(rate: float) -> int:
     return next(n for n in range(guess, guess + 3) if can_prove(rate, n))
 
 
-def mcnemar(only_before: int, only_after: int) -> float:
-    """Return the two-sided p-value of McNemar's exact test.
-
-    :param only_before: pairs that succeeded before and fail now; ``only_after`` the other way round.
-    """
-    n, fewer = only_before + only_after, min(only_before, only_after)
-    if n == 0:
-        return 1.0
-    tail = sum(comb(n, i) for i in range(fewer + 1))
-    return min(1.0, 2 * tail / int(2**n))
-
-
 def paired_p(tasks: Iterable[PairedTask]) -> float:
     """Return how likely it is that an unchanged agent does as badly now, or worse: exact, one-sided.
 
@@ -210,12 +198,6 @@ def enough_words(enough: int, has: int) -> str:
     """Return how many trials would be enough, as a sentence."""
     there = f"there is {has}" if has == 1 else f"there are {has}"
     return f"about {enough} trials of each task in both runs would be enough ({there})"
-
-
-def tasks_to_tell(tasks: Sequence[PairedTask], allowed: float, trials: int = 1) -> int:
-    """Return how many tasks like these, each with so many trials in both runs, would be enough."""
-    whole = trials_to_tell(tasks, allowed)
-    return max(1, ceil(len(tasks) * whole / trials))
 
 
 def _variance(task: PairedTask) -> float:

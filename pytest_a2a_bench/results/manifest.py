@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results.store import StoreError, save
+from pytest_a2a_bench.results.stored import StoredForm, adapter_of, explain
+from pytest_a2a_bench.settings import Settings
 
 SCHEMA_VERSION = 1
 NAME = "run.json"
@@ -37,13 +39,13 @@ class Manifest:
     run_id: str
     endpoint: str
     agent: str
-    whole: tuple[str, ...]
-    keys: tuple[str, ...]
+    whole: tuple[KeyText, ...]
+    keys: tuple[KeyText, ...]
     shard: str | None = None
     durations: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     merged: tuple[str, ...] = ()
-    nodeids: Mapping[str, str] = field(default_factory=dict)
+    nodeids: Mapping[str, KeyText] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the file's content."""
@@ -59,31 +61,35 @@ class Manifest:
         return path
 
 
+def _wrong_setting(run: Manifest) -> str | None:
+    """Say which setting has a value that no run had; settings of other versions, which this one has not, are kept."""
+    from pydantic import ValidationError
+
+    try:
+        adapter_of(Settings).validate_json(json.dumps(run.settings), strict=True)
+    except ValidationError as error:
+        return f"settings.{explain(error)}"
+    return None
+
+
+RUN = StoredForm(
+    Manifest,
+    " is not a run file that this version reads",
+    "run again, or name another results directory",
+    StoreError,
+    version=SCHEMA_VERSION,
+    check=_wrong_setting,
+)
+
+
 def load(directory: Path) -> Manifest:
     """Read a results directory's manifest.
 
     :raises StoreError: if there is none, or it cannot be read.
     """
     path = directory / NAME
-    if not path.is_file():
-        there = "no such directory" if not directory.is_dir() else "it has no run.json"
-        raise StoreError(f"{directory} is not the results directory of a run: {there}")
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if data["schema_version"] != SCHEMA_VERSION:
-            raise ValueError(f"schema_version is {data['schema_version']!r}; this version reads {SCHEMA_VERSION}")
-        keys, whole = (tuple(str(TrialKey.parse(k)) for k in data[name]) for name in ("keys", "whole"))
-        return Manifest(
-            run_id=str(data["run_id"]),
-            endpoint=str(data["endpoint"]),
-            agent=str(data["agent"]),
-            whole=whole,
-            keys=keys,
-            shard=data.get("shard"),
-            durations=data.get("durations"),
-            settings=dict(data.get("settings") or {}),
-            merged=tuple(data.get("merged") or ()),
-            nodeids=dict(data.get("nodeids") or {}),
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise StoreError(f"{path} is not a run file that this version reads: {exc}") from exc
+        return RUN.read(path)
+    except FileNotFoundError:
+        there = "no such directory" if not directory.is_dir() else "it has no run.json"
+        raise StoreError(f"{directory} is not the results directory of a run: {there}") from None

@@ -14,8 +14,8 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT
 from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.results.words import count
 
 _SHOWN = 10
 

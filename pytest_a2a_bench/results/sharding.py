@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model.fields import Seconds
+from pytest_a2a_bench.results.stored import StoredForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +105,11 @@ def members(names: Sequence[str], seconds: Mapping[str, float], shard: Shard) ->
     return mine
 
 
-def check_durations(values: object, source: str) -> dict[str, float]:
-    """Check durations that were read from a file.
-
-    :raises ConfigurationError: unless they are an object of non-negative numbers.
-    """
-    if isinstance(values, dict) and all(
-        isinstance(k, str) and isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v < float("inf")
-        for k, v in values.items()
-    ):
-        return {k: float(v) for k, v in values.items()}
-    raise ConfigurationError(f"{source} does not hold durations: expected an object of trial keys and seconds")
+DURATIONS: StoredForm[dict[str, float]] = StoredForm(
+    dict[str, Seconds],
+    ": cannot be read as JSON durations",
+    "expected an object of trial keys and seconds, or name a results directory",
+    ConfigurationError,
+    version=0,
+)
+"""A file that says how many seconds each trial took, by its key."""

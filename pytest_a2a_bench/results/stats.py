@@ -146,3 +146,8 @@ def _means(results: Sequence[TrialResult]) -> dict[str, float]:
             if isinstance(value, int | float):
                 values[name].append(float(value))
     return {name: sum(found) / len(found) for name, found in values.items()}
+
+
+def count(n: int, word: str, plural: str = "") -> str:
+    """Return a number with its word: ``1 trial``, ``1,000 trials``."""
+    return f"{n:,} {word if n == 1 else plural or word + 's'}"

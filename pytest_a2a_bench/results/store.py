@@ -18,11 +18,12 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
+from pytest_a2a_bench.results.stored import StoredForm
 
 _HOST = re.sub(r"[^A-Za-z0-9]", "_", platform.node())
 _LEFTOVER = re.compile(rf"\.{_HOST}-(\d+)-[^-]*\.tmp")
@@ -30,6 +31,32 @@ _LEFTOVER = re.compile(rf"\.{_HOST}-(\d+)-[^-]*\.tmp")
 
 class StoreError(A2ABenchError):
     """The results directory cannot be written, or a file in it cannot be read."""
+
+
+_REMEDY = "remove the file, and hold the trial again with --a2a-resume"
+
+
+def _contradiction(result: TrialResult) -> str | None:
+    """Say where a result is not what everybody who computes with it takes for granted."""
+    if result.status == "evaluated" and result.reward_info is None:
+        return "reward_info is null, and an evaluated trial has one"
+    measured = result.provenance.get("measured", {})
+    if not isinstance(measured, Mapping):
+        return "provenance.measured should be an object of numbers"
+    for name, value in measured.items():
+        if not isinstance(value, int | float | None) or (value is not None and not abs(value) < 2**63):
+            return f"provenance.measured.{name} should be a finite number"
+    return None
+
+
+TRIAL = StoredForm(
+    TrialResult,
+    " is not a trial file that this version reads",
+    _REMEDY,
+    StoreError,
+    version=SCHEMA_VERSION,
+    check=_contradiction,
+)
 
 
 class Store:
@@ -78,7 +105,13 @@ class Store:
         :raises StoreError: if the file is there and cannot be read.
         """
         path = self.path(key)
-        return load_trial(path) if path.is_file() else None
+        try:
+            found = dataclasses.replace(TRIAL.read(path), path=str(path))
+        except FileNotFoundError:
+            return None
+        if found.key != key:
+            raise StoreError(f"{found.path} holds the trial {found.key} instead of {key}; {_REMEDY}")
+        return found
 
     def read_all(self, run_id: str | None = None) -> Iterator[TrialResult]:
         """Return every stored result, in the order of file names; only those of one run where it is given.
@@ -115,9 +148,9 @@ def load_trial(path: Path) -> TrialResult:
     :raises StoreError: if it cannot be read or is not one.
     """
     try:
-        return TrialResult.from_json(json.loads(path.read_text(encoding="utf-8")), path=str(path))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise StoreError(f"{path} is not a trial file that this version reads: {exc}") from exc
+        return dataclasses.replace(TRIAL.read(path), path=str(path))
+    except FileNotFoundError as exc:
+        raise StoreError(f"{path} cannot be read: {exc.strerror}") from exc
 
 
 def save(path: Path, text: str) -> None:

@@ -56,11 +56,12 @@ def trial_metadata(key: TrialKey) -> dict[str, Any]:
 
 
 class _Told:
-    """What goes with every message of one trial, and what went wrong while it was made."""
+    """What goes with every message of one trial, and what went wrong while it was made, or read (``damaged``)."""
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
         self.metadata = dict(metadata)
         self.trouble: Exception | None = None
+        self.damaged = ""
 
 
 class Runner:
@@ -108,10 +109,10 @@ class Runner:
 
         Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
         """
-        stored = self._stored(key)
+        told = _Told(self._metadata)
+        stored = self._stored(key, told)
         if stored is not None and stored.run_id == self.run_id:
             return stored
-        told = _Told(self._metadata)
         if self.settings.tag_trials:
             told.metadata.update(trial_metadata(key))
         try:
@@ -160,11 +161,12 @@ class Runner:
             tape.keep()
         return self.store.write(result)
 
-    def _stored(self, key: TrialKey) -> TrialResult | None:
+    def _stored(self, key: TrialKey, told: _Told) -> TrialResult | None:
         try:
             return self.store.read(key)
-        except StoreError:
+        except StoreError as error:
             # Damaged, or of another version: whatever it was, it is not of this run, and it will be replaced.
+            told.damaged = str(error)
             return None
 
     def _is_reusable(self, stored: TrialResult, told: _Told) -> bool:
@@ -256,7 +258,11 @@ class Runner:
             splits=outcome.splits,
             category=outcome.category,
             seed=trial_seed(self.settings.seed, key.trial),
-            provenance={**outcome.provenance, **({"replayed": True} if self.settings.replay else {})},
+            provenance={
+                **outcome.provenance,
+                **({"replayed": True} if self.settings.replay else {}),
+                **({"replaced": told.damaged} if self.settings.resume and told.damaged else {}),
+            },
             simulation=outcome.simulation,
             fingerprint=self._fingerprint(key, told),
         )

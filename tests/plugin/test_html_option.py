@@ -137,9 +137,22 @@ def test_a_verdict_of_another_run_is_not_shown(desk: Bench, pytester: pytest.Pyt
 def test_a_conformance_report_joins_the_page(desk: Bench, pytester: pytest.Pytester) -> None:
     desk("--a2a-results", "r")
     entry = {"id": "X-1", "group": "send", "level": "MUST", "version": "1.0", "binding": "JSONRPC", "status": "failed"}
-    findings = [{"found": "no answer", "expected": "an answer", "pointer": "", "fix": "answer"}]
+    findings = [
+        {
+            "rule": "X-1",
+            "severity": "error",
+            "found": "no answer",
+            "expected": "an answer",
+            "pointer": "",
+            "fix": "answer",
+        }
+    ]
     report = {
-        "results": [{**entry, "reason": "", "spec": "1.0 3.1", "requirement": "It answers", "findings": findings}]
+        "schema": "a2a-bench/conformance",
+        "schema_version": 1,
+        "endpoint": "http://a",
+        "agent": "A 1",
+        "results": [{**entry, "reason": "", "spec": "1.0 3.1", "requirement": "It answers", "findings": findings}],
     }
     pytester.path.joinpath("c.json").write_text(json.dumps(report))
     assert main(["report", "r", "-o", "r.html", "--conformance", "c.json"]) == 0

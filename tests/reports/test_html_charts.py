@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.reports.html import charts, markup
-from pytest_a2a_bench.results.words import count
+from pytest_a2a_bench.results.stats import count
 
 values = st.lists(st.floats(min_value=0, max_value=1e6, allow_nan=False), min_size=1, max_size=60)
 

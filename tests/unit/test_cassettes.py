@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.messages import Artifact, ArtifactUpdate, InEvent, InMessage, InTask, OutMessage, StatusUpdate
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.form import (
+    CASSETTE,
     Cassette,
     Exchange,
     compare,
@@ -100,13 +101,13 @@ def test_the_random_id_of_a_message_is_no_difference_and_everything_else_is() ->
 
 @pytest.mark.parametrize("data", [None, [], {}, {"schema_version": 2}, {"schema_version": 1, "exchanges": 3}])
 def test_what_is_no_cassette_is_told(data: Any) -> None:
-    with pytest.raises(ValueError, match="cassette"):
-        Cassette.from_json(data)
+    with pytest.raises(CassetteError, match=r"c\.json cannot be replayed: it is no cassette"):
+        CASSETTE.parse(json.dumps(data).encode(), Path("c.json"))
 
 
 def test_a_cassette_comes_back() -> None:
     cassette = Cassette("a/b/c#0", [Exchange({"operation": "get_task"}, [{"kind": "task"}], None, 2)], [0.5])
-    assert Cassette.from_json(json.loads(json.dumps(cassette.to_json()))) == cassette
+    assert CASSETTE.parse(json.dumps(cassette.to_json()).encode(), Path("c.json")) == cassette
 
 
 def test_secrets_are_in_no_file(tmp_path: Path) -> None:

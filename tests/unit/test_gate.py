@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.gates.judge import GateResult, Thresholds, Trials, Verdict, groups_of, judge
+from pytest_a2a_bench.gates.judge import judge
+from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials, Verdict, groups_of
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus, Usage
 from pytest_a2a_bench.results.baseline import Baseline
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -23,6 +24,7 @@ from pytest_a2a_bench.model import (
     percentile,
     slugify,
 )
+from pytest_a2a_bench.results.store import TRIAL, StoreError
 
 LONG = "[mms_issue]airplane_mode_on|bad_network_preference|bad_wifi_calling[PERSONA:Hard]"
 
@@ -110,7 +112,7 @@ def test_trial_file_round_trip() -> None:
         provenance={"user": "scripted"},
     )
     text = json.dumps(original.to_json())
-    assert TrialResult.from_json(json.loads(text)) == original
+    assert TRIAL.parse(text.encode(), Path("t.json")) == original
     data = json.loads(text)
     assert (data["key"], data["reward"], data["success"]) == ("tau2/airline/12#0", 0.0, False)
 
@@ -118,8 +120,8 @@ def test_trial_file_round_trip() -> None:
 def test_newer_trial_files_are_refused() -> None:
     data = result().to_json()
     data["schema_version"] = 99
-    with pytest.raises(ValueError, match="schema_version is 99"):
-        TrialResult.from_json(data)
+    with pytest.raises(StoreError, match="schema_version is 99; this version reads 1"):
+        TRIAL.parse(json.dumps(data).encode(), Path("t.json"))
 
 
 def test_what_tests_assert_on() -> None:

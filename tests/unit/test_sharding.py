@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,8 +70,8 @@ def test_a_name_without_a_duration_counts_as_the_median() -> None:
 
 @pytest.mark.parametrize("values", [[1], {"a": "x"}, {"a": -1}, {"a": True}, {"a": float("nan")}])
 def test_durations_must_be_numbers(values: object) -> None:
-    with pytest.raises(ConfigurationError, match="durations"):
-        sharding.check_durations(values, "d.json")
+    with pytest.raises(ConfigurationError, match=r"d\.json: cannot be read as JSON durations"):
+        sharding.DURATIONS.parse(json.dumps(values).encode(), Path("d.json"))
 
 
 def test_a_fingerprint_changes_with_everything_that_matters_and_nothing_else() -> None:

@@ -49,7 +49,7 @@ def describe_method(results: Sequence[TrialResult]) -> str:
 def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     """Say what is not as the benchmark's authors published it."""
     told = [r.provenance for r in results]
-    yield from _describe_sources([p["source"] for p in told if p.get("source")])
+    yield from _describe_sources([p["source"] for p in told if isinstance(p.get("source"), Mapping)])
     if any(p.get("aided") for p in told):
         yield "the agent was shown the general domain details too (--a2a-crm-aided)"
     variants = Counter(v for p in told if (v := name_variant(p.get("drift"), p.get("rot") or 0)))
@@ -59,9 +59,9 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
 
 
 def _describe_sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if any(source["source"] == "mini" for source in sources):
+    if any(source.get("source") == "mini" for source in sources):
         yield "the mini org is our own: its numbers are not comparable with CRMArena's"
-    if any(source["source"] != "mini" and not source["official"] for source in sources):
+    if any(source.get("source") != "mini" and not source.get("official") for source in sources):
         yield "not every data file is, byte for byte, one that CRMArena published"
 
 

@@ -105,7 +105,7 @@ def _file(
     return {
         "timestamp": min((r.started_at for r in results), default=_NEVER),
         "info": {
-            "git_commit": _one({r.provenance.get("benchmark") for r in results}) or "unknown",
+            "git_commit": _one(_words(results, "benchmark")) or "unknown",
             "num_trials": max(Counter(key.task_id for key in keys).values()),
             "max_steps": selected.manifest.settings.get("max_steps", 0),
             "max_errors": selected.manifest.settings.get("max_errors", 0),
@@ -123,7 +123,7 @@ def _file(
 def _simulation(result: TrialResult) -> dict[str, Any]:
     assert result.reward_info is not None
     assert result.simulation is not None
-    simulation = {**result.simulation, "trial": result.key.trial, "seed": result.seed}
+    simulation = {**result.simulation, "task_id": result.key.task_id, "trial": result.key.trial, "seed": result.seed}
     simulation["reward_info"] = dict(result.reward_info.info)
     # tau2's means need numbers: what nobody reported is written as nothing spent, and `a2a_bench` says so.
     simulation["agent_cost"] = result.agent_usage.cost_usd or 0.0
@@ -153,9 +153,9 @@ def _failed(key: TrialKey, started: str, seed: int | None, reason: str) -> dict[
 
 
 def _user(selected: SelectedResults, results: Sequence[TrialResult]) -> dict[str, Any]:
-    kinds = {r.provenance.get("user") for r in results} - {None}
+    kinds = _words(results, "user")
     if kinds == {"llm"}:
-        model = _one({r.provenance.get("user_llm") for r in results if r.provenance.get("user")})
+        model = _one(_words([r for r in results if r.provenance.get("user")], "user_llm"))
         arguments = {"temperature": 0.0, **(selected.manifest.settings.get("user_llm_args") or {})}
         return {"implementation": "user_simulator", "llm": model, "llm_args": arguments}
     return {"implementation": _one(kinds) or "unknown", "llm": None, "llm_args": None}
@@ -186,7 +186,7 @@ def _ours(
 
 def _obstacles(results: Sequence[TrialResult], unfinished: Mapping[str, str], missing_tasks: int) -> Iterator[str]:
     """Yield what keeps these results from tau2's leaderboard."""
-    users = {r.provenance.get("user") for r in results} - {None}
+    users = _words(results, "user")
     if users != {"llm"}:
         yield f"the user was not tau2's LLM user simulator everywhere, but {' and '.join(sorted(map(str, users)))}"
     if unfinished:
@@ -206,7 +206,12 @@ def _missing_tasks(domain: str, task_ids: Sequence[str]) -> int:
     return len({task.task_id for task in index.load_tasks(domain, "base")} - set(task_ids))
 
 
-def _one(values: set[Any]) -> str | None:
+def _words(results: Sequence[TrialResult], name: str) -> set[str]:
+    """Return the values of one member of what produced the results, as text: a file may hold anything there."""
+    return {str(r.provenance[name]) for r in results if r.provenance.get(name) is not None}
+
+
+def _one(values: set[str]) -> str | None:
     """Return the only value, or all of them in one text."""
     return " and ".join(sorted(str(v) for v in values if v is not None)) or None
 

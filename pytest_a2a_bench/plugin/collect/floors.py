@@ -12,7 +12,7 @@ from pytest_a2a_bench.gates.misses import quarantine_of
 from pytest_a2a_bench.gates.terms import groups_of
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.results import inference
-from pytest_a2a_bench.results.words import count
+from pytest_a2a_bench.results.stats import count
 
 
 def find_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.Item]) -> Iterator[str]:

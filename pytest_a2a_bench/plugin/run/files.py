@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
@@ -39,7 +38,7 @@ def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...
     try:
         found = durations_in(Path(settings.durations))
     except A2ABenchError as error:
-        return {}, (f"--a2a-durations={settings.durations}: {error}",)
+        return {}, (f"--a2a-durations={error}",)
     return (found if settings.shard is not None else {}), ()
 
 
@@ -51,12 +50,9 @@ def durations_in(path: Path) -> dict[str, float]:
     if path.is_dir():
         found = {str(r.key): r.duration for r in Store(path).read_all() if r.status == "evaluated"}
         if not found:
-            raise ConfigurationError(f"no evaluated trial is in {path}; expected a results directory")
+            raise ConfigurationError(f"{path}: no evaluated trial is in {path}; expected a results directory")
         return found
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        return sharding.DURATIONS.read(path)
     except FileNotFoundError:
-        raise ConfigurationError("no such file or directory") from None
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"cannot be read as JSON: {error}") from None
-    return sharding.check_durations(values, str(path))
+        raise ConfigurationError(f"{path}: no such file or directory") from None

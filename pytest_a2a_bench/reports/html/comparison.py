@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.html.markup import Html, el, points, rate
 from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
-from pytest_a2a_bench.results.words import count
+from pytest_a2a_bench.results.stats import count
 
 _SHOWN = 200
 _OPEN = 12

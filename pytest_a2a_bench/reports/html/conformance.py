@@ -10,7 +10,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import matrix
 from pytest_a2a_bench.reports.html.markup import Html, el
 from pytest_a2a_bench.reports.html.overview import pill
-from pytest_a2a_bench.results.words import count
+from pytest_a2a_bench.results.stats import count
 
 _TONES = {"failed": "bad", "error": "bad", "warned": "unsure", "waived": "muted", "passed": "good", "skipped": "muted"}
 _FINDINGS = 200

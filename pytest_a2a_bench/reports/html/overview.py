@@ -7,7 +7,7 @@ from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, Gate, Verdict, cautions, provenance
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, join, rate, seconds
 from pytest_a2a_bench.results.inference import wilson
-from pytest_a2a_bench.results.words import count
+from pytest_a2a_bench.results.stats import count
 
 _TONES = {"pass": "good", "inconclusive": "unsure"}
 _WORDS = {"pass": "Pass", "regressed": "Regressed", "inconclusive": "Inconclusive", "fail": "Fail"}

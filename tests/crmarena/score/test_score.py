@@ -14,7 +14,8 @@ from pytest_a2a_bench.benchmarks.crmarena.score.metrics import f1_score, normali
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 from pytest_a2a_bench.errors import EvaluatorError, LLMError
 from pytest_a2a_bench.model import Reward, ToolCall, Turn
-from pytest_a2a_bench.model.reading import to_plain
+from pytest_a2a_bench.model.fields import to_plain
+from pytest_a2a_bench.results.stored import adapter_of
 
 USER = "005Mn0000000byqIAA"
 
@@ -168,11 +169,11 @@ def test_an_answer_without_words_raises_as_upstream_or_is_worth_nothing() -> Non
 
 def test_a_stored_reward_keeps_its_threshold_and_an_old_one_has_none() -> None:
     reward = score(task("knowledge_qa", "one two three"), "one two", scoring="fixed")
-    again = Reward.from_json(json.loads(json.dumps(to_plain(reward))))
+    again = adapter_of(Reward).validate_json(json.dumps(to_plain(reward)))
     assert (again.threshold, again.success) == (0.5, True)
     assert again.value == pytest.approx(0.8)
     old = {k: v for k, v in to_plain(reward).items() if k != "threshold"}
-    assert Reward.from_json(old).success is False
+    assert adapter_of(Reward).validate_json(json.dumps(old)).success is False
 
 
 # --- privacy ----------------------------------------------------------------------------------------------------------

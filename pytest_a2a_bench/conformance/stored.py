@@ -1,0 +1,98 @@
+"""The files that the conformance commands write, as they are read again and described by their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.conformance import report
+from pytest_a2a_bench.conformance.card import render
+from pytest_a2a_bench.conformance.finding import Finding, Level
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model.fields import Count, Seconds
+from pytest_a2a_bench.results.stored import StoredForm
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWaiver:
+    """The waiver for a check, whether it was needed or not."""
+
+    reason: str
+    expired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheck:
+    """What came of one check.
+
+    :param spec: version and section of the specification.
+    :param requirement: what it demands.
+    :param binding: the binding that it was checked on; ``card`` for the card.
+    """
+
+    id: str
+    version: str
+    group: str
+    level: Level
+    binding: str
+    status: report.Status
+    spec: str = ""
+    requirement: str = ""
+    reason: str = ""
+    waiver: StoredWaiver | None = None
+    seconds: Seconds = 0.0
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """What an agent was found to be."""
+
+    endpoint: str
+    agent: str
+    results: tuple[StoredCheck, ...]
+    interfaces: tuple[str, ...] = ()
+    tool: Mapping[str, Any] | None = None
+    strict: bool = False
+    seconds: Seconds = 0.0
+    counts: Mapping[report.Status, Count] | None = None
+    levels: Mapping[str, str] | None = None
+    removable_waivers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCounts:
+    """How many findings of each severity there are."""
+
+    error: Count
+    warning: Count
+    note: Count
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCardReport:
+    """What an agent card was found to be."""
+
+    source: str
+    versions: tuple[str, ...]
+    counts: StoredCounts
+    findings: tuple[Finding, ...]
+
+
+REPORT = StoredForm(
+    StoredReport,
+    " is not a conformance report",
+    "make one with: a2a-bench conformance URL --format json -o FILE",
+    ConfigurationError,
+    version=report.SCHEMA_VERSION,
+    schema=report.SCHEMA,
+)
+CARD_REPORT = StoredForm(
+    StoredCardReport,
+    " is not the report of a card",
+    "make one with: a2a-bench card URL --format json",
+    ConfigurationError,
+    version=render.SCHEMA_VERSION,
+    schema=render.SCHEMA,
+)

@@ -1,0 +1,304 @@
+"""Files that are damaged in every way, given to every command that reads them: one line, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from finished_runs import write_run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from made_trials import made_error, made_trial
+
+from pytest_a2a_bench.cassettes.form import Cassette, Exchange
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.conformance.card.render import to_json as card_report
+from pytest_a2a_bench.gates.files import VERDICT_FILE, write_verdict
+from pytest_a2a_bench.gates.judge import judge
+from pytest_a2a_bench.gates.terms import Thresholds, Trials
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.results.manifest import NAME
+from pytest_a2a_bench.results.store import Store
+
+TASKS = ("create_task_1", "update_task_1")
+PROVENANCE = {"user": "llm", "user_llm": "m", "judge": "m", "benchmark": "tau2 1", "measured": {"queries": 1}}
+SIMULATION: dict[str, object] = {"id": "s", "task_id": "create_task_1", "messages": [], "reward_info": None, "trial": 0}
+
+
+def trials_of_a_run() -> list[TrialResult]:
+    """Return trials that every command has something to do with."""
+    good = [
+        made_trial(f"tau2/mock/{task}#{number}", provenance=PROVENANCE, simulation=SIMULATION, success=number == 0)
+        for task in TASKS
+        for number in range(2)
+    ]
+    return [*good, made_error("tau2/mock/impossible_task_1#0")]
+
+
+def write_files(root: Path) -> dict[str, Path]:
+    """Write one valid file of each kind; all are of the run in ``root/run``."""
+    results = trials_of_a_run()
+    directory = write_run(root / "run", results, run_id="run-1")
+    verdict = judge(Trials(results), Thresholds(min_pass={"": 0.5}))
+    missed = [{"key": str(results[1].key), "nodeid": "a::b", "reward": 0.0, "transcript": None}]
+    counts = {"reported": 5, "succeeded": 2, "missed": 2, "skipped": 0, "errors": 1, "cut_short": False}
+    agent = {"endpoint": "http://127.0.0.1:1", "name": "A 1", "interface": "1.0"}
+    told = {"agent": agent, "trials": counts, "missed": missed, "quarantined": []}
+    write_verdict(directory, {"run_id": "run-1", **verdict.to_json(), **told})
+    baseline, cassette, report, card = (root / f"{name}.json" for name in ("baseline", "cassette", "report", "card"))
+    assert run("promote", str(directory), "-o", str(baseline))[0] == 0
+    exchange = Exchange(
+        {"operation": "get_task", "task_id": "t"}, [{"kind": "task", "task_id": "t"}], None, 1, "G", 200
+    )
+    cassette.write_text(json.dumps(Cassette("a/b/c#0", [exchange], [0.5]).to_json()))
+    entry = {"id": "X-1", "version": "1.0", "group": "send", "level": "MUST", "spec": "s", "requirement": "r"}
+    finding = {"rule": "X-1", "severity": "error", "found": "f", "expected": "e", "spec": "s", "pointer": "", "fix": ""}
+    check = {**entry, "binding": "JSONRPC", "status": "failed", "reason": "", "waiver": None, "seconds": 0.1}
+    head = {"schema": "a2a-bench/conformance", "schema_version": 1, "endpoint": "http://a", "agent": "A 1"}
+    found = {"interfaces": [], "tool": {}, "strict": False, "seconds": 0.1, "counts": {"failed": 1}, "levels": {}}
+    results_of_checks = [{**check, "findings": [{**finding, "exchanges": []}]}]
+    report.write_text(json.dumps({**head, **found, "removable_waivers": [], "results": results_of_checks}))
+    card.write_text(card_report("card.json", ["1.0"], []))
+    return {
+        "trial": Store(directory).path(results[0].key),
+        "run": directory / NAME,
+        "verdict": directory / VERDICT_FILE,
+        "baseline": baseline,
+        "cassette": cassette,
+        "conformance": report,
+        "card": card,
+    }
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    """Return exit code, output and errors of a command."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(arguments)
+    return code, out.getvalue(), err.getvalue()
+
+
+COMMANDS: dict[str, Callable[[Path], list[str]]] = {
+    "promote": lambda root: ["promote", f"{root}/run", "-o", f"{root}/new.json", "--force"],
+    "promote over": lambda root: ["promote", f"{root}/run", "-o", f"{root}/baseline.json"],
+    "report": lambda root: ["report", f"{root}/run", "-o", f"{root}/r.html"],
+    "report --baseline": lambda root: [*COMMANDS["report"](root), "--baseline", f"{root}/baseline.json"],
+    "report --conformance": lambda root: [*COMMANDS["report"](root), "--conformance", f"{root}/report.json"],
+    "merge": lambda root: ["merge", f"{root}/run", "-o", f"{root}/merged"],
+    "compare": lambda root: ["compare", f"{root}/run", f"{root}/run"],
+    "compare file": lambda root: ["compare", f"{root}/baseline.json", f"{root}/baseline.json"],
+    "export": lambda root: ["export", "tau2", f"{root}/run", "-o", f"{root}/t.json", "--allow-incomplete"],
+    "rescore": lambda root: ["rescore", f"{root}/run"],
+}
+READ_BY = {
+    "trial": ("promote", "promote over", "report", "merge", "compare", "export", "rescore"),
+    "run": ("promote", "merge", "compare", "export", "rescore"),
+    "verdict": ("report",),
+    "baseline": ("promote over", "report --baseline", "compare file"),
+    "conformance": ("report --conformance",),
+    "cassette": (),
+    "card": (),
+}
+"""The commands that read each kind of file, beside ``schema --check``, which reads all."""
+
+WRONG = {
+    "trial": ("reward_info.value", "duration"),
+    "run": ("run_id", "keys.0"),
+    "verdict": ("errors", "gates.0.name"),
+    "baseline": ("tasks.tau2/mock/create_task_1.errors", "run_ids.0"),
+    "conformance": ("seconds", "results.0.status"),
+    "cassette": ("exchanges.0.attempt", "turn_seconds.0"),
+    "card": ("counts.error", "source"),
+}
+"""Two places in each kind of file."""
+
+
+def put(data: Any, place: str, value: object) -> None:
+    *parents, last = place.split(".")
+    for name in parents:
+        data = data[int(name)] if isinstance(data, list) else data[name]
+    data[int(last) if isinstance(data, list) else last] = value
+
+
+def edited(value: object, which: int = 0) -> Callable[[bytes, str], bytes]:
+    def edit(data: bytes, kind: str) -> bytes:
+        document = json.loads(data)
+        put(document, WRONG[kind][which], value)
+        return json.dumps(document).encode()
+
+    return edit
+
+
+def nested(opening: bytes) -> Callable[[bytes, str], bytes]:
+    return lambda data, kind: data.rstrip()[:-1] + b', "more": ' + opening * 100_000
+
+
+DAMAGES: dict[str, tuple[Callable[[bytes, str], bytes], str]] = {
+    "empty": (lambda data, kind: b"", "it is not JSON, or damaged"),
+    "truncated": (lambda data, kind: data[: len(data) // 2], "it is not JSON, or damaged"),
+    "binary": (lambda data, kind: b"\x89PNG\r\n\x1a\n\x00\xff" * 9, "it is not JSON, or damaged"),
+    "a list": (lambda data, kind: b"[" + data + b"]", "the file should be an object, found a list"),
+    "null": (lambda data, kind: b"null", "the file should be an object, found null"),
+    "deep lists": (nested(b"["), "it is nested too deeply"),
+    "deep objects": (nested(b'{"a":'), "it is nested too deeply"),
+    "of a newer version": (lambda data, kind: data.replace(b'_version": 1', b'_version": 99', 1), "schema_version"),
+    "an object": (edited({"a": 1}), "found an object"),
+    "an object elsewhere": (edited({"a": 1}, 1), "found an object"),
+    "nothing": (edited(None, 1), "found null"),
+    "NaN": (edited(float("nan")), "found nan"),
+    "Infinity": (edited(float("inf")), "found inf"),
+    "negative": (edited(-1.5, 1), "found -1.5"),
+    "text": (edited("x" * 5), "x"),
+    "huge": (edited(10**400, 1), "found "),
+}
+PLACES = ("an object", "an object elsewhere", "nothing", "NaN", "Infinity", "negative", "huge")
+"""Of the damages, those of one place, which is named."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Files that nobody changes."""
+    return write_files(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def files(whole: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
+    """Copies of them."""
+    shutil.copytree(root_of(whole["run"]), tmp_path, dirs_exist_ok=True)
+    return {kind: tmp_path / path.relative_to(root_of(path)) for kind, path in whole.items()}
+
+
+def every_case() -> Iterator[tuple[str, str, str]]:
+    for kind, commands in READ_BY.items():
+        for damage in DAMAGES:
+            if (kind, damage) != ("run", "text"):  # a run's name is any text
+                yield from ((kind, damage, command) for command in commands)
+
+
+@pytest.mark.parametrize(("kind", "damage", "command"), list(every_case()))
+def test_a_damaged_file_is_one_line(files: dict[str, Path], kind: str, damage: str, command: str) -> None:
+    if command in ("export", "rescore"):
+        pytest.importorskip("tau2")
+    path, (change, words) = files[kind], DAMAGES[damage]
+    path.write_bytes(change(path.read_bytes(), kind))
+    code, _, err = run(*COMMANDS[command](root_of(path)))
+    assert code == 2, err
+    assert err.startswith("a2a-bench: ")
+    assert err.count("\n") == 1
+    assert len(err) < 900
+    for word in (str(path), words, "; "):
+        assert word in err
+    if damage in PLACES:
+        assert any(place in err for place in WRONG[kind])
+
+
+def root_of(path: Path) -> Path:
+    return next(parent for parent in path.parents if (parent / "baseline.json").exists())
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", READ_BY)
+def test_schema_check_says_what_is_wrong(files: dict[str, Path], kind: str, damage: str) -> None:
+    path = files[kind]
+    assert run("schema", kind, "--check", str(path))[0] == 0
+    if (kind, damage) == ("run", "text"):
+        return
+    path.write_bytes(DAMAGES[damage][0](path.read_bytes(), kind))
+    code, out, err = run("schema", kind, "--check", str(path))
+    assert (code, err) == (1, "")
+    assert all(line.startswith(str(path)) for line in out.splitlines()[:-1])
+    assert out.splitlines()[-1].endswith(": 1 wrong")
+    assert 2 <= len(out.splitlines()) <= 7
+
+
+@pytest.mark.parametrize(("kind", "command"), [(k, c) for k, cs in READ_BY.items() for c in cs])
+def test_a_directory_or_an_unreadable_file_in_its_place(files: dict[str, Path], kind: str, command: str) -> None:
+    path, root = files[kind], root_of(files[kind])
+    if command in ("export", "rescore"):
+        pytest.importorskip("tau2")
+    content = path.read_bytes()
+    path.unlink()
+    path.mkdir()
+    code, _, err = run(*COMMANDS[command](root))
+    if kind != "baseline":  # a baseline may be a directory
+        assert f"{path}" in err
+        assert "it cannot be read: Is a directory" in err
+    assert (code, err.count("\n")) == (2, 1)
+    if os.geteuid() == 0:
+        return
+    path.rmdir()
+    path.write_bytes(content)
+    path.chmod(0)
+    code, _, err = run(*COMMANDS[command](root))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "cannot be read: Permission denied" in err
+
+
+# --- mutations --------------------------------------------------------------------------------------------------------
+
+VALUES: tuple[object, ...] = (
+    *(None, True, False, 0, 1, -1, 2, 1.5, -0.0, 10**30, 10**400, 1e308, float("nan"), float("inf")),
+    *("", "x", "1", "\ud800", "a/b/c#0", "0" * 500, [], {}, [1], [[]], {"a": 1}, {"": {}}, ["x", None]),
+)
+
+
+EXAMPLES = int(os.environ.get("DAMAGED_FILES", "15"))
+"""Mutations of each kind of file for each command; a hundred of each found nothing more."""
+
+
+def nodes(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield every member of a document, as its parent and its name there."""
+    for name in list(data) if isinstance(data, dict) else range(len(data)):
+        yield data, name
+        if isinstance(data[name], dict | list):
+            yield from nodes(data[name])
+
+
+def mutate(text: bytes, source: random.Random) -> bytes:
+    """Change, remove, double or rename one member of a document."""
+    document = json.loads(text)
+    parent, name = source.choice(list(nodes(document)))
+    how = source.randrange(8)
+    if how == 0:
+        del parent[name]
+    elif how == 1 and isinstance(parent, list):
+        parent.append(parent[name])
+    elif how == 1:
+        parent[str(source.choice(VALUES))] = parent.pop(name)
+    else:
+        parent[name] = source.choice(VALUES)
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(("kind", "command"), [(k, c) for k, cs in READ_BY.items() for c in cs])
+def test_a_file_with_one_wrong_member_ends_in_a_documented_way(files: dict[str, Path], kind: str, command: str) -> None:
+    if command in ("export", "rescore"):
+        pytest.importorskip("tau2")
+    path, root = files[kind], root_of(files[kind])
+    content = path.read_bytes()
+
+    @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(st.randoms(use_true_random=False))
+    def check(source: random.Random) -> None:
+        path.write_bytes(mutate(content, source))
+        for written in ("new.json", "t.json", "r.html"):
+            (root / written).unlink(missing_ok=True)
+        output = root / f"merged-{source.random()}"
+        arguments = [str(output) if a == f"{root}/merged" else a for a in COMMANDS[command](root)]
+        code, _, err = run(*arguments)
+        # 1 is what "compare" says of a regression and "rescore" of a reward that is another now.
+        assert code in {0, 2} | ({1} if command in ("compare", "compare file", "rescore") else set())
+        # What is no error may be notes, a line each; rescore says for each trial what is wrong, and ends with 2.
+        if code == 2 and command != "rescore":
+            assert err.startswith("a2a-bench: "), err
+            assert err.count("\n") == 1
+
+    check()
