@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.errors import HarnessError
 
 _CLEANUP_SECONDS = 8.0

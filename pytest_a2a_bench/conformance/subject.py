@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.conformance.engine import Planned
     from pytest_a2a_bench.conformance.scenarios import Scenarios
-    from pytest_a2a_bench.conformance.target import Target
+    from pytest_a2a_bench.conformance.session.target import Target
     from pytest_a2a_bench.conformance.wire.webhook import Place
 
 OFFLINE_CARD: Mapping[str, Any] = {
@@ -63,7 +63,7 @@ class Subject:
     @property
     def problem(self) -> str:
         """Why the protocol cannot be judged; empty where it can."""
-        from pytest_a2a_bench.conformance.target import declared
+        from pytest_a2a_bench.conformance.session.target import declared
 
         if not isinstance(self.card, Mapping):
             return "there is no agent card that can be read"
@@ -76,7 +76,7 @@ class Subject:
     @property
     def interfaces(self) -> tuple[str, ...]:
         """What the card declares: ``1.0 JSONRPC``."""
-        from pytest_a2a_bench.conformance.target import declared
+        from pytest_a2a_bench.conformance.session.target import declared
 
         return () if self.problem else tuple(f"{v} {b}" for b, v in declared(self.card, self.endpoint))
 
@@ -98,7 +98,7 @@ class Subject:
         self, config: ClientConfig, scenarios: Scenarios, timeout: float, webhook: Place | None = None
     ) -> tuple[Target, ...]:
         """Return the interfaces to speak to."""
-        from pytest_a2a_bench.conformance.target import targets_of
+        from pytest_a2a_bench.conformance.session.target import targets_of
 
         if self.problem:
             return ()

@@ -13,13 +13,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.card import fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.health import WITHOUT_CREDENTIALS
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.spelling import TERMINAL, state_of
-from pytest_a2a_bench.conformance.target import targets_of
+from pytest_a2a_bench.conformance.session.health import WITHOUT_CREDENTIALS
+from pytest_a2a_bench.conformance.session.target import targets_of
 
 
 async def guarded(token: str) -> tuple[CheckResult, ...]:
@@ -194,7 +195,7 @@ def test_tasks_of_messages_that_were_answered_too_late_are_found_and_cancelled()
     states, left = asyncio.run(late_tasks())
     assert states
     assert set(states) <= TERMINAL
-    assert "TASK_STATE_CANCELED" in states
+    assert "canceled" in states
     assert left == []
 
 

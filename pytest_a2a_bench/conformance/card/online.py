@@ -19,7 +19,7 @@ from pytest_a2a_bench.conformance.card.promises import Promise, promises
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 
 _MOST_INTERFACES = 12
@@ -41,7 +41,9 @@ class Probe:
     timeout: float
     ledger: Ledger = field(default_factory=Ledger)
 
-    async def ask(self, operation: str, params: Mapping[str, Any], *, auth: bool = True, stream: bool = False) -> Reply:
+    async def ask(
+        self, operation: str, params: Mapping[str, Any], *, auth: bool = True, stream: bool = False
+    ) -> WireReply:
         """Send one request; a stream is read up to its first event."""
         header = "1.0" if self.promise.version == "1.0" else None
         return await self.wire.call(
@@ -56,7 +58,7 @@ class Probe:
             )
         )
 
-    def tell(self, rule: str, old_rule: str, found: str, fix: str, reply: Reply) -> None:
+    def tell(self, rule: str, old_rule: str, found: str, fix: str, reply: WireReply) -> None:
         """Write a finding down under the id that the version has for it; an empty id has none."""
         name = rule if self.promise.version == "1.0" else old_rule
         where = f"{self.promise.binding} {self.promise.version} at {show(self.promise.url)}"
@@ -225,7 +227,7 @@ async def _check_extended(probe: Probe) -> None:
         probe.tell("XCARD-001", "", found, "answer UnsupportedOperationError", reply)
 
 
-async def _cancel(probe: Probe, reply: Reply) -> None:
+async def _cancel(probe: Probe, reply: WireReply) -> None:
     """Cancel the task that a stream began, whatever comes of it."""
     for event in reply.events:
         body = as_object(event)
@@ -240,18 +242,18 @@ def _nobody() -> str:
     return str(uuid.uuid4())
 
 
-def _refuses(reply: Reply, name: str) -> bool:
+def _refuses(reply: WireReply, name: str) -> bool:
     return reply.error is not None and reply.error.may_be(name)
 
 
-def _is_plain_404(reply: Reply) -> bool:
+def _is_plain_404(reply: WireReply) -> bool:
     """Tell whether a 404 is any web server's for a path that it does not have, rather than an A2A error."""
     if reply.exchange.binding != "HTTP+JSON":
         return False
     return not {"error", "code", "status", "type", "title"} & set(as_object(reply.document))
 
 
-def _is_refusal(reply: Reply) -> bool:
+def _is_refusal(reply: WireReply) -> bool:
     if reply.status in _REFUSED_HTTP and reply.exchange.binding != "GRPC":
         return True
     return reply.error is not None and reply.error.grpc_status in _REFUSED_GRPC

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.checks.errors import invalid_send, unknown_task
-from pytest_a2a_bench.conformance.operations import OPERATIONS, STREAMING
-from pytest_a2a_bench.conformance.spelling import message_in, state_of
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, STREAMING
+from pytest_a2a_bench.conformance.protocol.payloads import message_in, spelled_state
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 _JSON = "application/json"
 _A2A_JSON = "application/a2a+json"
@@ -31,10 +32,10 @@ def _params(ctx: Context, name: str) -> dict[str, Any]:
     return {**params, "url": "https://example.com/hook"} if name.startswith("Create") else params
 
 
-async def _every_operation(ctx: Context) -> list[tuple[str, Reply]]:
+async def _every_operation(ctx: Context) -> list[tuple[str, WireReply]]:
     """Ask every operation once, for all checks."""
 
-    async def ask() -> list[tuple[str, Reply]]:
+    async def ask() -> list[tuple[str, WireReply]]:
         calls = [ctx.call(n, _params(ctx, n), until=lambda _: True, stream=n in STREAMING) for n in OPERATIONS]
         return list(zip(OPERATIONS, await asyncio.gather(*calls), strict=True))
 
@@ -112,7 +113,7 @@ async def rest_query_names(ctx: Context) -> None:
         ctx.fail(found, pointer="/tasks", expected="1 task")
 
 
-def _tasks(reply: Reply) -> list[Any]:
+def _tasks(reply: WireReply) -> list[Any]:
     found = reply.result.get("tasks") if isinstance(reply.result, Mapping) else None
     return found if isinstance(found, list) else []
 
@@ -122,7 +123,7 @@ async def rest_query_values(ctx: Context) -> None:
     """Filter by an enum, a timestamp and a boolean."""
     task = await ctx.completed_task()
     base = {"contextId": task.get("contextId") or "", "pageSize": 50}
-    state = state_of(task)
+    state = spelled_state(task)
     same = await ctx.call("ListTasks", {**base, "status": state})
     if ctx.expect_ok(same, f"status={state} is read") and not any(t.get("id") == task.get("id") for t in _tasks(same)):
         ctx.fail(f"status={state} does not find a task in that state", pointer="/tasks")

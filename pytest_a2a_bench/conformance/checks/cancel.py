@@ -6,10 +6,12 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.events import TERMINAL, rebuild, state_of
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.protocol.streams import rebuild
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 STREAM_SECONDS = 5.0
 OPEN_SECONDS = 1.0
@@ -24,11 +26,11 @@ class Cancelled:
     :param later: the task some time after.
     """
 
-    first: Reply
-    second: Reply
-    soon: Reply
-    later: Reply
-    stream: Reply | None
+    first: WireReply
+    second: WireReply
+    soon: WireReply
+    later: WireReply
+    stream: WireReply | None
 
 
 async def cancelled(ctx: Context) -> Cancelled:
@@ -39,7 +41,7 @@ async def cancelled(ctx: Context) -> Cancelled:
 
 
 async def _cancel(ctx: Context, text: str) -> Cancelled:
-    usual = asyncio.ensure_future(steps.slow_seconds(ctx))
+    usual = asyncio.ensure_future(ctx.slow_seconds())
     try:
         return await _cancel_and_wait(ctx, text, usual)
     finally:
@@ -48,8 +50,8 @@ async def _cancel(ctx: Context, text: str) -> Cancelled:
 
 async def _cancel_and_wait(ctx: Context, text: str, usual: asyncio.Future[float]) -> Cancelled:
     started = time.monotonic()
-    task_id = str((await steps.start(ctx, text))["id"])
-    watching: asyncio.Task[Reply] | None = None
+    task_id = str((await ctx.start_task(text))["id"])
+    watching: asyncio.Task[WireReply] | None = None
     if ctx.target.declares("streaming"):
         opened = asyncio.Event()
         watching = asyncio.create_task(
@@ -60,9 +62,9 @@ async def _cancel_and_wait(ctx: Context, text: str, usual: asyncio.Future[float]
         opening.cancel()
     first = await ctx.call("CancelTask", {"id": task_id})
     second = await ctx.call("CancelTask", {"id": task_id})
-    soon = await steps.get(ctx, task_id)
+    soon = await ctx.get_task(task_id)
     await asyncio.sleep(await usual + AFTER_SECONDS - (time.monotonic() - started))
-    later = await steps.get(ctx, task_id)
+    later = await ctx.get_task(task_id)
     return Cancelled(first, second, soon, later, await watching if watching else None)
 
 
@@ -93,21 +95,21 @@ async def terminal_task_is_refused(ctx: Context) -> None:
     """A terminal task cannot be cancelled."""
     task = await ctx.completed_task()
     reply = await ctx.call("CancelTask", {"id": task["id"]})
-    steps.expect_error(ctx, reply, "TaskNotCancelableError", "cancelling a completed task")
+    ctx.expect_error(reply, "TaskNotCancelableError", what="cancelling a completed task")
 
 
 @check("CAN-003")
 async def unknown_task_is_not_found(ctx: Context) -> None:
     """An unknown task is not found."""
     reply = await ctx.call("CancelTask", {"id": ctx.unknown_id()})
-    steps.expect_error(ctx, reply, "TaskNotFoundError", "cancelling an unknown task")
+    ctx.expect_error(reply, "TaskNotFoundError", what="cancelling an unknown task")
 
 
 @check("CAN-004")
 async def cancelling_twice_changes_nothing(ctx: Context) -> None:
     """A second cancel has no further effect; it may be refused."""
     seen = await accepted(ctx)
-    if steps.is_internal(seen.second) or seen.second.problem:
+    if seen.second.is_internal_error or seen.second.problem:
         found = f"cancelling a second time: {seen.second.describe()}"
         ctx.fail(found, expected="the cancelled Task, or TaskNotCancelableError", replies=(seen.second,))
     gone = seen.soon.error is not None and seen.soon.error.may_be("TaskNotFoundError")
@@ -134,7 +136,7 @@ async def streams_see_the_end(ctx: Context) -> None:
     if state_of(seen.first.result) != "canceled" or seen.stream is None:
         ctx.skip("the task was not cancelled at once")
     stream = seen.stream
-    state = rebuild(steps.followed(ctx, stream, "SubscribeToTask")).state
+    state = rebuild(ctx.events_of(stream, "SubscribeToTask")).state
     if state not in TERMINAL or not stream.ended:
         found = f"the open stream saw {state or 'no state'} last and {'ended' if stream.ended else 'stayed open'}"
         expected = "TASK_STATE_CANCELED in every open stream, then its end"
@@ -146,4 +148,4 @@ async def missing_id_is_refused(ctx: Context) -> None:
     """A request without an id is refused."""
     if ctx.target.binding == "HTTP+JSON":
         ctx.skip("with HTTP+JSON the id is part of the path")
-    steps.expect_error(ctx, await ctx.call("CancelTask", {}), "InvalidParamsError", "CancelTask without id")
+    ctx.expect_error(await ctx.call("CancelTask", {}), "InvalidParamsError", what="CancelTask without id")

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.conformance.check import Context, NoAnswer, check
-from pytest_a2a_bench.conformance.walk import Node, members, nodes
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.check import NoAnswer, check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import Node, members, nodes
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 STATES = frozenset(
     f"TASK_STATE_{s}"
@@ -128,7 +129,7 @@ _RULES: Mapping[str, Rule] = {
 }
 
 
-async def answers(ctx: Context) -> list[tuple[Reply, Any]]:
+async def answers(ctx: Context) -> list[tuple[WireReply, Any]]:
     """Return the results of ordinary answers, each with its reply.
 
     :raises NoAnswer: if the agent gives no result at all.

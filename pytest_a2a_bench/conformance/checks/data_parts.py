@@ -7,9 +7,10 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.walk import nodes
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import nodes
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 CONTENTS = ("text", "raw", "url", "data")
 _OLD_NAMES = ("file", "mimeType", "fileWithBytes", "fileWithUri", "bytes", "uri", "name")
@@ -38,7 +39,7 @@ async def data_value(ctx: Context) -> None:
             _same(ctx, reply, node.value, value, node.pointer)
 
 
-def _same(ctx: Context, reply: Reply, message: Mapping[str, Any], value: Any, pointer: str) -> None:
+def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any, pointer: str) -> None:
     parts = message.get("parts")
     found = [p["data"] for p in parts if isinstance(p, Mapping) and "data" in p] if isinstance(parts, list) else []
     if found != [value] or any(isinstance(f, bool) is not isinstance(value, bool) for f in found):
@@ -47,7 +48,7 @@ def _same(ctx: Context, reply: Reply, message: Mapping[str, Any], value: Any, po
         )
 
 
-async def _parts_of(ctx: Context, key: str) -> tuple[Reply, list[tuple[str, Mapping[str, Any]]]]:
+async def _parts_of(ctx: Context, key: str) -> tuple[WireReply, list[tuple[str, Mapping[str, Any]]]]:
     prompt = ctx.prompt(key)
     reply = await ctx.shared(("parts", key), lambda: ctx.send(prompt))
     if not ctx.expect_ok(reply):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import urllib.parse
 import uuid
 
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
 @check("CARD-007")
@@ -18,7 +19,7 @@ async def interface_is_true(ctx: Context) -> None:
         ctx.fail(reply.describe(), expected=wanted, pointer="/supportedInterfaces", replies=[reply])
 
 
-def _is_web_server(reply: Reply) -> bool:
+def _is_web_server(reply: WireReply) -> bool:
     """Tell whether a 404 is about the path: what web frameworks say by themselves, and no agent does."""
     said = reply.document
     return reply.status == 404 and (
@@ -40,17 +41,17 @@ async def no_undeclared_binding(ctx: Context) -> None:
         ctx.fail(found, pointer="/supportedInterfaces", fix=f"declare the {other} interface", replies=[reply])
 
 
-async def _ask_rest(ctx: Context) -> Reply:
+async def _ask_rest(ctx: Context) -> WireReply:
     return await ctx.call("GetTask", http_method="GET", path=f"/tasks/{ctx.unknown_id()}")
 
 
-async def _ask_rpc(ctx: Context) -> Reply:
+async def _ask_rpc(ctx: Context) -> WireReply:
     request = {"jsonrpc": "2.0", "id": "a2a-bench", "method": "GetTask", "params": {"id": str(uuid.uuid4())}}
     path = "" if urllib.parse.urlsplit(ctx.target.url).path.strip("/") else "/"
     return await ctx.call("GetTask", http_method="POST", path=path, body=request)
 
 
-def _speaks(reply: Reply, binding: str) -> bool:
+def _speaks(reply: WireReply, binding: str) -> bool:
     if binding == "JSONRPC":
         return isinstance(reply.document, dict) and reply.document.get("jsonrpc") == "2.0"
     return '"TASK_NOT_FOUND"' in reply.exchange.response

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.checks.auth import operations
-from pytest_a2a_bench.conformance.events import canonical, is_suffix, rebuild
-from pytest_a2a_bench.conformance.instants import parse_instant
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp
+from pytest_a2a_bench.conformance.protocol.streams import canonical, is_suffix, rebuild
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
-Mistake = Callable[[Context], Awaitable[Reply]]
+Mistake = Callable[[Context], Awaitable[WireReply]]
 
 
 def first(ctx: Context) -> Context:
@@ -25,7 +25,7 @@ def first(ctx: Context) -> Context:
     return model
 
 
-def is_missing(reply: Reply) -> bool:
+def is_missing(reply: WireReply) -> bool:
     """Tell whether an answer says that there is no such operation."""
     error = reply.error
     if error is None:
@@ -53,8 +53,8 @@ async def tasks_are_the_same(ctx: Context) -> None:
     """A task that was made on one binding is the same on the other."""
     model = first(ctx)
     task = await ctx.completed_task()
-    here, there = await asyncio.gather(steps.get(ctx, task["id"]), steps.get(model, task["id"]))
-    steps.usable(ctx, here, "GetTask")
+    here, there = await asyncio.gather(ctx.get_task(task["id"]), model.get_task(task["id"]))
+    ctx.skip_unless_ok(here, "GetTask")
     if not there.ok:
         found = f"a task made on {ctx.binding} is unknown on {model.binding}: {there.describe()}"
         ctx.fail(found, expected="the same task", replies=(here, there))
@@ -71,19 +71,19 @@ def comparable(value: Any) -> str:
 def _timeless(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
-            name: parse_instant(item) or item if name == "timestamp" else _timeless(item)
+            name: parse_timestamp(item) or item if name == "timestamp" else _timeless(item)
             for name, item in value.items()
         }
     return [_timeless(item) for item in value] if isinstance(value, list) else value
 
 
-async def _completed(ctx: Context, operation: str, **params: Any) -> Reply:
+async def _completed(ctx: Context, operation: str, **params: Any) -> WireReply:
     task = await ctx.completed_task()
     return await ctx.call(operation, {"id": task["id"], **params})
 
 
 MISTAKES: Mapping[str, Mistake] = {
-    "GetTask of an unknown task": lambda ctx: steps.get(ctx, ctx.unknown_id()),
+    "GetTask of an unknown task": lambda ctx: ctx.get_task(ctx.unknown_id()),
     "CancelTask of an unknown task": lambda ctx: ctx.call("CancelTask", {"id": ctx.unknown_id()}),
     "CancelTask of a completed task": lambda ctx: _completed(ctx, "CancelTask"),
     "GetTask with historyLength -1": lambda ctx: _completed(ctx, "GetTask", historyLength=-1),
@@ -99,13 +99,13 @@ async def errors_are_the_same(ctx: Context) -> None:
     model = first(ctx)
     for what, make in MISTAKES.items():
         here, there = await asyncio.gather(make(ctx), make(model))
-        steps.skip_if_refused(ctx, here)
+        ctx.skip_if_refused(here)
         if not _same_error(here, there):
             found = f"{what}: {ctx.binding} {here.describe()[:200]}; {model.binding} {there.describe()[:200]}"
             ctx.fail(found, expected="the same error on every binding", replies=(here, there))
 
 
-def _same_error(one: Reply, other: Reply) -> bool:
+def _same_error(one: WireReply, other: WireReply) -> bool:
     if one.error is None or other.error is None:
         return one.error is None and other.error is None
     for known, unknown in ((one.error, other.error), (other.error, one.error)):
@@ -119,10 +119,10 @@ async def streams_are_the_same(ctx: Context) -> None:
     """Subscribers on different bindings get the same events."""
     model = first(ctx)
     ctx.require_capability("streaming")
-    task = await steps.start(ctx, ctx.prompt("slow"))
+    task = await ctx.start_task(ctx.prompt("slow"))
     params = {"id": task["id"]}
     here, there = await asyncio.gather(ctx.call("SubscribeToTask", params), model.call("SubscribeToTask", params))
-    streams = [steps.followed(ctx, reply, "SubscribeToTask") for reply in (here, there)]
+    streams = [ctx.events_of(reply, "SubscribeToTask") for reply in (here, there)]
     one, other = ([comparable(event.body) for event in stream if event.kind != "task"] for stream in streams)
     short, long = sorted((one, other), key=len)
     if not is_suffix(short, long) or not short:

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.card import check_card
-from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Finding
-from pytest_a2a_bench.conformance.steps import refused
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 OPERATION = "GetExtendedAgentCard"
 SECRETS_RULE = "CARD-017"
 
 
-async def extended(ctx: Context) -> Reply:
+async def extended(ctx: Context) -> WireReply:
     """Return the extended card, fetched with the user's credentials; skip where there is none to be had."""
     ctx.require_capability("extendedAgentCard")
     reply = await ctx.shared("extended-card", lambda: ctx.call(OPERATION, {}))
     if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
         ctx.skip("the agent has no extended card configured")
     auth = ctx.target.auth
-    if refused(reply) and not (auth.headers or auth.query or auth.cookies):
+    if reply.is_refused and not (auth.headers or auth.query or auth.cookies):
         ctx.skip("the extended card needs credentials, and none were given")
     return reply
 
 
-def judged(ctx: Context, reply: Reply) -> list[Finding]:
+def judged(ctx: Context, reply: WireReply) -> list[Finding]:
     """Return what is wrong with the card; skip where there is none."""
-    return check_card(steps.usable(ctx, reply, OPERATION).result, url=ctx.target.url)
+    return check_card(ctx.skip_unless_ok(reply, OPERATION).result, url=ctx.target.url)
 
 
 @check("XCARD-001")
@@ -35,7 +34,7 @@ async def refused_without_the_capability(ctx: Context) -> None:
     """Without the capability the operation is not supported."""
     ctx.forbid_capability("extendedAgentCard")
     reply = await ctx.call(OPERATION, {})
-    steps.expect_error(ctx, reply, "UnsupportedOperationError", f"{OPERATION} without the capability")
+    ctx.expect_error(reply, "UnsupportedOperationError", what=f"{OPERATION} without the capability")
 
 
 @check("XCARD-002")
@@ -54,7 +53,7 @@ async def credentials_are_needed(ctx: Context) -> None:
     reply = await ctx.call(OPERATION, {}, auth=False)
     if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
         ctx.skip("the agent has no extended card configured")
-    if not refused(reply):
+    if not reply.is_refused:
         ctx.fail(f"{OPERATION} without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
 
 
@@ -71,7 +70,7 @@ async def card_is_valid(ctx: Context) -> None:
 @check("XCARD-005")
 async def caching_is_controlled(ctx: Context) -> None:
     """The extended card says how long, and by whom, it may be kept."""
-    reply = steps.usable(ctx, await extended(ctx), OPERATION)
+    reply = ctx.skip_unless_ok(await extended(ctx), OPERATION)
     directives = reply.headers.get("cache-control", "").lower()
     if not directives:
         ctx.fail("no Cache-Control", expected="Cache-Control: private, with max-age", replies=(reply,))

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 HEADER = "A2A-Extensions"
 UNKNOWN = "https://extensions.example.org/never-heard-of/v1"
@@ -28,16 +28,16 @@ def required(ctx: Context) -> list[str]:
     return found or ctx.skip("the card declares no extension as required")
 
 
-def activated(reply: Reply) -> list[str]:
+def activated(reply: WireReply) -> list[str]:
     """Return the extensions that the answer says were used."""
     return [uri.strip() for uri in reply.headers.get(HEADER.lower(), "").split(",") if uri.strip()]
 
 
-async def send(ctx: Context, *uris: str) -> Reply:
+async def send(ctx: Context, *uris: str) -> WireReply:
     """Send a message that asks for extensions, besides those that are required."""
     wanted = dict.fromkeys([*ctx.target.required_extensions, *uris])
     reply = await ctx.call("SendMessage", ctx.send_params(), headers={HEADER: ", ".join(wanted)})
-    steps.skip_if_refused(ctx, reply)
+    ctx.skip_if_refused(reply)
     return reply
 
 
@@ -47,7 +47,7 @@ async def required_extension_is_demanded(ctx: Context) -> None:
     required(ctx)
     reply = await ctx.call("SendMessage", ctx.send_params(), headers={HEADER: ""})
     what = "a message without the required extension"
-    steps.expect_error(ctx, reply, "ExtensionSupportRequiredError", what)
+    ctx.expect_error(reply, "ExtensionSupportRequiredError", what=what)
 
 
 @check("EXT-002")

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.events import canonical, state_of
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.protocol.streams import canonical
 
 
 def history_of(task: Any) -> list[Any]:
@@ -21,7 +22,7 @@ def history_of(task: Any) -> list[Any]:
 async def returns_the_task(ctx: Context) -> None:
     """The Task comes bare and in its current state."""
     task = await ctx.completed_task()
-    reply = await steps.get(ctx, task["id"])
+    reply = await ctx.get_task(task["id"])
     got = reply.result if isinstance(reply.result, Mapping) else {}
     if got.get("id") != task["id"]:
         ctx.fail(
@@ -41,14 +42,14 @@ async def returns_the_task(ctx: Context) -> None:
 @check("GET-002")
 async def unknown_task_is_not_found(ctx: Context) -> None:
     """An unknown task is not found."""
-    steps.expect_error(ctx, await steps.get(ctx, ctx.unknown_id()), "TaskNotFoundError", "an unknown task")
+    ctx.expect_error(await ctx.get_task(ctx.unknown_id()), "TaskNotFoundError", what="an unknown task")
 
 
 @check("GET-003")
 async def no_history_when_none_is_wanted(ctx: Context) -> None:
     """A historyLength of 0 leaves the history out."""
     task = await ctx.completed_task()
-    reply = steps.usable(ctx, await steps.get(ctx, task["id"], historyLength=0), "GetTask")
+    reply = ctx.skip_unless_ok(await ctx.get_task(task["id"], historyLength=0), "GetTask")
     if history_of(reply.result):
         found = f"historyLength 0 gives {len(history_of(reply.result))} messages"
         ctx.fail(found, pointer="/history", expected="no history", replies=(reply,))
@@ -58,8 +59,8 @@ async def no_history_when_none_is_wanted(ctx: Context) -> None:
 async def history_is_limited_to_the_latest(ctx: Context) -> None:
     """At most historyLength messages, and the most recent ones."""
     task = await _task_with_history(ctx)
-    whole = steps.usable(ctx, await steps.get(ctx, task["id"]), "GetTask")
-    reply = steps.usable(ctx, await steps.get(ctx, task["id"], historyLength=1), "GetTask with historyLength")
+    whole = ctx.skip_unless_ok(await ctx.get_task(task["id"]), "GetTask")
+    reply = ctx.skip_unless_ok(await ctx.get_task(task["id"], historyLength=1), "GetTask with historyLength")
     full, some = history_of(whole.result), history_of(reply.result)
     if len(some) > 1:
         found = f"historyLength 1 gives {len(some)} messages"
@@ -74,17 +75,17 @@ async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
     asked = ctx.target.scenarios.get("input")
     if asked is None:
         return await ctx.completed_task()
-    task = steps.task_of(ctx, await steps.send(ctx, asked), "sending the prompt of the scenario input")
+    task = ctx.task_of(await ctx.send(asked), "sending the prompt of the scenario input")
     answer = ctx.target.scenarios.get("input_answer") or "yes"
-    return steps.task_of(ctx, await steps.send(ctx, answer, taskId=task["id"]), "answering the agent's question")
+    return ctx.task_of(await ctx.send(answer, taskId=task["id"]), "answering the agent's question")
 
 
 @check("GET-005")
 async def negative_history_is_refused(ctx: Context) -> None:
     """A negative historyLength is refused."""
     task = await ctx.completed_task()
-    reply = await steps.get(ctx, task["id"], historyLength=-1)
-    steps.expect_error(ctx, reply, "InvalidParamsError", "historyLength -1")
+    reply = await ctx.get_task(task["id"], historyLength=-1)
+    ctx.expect_error(reply, "InvalidParamsError", what="historyLength -1")
 
 
 @check("GET-006")
@@ -92,14 +93,14 @@ async def missing_id_is_refused(ctx: Context) -> None:
     """A request without an id is refused."""
     if ctx.target.binding == "HTTP+JSON":
         ctx.skip("with HTTP+JSON the id is part of the path: without it this is another operation")
-    steps.expect_error(ctx, await ctx.call("GetTask", {}), "InvalidParamsError", "GetTask without id")
+    ctx.expect_error(await ctx.call("GetTask", {}), "InvalidParamsError", what="GetTask without id")
 
 
 @check("GET-007")
 async def repeated_calls_agree(ctx: Context) -> None:
     """Two calls give the same Task."""
     task = await ctx.completed_task()
-    one = steps.usable(ctx, await steps.get(ctx, task["id"]), "GetTask")
-    other = await steps.get(ctx, task["id"])
+    one = ctx.skip_unless_ok(await ctx.get_task(task["id"]), "GetTask")
+    other = await ctx.get_task(task["id"])
     if canonical(one.result) != canonical(other.result):
         ctx.fail(f"a second call gives {other.describe()}", expected="the same Task", replies=(one, other))

@@ -6,13 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.events import (
-    TERMINAL,
-    state_of,
-)
-from pytest_a2a_bench.conformance.notifying import (
+from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.checks.notifications import (
     CREATE,
     DELETE,
     GET,
@@ -23,7 +19,9 @@ from pytest_a2a_bench.conformance.notifying import (
     created,
     receiver,
 )
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
 @check("PUSH-001")
@@ -52,7 +50,7 @@ async def get_returns_the_config(ctx: Context) -> None:
     _same_config(ctx, config, await ctx.call(GET, {"taskId": task_id, "id": config["id"]}), made)
 
 
-def _same_config(ctx: Context, config: Mapping[str, Any], reply: Reply, made: Reply) -> None:
+def _same_config(ctx: Context, config: Mapping[str, Any], reply: WireReply, made: WireReply) -> None:
     got = reply.result if isinstance(reply.result, Mapping) else {}
     for name in ("id", "url", "taskId"):
         if got.get(name) != config.get(name):
@@ -66,7 +64,7 @@ async def unknown_config_is_not_found(ctx: Context) -> None:
     """Getting an unknown config fails."""
     task_id, _, _ = await created(ctx)
     reply = await ctx.call(GET, {"taskId": task_id, "id": ctx.unknown_id()})
-    steps.expect_error(ctx, reply, "TaskNotFoundError", "getting an unknown config")
+    ctx.expect_error(reply, "TaskNotFoundError", what="getting an unknown config")
 
 
 @check("PUSH-004")
@@ -98,20 +96,20 @@ async def delete_ends_the_notifications(ctx: Context) -> None:
     gone = await ctx.call(GET, params)
     if gone.error is None:
         ctx.fail(f"after it was deleted: {gone.describe()}", expected="no such config", replies=(reply, gone))
-    if steps.has_prompt(ctx, "slow"):
+    if ctx.has_prompt("slow"):
         await _left_alone(ctx)
 
 
 async def _left_alone(ctx: Context) -> None:
-    task_id = str((await steps.start(ctx, ctx.prompt("slow")))["id"])
+    task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
     async with receiver(ctx) as hooks:
         hook = hooks.hook()
-        made = steps.usable(ctx, await ctx.call(CREATE, {"taskId": task_id, "url": hook.url}), CREATE)
+        made = ctx.skip_unless_ok(await ctx.call(CREATE, {"taskId": task_id, "url": hook.url}), CREATE)
         reply = await ctx.call(DELETE, {"taskId": task_id, "id": made.result.get("id")})
         # What was under way when the config was deleted may still arrive.
         await asyncio.sleep(IN_FLIGHT_SECONDS)
         before = len(hook.deliveries)
-        await steps.settled(ctx, task_id)
+        await ctx.wait_for_task(task_id)
         if await hook.wait(lambda found: len(found) > before, 0.3):
             found = f"{len(hook.deliveries) - before} notifications came after the config was deleted"
             ctx.fail(found, expected="none", replies=(made, reply))
@@ -136,14 +134,14 @@ async def config_stays(ctx: Context) -> None:
     """A config stays until the task ends or it is deleted."""
     ctx.require_capability("pushNotifications")
     text = ctx.prompt("slow")
-    seconds = await steps.slow_seconds(ctx)
-    task_id = str((await steps.start(ctx, text))["id"])
-    made = steps.usable(ctx, await create(ctx, task_id), CREATE)
+    seconds = await ctx.slow_seconds()
+    task_id = str((await ctx.start_task(text))["id"])
+    made = ctx.skip_unless_ok(await create(ctx, task_id), CREATE)
     ctx.created_push_config(task_id, str(made.result.get("id")))
     # Time for events, which must not use the config up.
     await asyncio.sleep(seconds / 3)
     kept = await ctx.call(GET, {"taskId": task_id, "id": made.result.get("id")})
-    if not kept.ok and state_of((await steps.get(ctx, task_id)).result) in TERMINAL:
+    if not kept.ok and state_of((await ctx.get_task(task_id)).result) in TERMINAL:
         ctx.skip("the task of the slow scenario was over too soon")
     _same_config(ctx, made.result, kept, made)
 
@@ -158,7 +156,7 @@ async def refused_without_the_capability(ctx: Context) -> None:
     calls = {CREATE: {"taskId": task["id"], "url": NEVER_CALLED}, GET: one, LIST: {"taskId": task["id"]}, DELETE: one}
     for name, params in calls.items():
         reply = await ctx.call(name, params)
-        steps.expect_error(ctx, reply, "PushNotificationNotSupportedError", f"{name} without the capability")
+        ctx.expect_error(reply, "PushNotificationNotSupportedError", what=f"{name} without the capability")
 
 
 @check("PUSH-009")
@@ -166,9 +164,9 @@ async def unknown_task_is_not_found(ctx: Context) -> None:
     """Create and List for an unknown task fail."""
     ctx.require_capability("pushNotifications")
     task_id = ctx.unknown_id()
-    steps.expect_error(ctx, await create(ctx, task_id), "TaskNotFoundError", f"{CREATE} for an unknown task")
+    ctx.expect_error(await create(ctx, task_id), "TaskNotFoundError", what=f"{CREATE} for an unknown task")
     reply = await ctx.call(LIST, {"taskId": task_id})
-    steps.expect_error(ctx, reply, "TaskNotFoundError", f"{LIST} for an unknown task")
+    ctx.expect_error(reply, "TaskNotFoundError", what=f"{LIST} for an unknown task")
 
 
 @check("PUSH-010")
@@ -179,4 +177,4 @@ async def url_is_required(ctx: Context) -> None:
     reply = await ctx.call(CREATE, {"taskId": task["id"], "id": ctx.unknown_id()})
     if reply.ok and isinstance(reply.result, Mapping) and reply.result.get("id"):
         ctx.created_push_config(str(task["id"]), str(reply.result["id"]))
-    steps.expect_error(ctx, reply, "InvalidParamsError", "a config without url")
+    ctx.expect_error(reply, "InvalidParamsError", what="a config without url")

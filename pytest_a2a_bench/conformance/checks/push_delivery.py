@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.events import (
-    TERMINAL,
-    differences,
-    nothing_after_terminal,
-    one_member,
-    read_events,
-    rebuild,
-    state_of,
-)
-from pytest_a2a_bench.conformance.notifying import (
+from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.checks.notifications import (
     CREATE,
     DELIVERY_SECONDS,
     HELD_UP_SECONDS,
@@ -29,6 +20,15 @@ from pytest_a2a_bench.conformance.notifying import (
     receiver,
     show,
 )
+from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.protocol.streams import (
+    differences,
+    nothing_after_terminal,
+    one_member,
+    read_events,
+    rebuild,
+)
 from pytest_a2a_bench.conformance.wire.webhook import Delivery
 
 
@@ -38,16 +38,16 @@ async def something_is_delivered(ctx: Context) -> None:
     ctx.require_capability("pushNotifications")
     text = ctx.prompt("slow")
     async with receiver(ctx) as hooks:
-        for _ in range(steps.ATTEMPTS):
-            task_id = str((await steps.start(ctx, text))["id"])
+        for _ in range(ATTEMPTS):
+            task_id = str((await ctx.start_task(text))["id"])
             hook = hooks.hook()
-            made = steps.usable(ctx, await ctx.call(CREATE, {"taskId": task_id, "url": hook.url}), CREATE)
+            made = ctx.skip_unless_ok(await ctx.call(CREATE, {"taskId": task_id, "url": hook.url}), CREATE)
             ctx.created_push_config(task_id, str(made.result.get("id")))
-            if state_of((await steps.get(ctx, task_id)).result) not in TERMINAL:
+            if state_of((await ctx.get_task(task_id)).result) not in TERMINAL:
                 break
         else:
             ctx.skip("the task of the scenario slow was over before it could be configured")
-        stored = await steps.settled(ctx, task_id)
+        stored = await ctx.wait_for_task(task_id)
         if not await hook.wait(timeout=DELIVERY_SECONDS / 2):
             found = "the task ended, and no notification came"
             ctx.fail(found, expected="at least one POST to the webhook", replies=(made, stored))
@@ -57,7 +57,7 @@ async def something_is_delivered(ctx: Context) -> None:
 async def payload_is_a_stream_response(ctx: Context) -> None:
     """Each payload is a StreamResponse with one member."""
     seen = await arrived(ctx)
-    steps.judge(ctx, one_member(seen.payloads), seen.reply)
+    ctx.report_problems(one_member(seen.payloads), seen.reply)
 
 
 @check("PUSH-013")
@@ -109,12 +109,12 @@ async def order_is_kept(ctx: Context) -> None:
     """Notifications come in the order of the events."""
     seen = await arrived(ctx)
     events = read_events(seen.payloads)
-    steps.judge(ctx, nothing_after_terminal(events), seen.reply)
-    if steps.has_prompt(ctx, "chunks"):
+    ctx.report_problems(nothing_after_terminal(events), seen.reply)
+    if ctx.has_prompt("chunks"):
         chunked: Delivered = await ctx.shared("delivered-chunks", lambda: _deliver(ctx, ctx.prompt("chunks"), "Bearer"))
         if ended(list(chunked.deliveries)) and chunked.stored.ok:
             built = rebuild(read_events(chunked.payloads))
-            steps.judge(ctx, differences(built, chunked.stored.result), chunked.reply, chunked.stored)
+            ctx.report_problems(differences(built, chunked.stored.result), chunked.reply, chunked.stored)
 
 
 @check("PUSH-018")
@@ -136,17 +136,17 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
     """A webhook that answers late, with an error, does not hold up the task."""
     ctx.require_capability("pushNotifications")
     text = ctx.prompt("task")
-    usual = await steps.send(ctx, text)
-    steps.task_of(ctx, usual, "the scenario task")
+    usual = await ctx.send(text)
+    ctx.task_of(usual, "the scenario task")
     async with receiver(ctx) as hooks:
         hook = hooks.hook(status=500, delay=HELD_UP_SECONDS, late=1)
-        reply = await steps.send(ctx, text, configuration={"taskPushNotificationConfig": {"url": hook.url}})
+        reply = await ctx.send(text, configuration={"taskPushNotificationConfig": {"url": hook.url}})
         taken = reply.exchange.seconds
         await hook.wait(timeout=1)
     if not hook.deliveries:
         ctx.skip("nothing was delivered to the webhook")
     # Measured again, for the agent may have been busy with something else.
-    after = await steps.send(ctx, text)
+    after = await ctx.send(text)
     normal = max(usual.exchange.seconds, after.exchange.seconds)
     if not reply.ok or taken > normal + HELD_UP_SECONDS * 0.8:
         found = f"with a webhook that answers after {HELD_UP_SECONDS} s the answer took {taken:.1f} s"

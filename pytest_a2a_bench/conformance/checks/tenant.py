@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.events import read_event
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.streams import read_event
 
 
 def other_tenants(ctx: Context) -> list[str]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.events import read_event
-from pytest_a2a_bench.conformance.notifying import (
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.checks.notifications import (
     CREATE,
     DELETE,
     DELIVERY_SECONDS,
@@ -19,13 +17,15 @@ from pytest_a2a_bench.conformance.notifying import (
     ended,
     receiver,
 )
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.streams import read_event
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 OLD = "0.3"
 TOKEN = "c29tZS13ZWJob29rLXRva2Vu"
 
 
-def inner(reply: Reply) -> Mapping[str, Any]:
+def inner(reply: WireReply) -> Mapping[str, Any]:
     """Return the inner config of 0.3's TaskPushNotificationConfig."""
     found = reply.result.get("pushNotificationConfig") if isinstance(reply.result, Mapping) else None
     return found if isinstance(found, Mapping) else {}
@@ -69,10 +69,10 @@ async def _deliver(ctx: Context, text: str) -> Delivered:
     async with receiver(ctx) as hooks:
         hook = hooks.hook()
         config = {"id": ctx.unknown_id(), "url": hook.url, "token": TOKEN}
-        reply = await steps.send(ctx, text, configuration={"taskPushNotificationConfig": config})
-        task = steps.task_of(ctx, reply, "sending a message with pushNotificationConfig")
+        reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
+        task = ctx.task_of(reply, "sending a message with pushNotificationConfig")
         await hook.wait(ended, DELIVERY_SECONDS / 2)
-        stored = await steps.settled(ctx, str(task["id"]))
+        stored = await ctx.wait_for_task(str(task["id"]))
     return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
 
 
@@ -117,4 +117,4 @@ async def refused_without_the_capability(ctx: Context) -> None:
     ctx.forbid_capability("pushNotifications")
     task = await ctx.completed_task()
     reply = await ctx.call(CREATE, {"taskId": task["id"], "id": ctx.unknown_id(), "url": NEVER_CALLED})
-    steps.expect_error(ctx, reply, "PushNotificationNotSupportedError", "setting a config without the capability")
+    ctx.expect_error(reply, "PushNotificationNotSupportedError", what="setting a config without the capability")

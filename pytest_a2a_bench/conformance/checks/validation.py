@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
 
 
 def _without(name: str) -> dict[str, Any]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.spelling import message_in, task_in
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import message_in, task_in
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
-async def _ask(ctx: Context, version: str | None, **options: Any) -> Reply:
+async def _ask(ctx: Context, version: str | None, **options: Any) -> WireReply:
     """Ask for an unknown task: it changes nothing, and whether the version or the task is refused shows."""
     return await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header=version, **options)
 
 
-def _refused(ctx: Context, reply: Reply, version: str | None) -> None:
+def _refused(ctx: Context, reply: WireReply, version: str | None) -> None:
     said = "no A2A-Version" if version is None else f"A2A-Version {version!r}"
     if reply.error is None or reply.error.may_be("TaskNotFoundError"):
         wanted = "VersionNotSupportedError (-32009)"
@@ -24,7 +25,7 @@ def _refused(ctx: Context, reply: Reply, version: str | None) -> None:
         ctx.expect_error(reply, "VersionNotSupportedError")
 
 
-def _accepted(ctx: Context, reply: Reply, what: str) -> None:
+def _accepted(ctx: Context, reply: WireReply, what: str) -> None:
     if reply.error is None or not reply.error.may_be("TaskNotFoundError"):
         ctx.fail(f"{what}: {reply.describe()}", expected="the request is answered as one of 1.0", replies=[reply])
 

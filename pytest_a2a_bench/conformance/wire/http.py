@@ -18,10 +18,10 @@ from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.jsontext import parse_json
 from pytest_a2a_bench.a2a.sse import SSEParser
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.operations import OPERATIONS, operation, rest_call
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, clip, late
-from pytest_a2a_bench.conformance.wire.reply import Reply, ReplyError, read_rest_error, read_rpc_error
+from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply, read_rest_error, read_rpc_error
 from pytest_a2a_bench.errors import ProtocolError
 
 JSON = "application/json"
@@ -82,14 +82,14 @@ class HttpWire:
         await self._client.aclose()
         await self._fresh.aclose()
 
-    async def call(self, request: WireRequest) -> Reply:
+    async def call(self, request: WireRequest) -> WireReply:
         """Send a request and read the answer."""
         try:
             prepared, rpc_id = self._build(request)
         except (httpx.InvalidURL, ValueError) as error:
             problem = f"the request to {self.url!r:.200} cannot be made: {error}"
             shown = self._redactor.text
-            return Reply(
+            return WireReply(
                 Exchange(self.binding, request.operation, shown(self.url), problem=shown(problem)),
                 problem=shown(problem),
             )
@@ -224,8 +224,8 @@ class HttpWire:
             seconds=seconds,
         )
 
-    def _read(self, exchange: Exchange, answer: _Answer, rpc_id: Any) -> Reply:
-        reply = Reply(exchange, answer.status, answer.headers, problem=answer.problem, ended=answer.ended)
+    def _read(self, exchange: Exchange, answer: _Answer, rpc_id: Any) -> WireReply:
+        reply = WireReply(exchange, answer.status, answer.headers, problem=answer.problem, ended=answer.ended)
         if answer.streamed:
             return self._read_stream(reply, answer)
         if answer.problem or answer.status is None:
@@ -233,7 +233,7 @@ class HttpWire:
         document, problem = _document(bytes(answer.body))
         return self._read_document(reply, document, problem, answer.status)
 
-    def _read_document(self, reply: Reply, document: Any, problem: str, status: int) -> Reply:
+    def _read_document(self, reply: WireReply, document: Any, problem: str, status: int) -> WireReply:
         if self.binding == "JSONRPC":
             if not isinstance(document, Mapping) or not ("error" in document or "result" in document):
                 what = problem or "neither result nor error in the JSON-RPC answer"
@@ -247,7 +247,7 @@ class HttpWire:
             return dataclasses.replace(reply, problem=f"HTTP {status}: {problem}")
         return dataclasses.replace(reply, document=document, result={} if document is None else document)
 
-    def _read_stream(self, reply: Reply, answer: _Answer) -> Reply:
+    def _read_stream(self, reply: WireReply, answer: _Answer) -> WireReply:
         documents = [_json_or_none(text) for text in answer.events]
         problem = reply.problem or ("an event of the stream is not JSON" if None in documents else "")
         errors = [e for e in map(self._event_error, documents) if e is not None]

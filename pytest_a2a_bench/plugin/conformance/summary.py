@@ -11,7 +11,7 @@ from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import Row
+    from pytest_a2a_bench.conformance.report import CheckRow
 
 _PREFIX = "a2a."
 _ROW = "check_"
@@ -77,7 +77,7 @@ def _values(report: Any) -> dict[str, Any]:
     return {str(name)[len(_PREFIX) :]: value for name, value in pairs if str(name).startswith(_PREFIX)}
 
 
-def _row(values: dict[str, Any]) -> Row:
-    from pytest_a2a_bench.conformance.report import Row
+def _row(values: dict[str, Any]) -> CheckRow:
+    from pytest_a2a_bench.conformance.report import CheckRow
 
-    return Row(**{name[len(_ROW) :]: value for name, value in values.items() if name.startswith(_ROW)})
+    return CheckRow(**{name[len(_ROW) :]: value for name, value in values.items() if name.startswith(_ROW)})

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.finding import CheckResult
     from pytest_a2a_bench.conformance.judging import Judge
     from pytest_a2a_bench.conformance.report import Judgement
+    from pytest_a2a_bench.conformance.session.target import Target
     from pytest_a2a_bench.conformance.subject import Subject
-    from pytest_a2a_bench.conformance.target import Target
     from pytest_a2a_bench.conformance.wire.webhook import Place
 
 JUDGEMENT = pytest.StashKey["Judgement"]()

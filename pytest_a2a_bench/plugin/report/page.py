@@ -66,7 +66,7 @@ class Page:
             terminalreporter.write_line(f"report page: {outcome.shown_path(str(self.path), self.config)}")
 
     def _contents(self) -> Contents:
-        from pytest_a2a_bench.conformance.report import Row
+        from pytest_a2a_bench.conformance.report import CheckRow
         from pytest_a2a_bench.reports.html import Contents, Verdict, now, own_version
 
         agent = terminal.agent_of(self.run)
@@ -76,7 +76,7 @@ class Page:
             endpoint=agent["endpoint"],
             agent=agent.get("name", ""),
             interface=agent.get("interface", ""),
-            checks=[Row(**values) for values in self._checks.values()],  # type: ignore[arg-type]
+            checks=[CheckRow(**values) for values in self._checks.values()],  # type: ignore[arg-type]
             explanations=self._explanations,
             verdict=Verdict.from_json(verdict.to_json()) if verdict is not None else None,
             comparison=getattr(verdict, "comparison", None),

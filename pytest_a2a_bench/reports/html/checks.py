@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, get_args
 from pytest_a2a_bench.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import Row
+    from pytest_a2a_bench.conformance.report import CheckRow
 
 
-def read_checks(data: Mapping[str, Any]) -> tuple[list[Row], dict[str, str]]:
+def read_checks(data: Mapping[str, Any]) -> tuple[list[CheckRow], dict[str, str]]:
     """Return the rows of a report and what is to be said about those that have findings.
 
     :param data: what ``a2a-bench conformance --format json`` writes.
@@ -30,12 +30,12 @@ def read_checks(data: Mapping[str, Any]) -> tuple[list[Row], dict[str, str]]:
     return rows, texts
 
 
-def _row(data: Mapping[str, Any]) -> Row:
-    from pytest_a2a_bench.conformance.report import Row, Status
+def _row(data: Mapping[str, Any]) -> CheckRow:
+    from pytest_a2a_bench.conformance.report import CheckRow, Status
 
     if data["status"] not in get_args(Status):
         raise ValueError(f"status {data['status']!r}")
-    return Row(
+    return CheckRow(
         id=str(data["id"]),
         group=str(data["group"]),
         level=str(data["level"]),

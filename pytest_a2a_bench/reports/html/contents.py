@@ -13,7 +13,7 @@ from pytest_a2a_bench.results import caveats
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import Row
+    from pytest_a2a_bench.conformance.report import CheckRow
     from pytest_a2a_bench.results.compare import Comparison
 
 
@@ -80,7 +80,7 @@ class Contents:
     endpoint: str = ""
     agent: str = ""
     interface: str = ""
-    checks: Sequence[Row] = ()
+    checks: Sequence[CheckRow] = ()
     explanations: Mapping[str, str] = field(default_factory=dict)
     verdict: Verdict | None = None
     comparison: Comparison | None = None

@@ -10,13 +10,13 @@ from pytest_a2a_bench.reports.html.overview import pill
 from pytest_a2a_bench.reports.html.wording import count
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import Row
+    from pytest_a2a_bench.conformance.report import CheckRow
 
 _TONES = {"failed": "bad", "error": "bad", "warned": "unsure", "waived": "muted", "passed": "good", "skipped": "muted"}
 _FINDINGS = 200
 
 
-def section(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html:
+def section(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Html:
     """Return the matrix of groups and bindings, and what was found."""
     from pytest_a2a_bench.conformance.report import compliance
     from pytest_a2a_bench.reports import matrix
@@ -40,7 +40,7 @@ def section(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html:
     )
 
 
-def name_of(row: Row) -> str:
+def name_of(row: CheckRow) -> str:
     """Return what tells a check from every other: a requirement of a version on a binding."""
     return f"{row.id} {row.version} [{row.binding}]"
 
@@ -56,7 +56,7 @@ def _cell(text: str) -> Html:
     return el("td", text, class_=f"cell {tone}" if text else None)
 
 
-def _findings(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html | None:
+def _findings(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Html | None:
     told = [row for row in rows if row.status in ("failed", "error", "warned", "waived")]
     if not told:
         return None
@@ -73,7 +73,7 @@ def _findings(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html | No
     )
 
 
-def _finding(row: Row, text: str) -> Html:
+def _finding(row: CheckRow, text: str) -> Html:
     name = el("span", f"{row.id} [{row.binding}] {row.level}", class_="mono")
     said = text or row.reason or "nothing more is known here; the conformance report has it"
     return el("details", el("summary", pill(_TONES[row.status], row.status), name), el("pre", said))

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.conformance.check import Context
+from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import Requirement
-from pytest_a2a_bench.conformance.session import Session
-from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.session.session import Session
+from pytest_a2a_bench.conformance.session.target import Target
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.errors import ConfigurationError
 
 _OWN = Requirement("OWN-001", "own", "", "MUST", "a test of your own")
@@ -37,7 +37,7 @@ class RawWire:
         binding: str | None = None,
         version: str | None = None,
         **options: Any,
-    ) -> Reply:
+    ) -> WireReply:
         """Send one request and return the raw answer; never raises for what the agent does.
 
         :param operation: an operation's 1.0 name, such as ``SendMessage``.
@@ -50,7 +50,7 @@ class RawWire:
         context = Context(_OWN, self._session(binding, version))
         return loop.run(context.call(operation, params, **options))
 
-    def send(self, text: str, **options: Any) -> Reply:
+    def send(self, text: str, **options: Any) -> WireReply:
         """Send one text message; ``options`` as for :meth:`call`."""
         binding, version = options.pop("binding", None), options.pop("version", None)
         context = Context(_OWN, self._session(binding, version))

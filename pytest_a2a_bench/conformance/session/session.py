@@ -8,22 +8,23 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.health import Health
-from pytest_a2a_bench.conformance.prepared import Prepared
-from pytest_a2a_bench.conformance.spelling import (
-    TERMINAL,
+from pytest_a2a_bench.conformance.protocol.params_v03 import to_v03_params
+from pytest_a2a_bench.conformance.protocol.payloads import (
     config_ids,
     configures,
     message_ids,
-    spell_params,
+    state_of,
     task_id_in,
     task_in,
 )
-from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.session.health import Health
+from pytest_a2a_bench.conformance.session.shared import SharedObjects
+from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, is_late
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
 
@@ -44,7 +45,7 @@ class Session:
 
     def __init__(self, target: Target, siblings: dict[tuple[str, str], Session] | None = None) -> None:
         self.target = target
-        self.prepared = Prepared()
+        self.shared = SharedObjects()
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
         self.configured_tasks: set[str] = set()
@@ -60,7 +61,7 @@ class Session:
         """Return the session of another interface, or None."""
         return self._siblings.get((binding, version))
 
-    async def call(self, request: WireRequest) -> Reply:
+    async def call(self, request: WireRequest) -> WireReply:
         """Send a request; tasks and push configurations that it made are remembered.
 
         :raises SkipCheck: if the binding has no form for the request.
@@ -70,7 +71,7 @@ class Session:
         self.health.note(started, reply)
         return reply
 
-    async def _call_noting(self, request: WireRequest) -> Reply:
+    async def _call_noting(self, request: WireRequest) -> WireReply:
         message = request.params.get("message") if request.operation in _SENDING else None
         name = message.get("messageId") if isinstance(message, Mapping) else None
         sent = {name} if isinstance(name, str) else set()
@@ -82,7 +83,7 @@ class Session:
         self._note(request, reply)
         return reply
 
-    def _note(self, request: WireRequest, reply: Reply) -> None:
+    def _note(self, request: WireRequest, reply: WireReply) -> None:
         if request.operation in _SENDING:
             self._remember(reply, configures(request.params))
         elif request.operation == "CreateTaskPushNotificationConfig" and reply.ok:
@@ -94,7 +95,7 @@ class Session:
         :raises NoAnswer: if it cannot listen there.
         """
         owner = next(iter(self._siblings.values()))
-        return await owner.prepared.once("webhooks", owner._listen)
+        return await owner.shared.once("webhooks", owner._listen)
 
     async def _listen(self) -> WebhookReceiver:
         receiver = WebhookReceiver(self.target.webhook)
@@ -111,7 +112,7 @@ class Session:
                 self._receiver = receiver
                 return receiver
 
-    async def ask(self, operation: str, params: dict[str, Any], timeout: float) -> Reply:
+    async def ask(self, operation: str, params: dict[str, Any], timeout: float) -> WireReply:
         """Ask something on the judge's own account, with parameters in the form of 1.0.
 
         :raises SkipCheck: if the binding has no form for the request.
@@ -120,14 +121,14 @@ class Session:
         old = target.version == "0.3"
         request = WireRequest(
             operation,
-            spell_params(operation, params, target.binding) if old else params,
+            to_v03_params(operation, params, target.binding) if old else params,
             headers=target.extension_headers,
             version_header=None if old else target.version,
             timeout=timeout,
         )
         return await self._call_noting(request)
 
-    async def _call(self, request: WireRequest) -> Reply:
+    async def _call(self, request: WireRequest) -> WireReply:
         if self._wire is None:
             self._wire = self._open()
         try:
@@ -146,19 +147,19 @@ class Session:
         except (ProtocolError, ValueError) as error:
             raise NoAnswer(f"the interface {self.target.url!r:.200} cannot be asked: {error}") from error
 
-    def _remember(self, reply: Reply, configured: bool) -> None:
+    def _remember(self, reply: WireReply, configured: bool) -> None:
         for value in (reply.result, *reply.events[:1], *reply.events[-1:]):
             task = task_in(value)
             if task is not None and isinstance(task.get("id"), str):
-                self.created_tasks[task["id"]] = _state(task) in TERMINAL
+                self.created_tasks[task["id"]] = state_of(task) in TERMINAL
                 self.configured_tasks |= {task["id"]} if configured else set()
             update = value.get("statusUpdate") if isinstance(value, Mapping) else None
-            if isinstance(update, Mapping) and _state(update) in TERMINAL:
+            if isinstance(update, Mapping) and state_of(update) in TERMINAL:
                 self.created_tasks[str(update.get("taskId"))] = True
 
     async def close(self) -> None:
         """Delete and cancel what the checks left behind, then close the connection."""
-        await self.prepared.close()
+        await self.shared.close()
         await self.health.close()
         try:
             with contextlib.suppress(TimeoutError):
@@ -203,7 +204,7 @@ class Session:
             for task in tasks if isinstance(tasks, list) else []:
                 found = message_ids(task) & self.unanswered
                 if found and isinstance(task.get("id"), str):
-                    self.created_tasks[task["id"]] = _state(task) in TERMINAL
+                    self.created_tasks[task["id"]] = state_of(task) in TERMINAL
                     self.unanswered -= found
             token = str(result.get("nextPageToken") or "")
             if not token:
@@ -215,7 +216,7 @@ class Session:
         count = len(self.unanswered)
         return f"{count} messages to {self.target} were never answered; tasks of theirs may still run" if count else ""
 
-    async def _quietly(self, operation: str, params: dict[str, Any]) -> Reply | None:
+    async def _quietly(self, operation: str, params: dict[str, Any]) -> WireReply | None:
         with contextlib.suppress(SkipCheck, NoAnswer):
             return await self.ask(operation, params, _ONE_SECONDS)
         return None
@@ -248,8 +249,3 @@ def open_wire(target: Target) -> Wire:
         limits=Limits(),
         redactor=redactor,
     )
-
-
-def _state(value: Mapping[str, Any]) -> str:
-    status = value.get("status")
-    return str(status.get("state")) if isinstance(status, Mapping) else ""

@@ -6,16 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_a2a_bench.conformance.spelling import TERMINAL, message_in, state_of, task_in
+from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.conformance.check import NoAnswer
+from pytest_a2a_bench.conformance.protocol.payloads import message_in, spelled_state, state_of, task_in
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.check import Context
-    from pytest_a2a_bench.conformance.wire.reply import Reply
+    from pytest_a2a_bench.conformance.context import Context
+    from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 T = TypeVar("T")
 
 
-class Prepared:
+class SharedObjects:
     """A cache of what was made; concurrent checks wait for one making."""
 
     def __init__(self) -> None:
@@ -53,8 +55,6 @@ class Prepared:
         return await self.once(("task", number), lambda: self._new_task(ctx, context_id))
 
     async def _new_task(self, ctx: Context, context_id: str) -> Mapping[str, Any]:
-        from pytest_a2a_bench.conformance.check import NoAnswer
-
         reply = await ctx.send(context_id=context_id)
         if not reply.ok:
             raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
@@ -72,14 +72,13 @@ class Prepared:
             await asyncio.sleep(0.05 * 2**attempt)
             reply = await ctx.call("GetTask", {"id": task.get("id")})
             task = task_in(reply.result) or task
-        ctx.skip(f"the task for the ordinary prompt does not end (it is {state_of(task)!r}); give another: task = ...")
+        state = spelled_state(task)
+        ctx.skip(f"the task for the ordinary prompt does not end (it is {state!r}); give another: task = ...")
 
     async def message_reply(self, ctx: Context) -> Mapping[str, Any]:
         """Return a direct message of the agent."""
 
         async def make() -> Mapping[str, Any]:
-            from pytest_a2a_bench.conformance.check import NoAnswer
-
             text = ctx.target.scenarios.get("message")
             reply = await ctx.send(text)
             if not reply.ok:
@@ -93,10 +92,10 @@ class Prepared:
 
         return await self.once("message", make)
 
-    async def samples(self, ctx: Context) -> tuple[Reply, ...]:
+    async def samples(self, ctx: Context) -> tuple[WireReply, ...]:
         """Return ordinary answers of several operations."""
 
-        async def make() -> tuple[Reply, ...]:
+        async def make() -> tuple[WireReply, ...]:
             replies = [await ctx.send()]
             task = task_in(replies[0].result)
             if task is not None:
