@@ -67,7 +67,7 @@ def test_chunked_bodies_and_expectations() -> None:
     async def scenario(receiver: WebhookReceiver) -> None:
         hook = receiver.hook()
         path = httpx.URL(hook.url).path.encode()
-        head = b"POST " + path + b" HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+        head = b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
         answer = await raw(receiver, head + b'4;x=y\r\n{"a"\r\n3\r\n:1}\r\n0\r\n\r\n')
         assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
         assert json.loads(hook.deliveries[0].body) == {"a": 1}
@@ -78,13 +78,14 @@ def test_chunked_bodies_and_expectations() -> None:
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
-        (b"POST /nobody HTTP/1.1\r\nContent-Length: 0\r\n\r\n", b"404"),
-        (b"POST /nobody HTTP/1.1\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
-        (b"POST /nobody HTTP/1.1\r\nContent-Length: minus\r\n\r\n", b"413"),
-        (b"POST /nobody HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n", b"413"),
-        (b"what is this\r\n\r\n", b"404"),
-        (b"nonsense\r\n\r\n", b"413"),
-        (b"GET /" + b"x" * 80_000 + b" HTTP/1.1\r\n\r\n", b"413"),
+        (b"POST /nobody HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", b"404"),
+        (b"POST /nobody HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
+        (b"POST /nobody HTTP/1.1\r\nHost: x\r\nContent-Length: minus\r\n\r\n", b"400"),
+        (b"POST /nobody HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n400001\r\n" + b"x" * 0x400001, b"413"),
+        (b"POST /nobody HTTP/1.1\r\n\r\n", b"400"),
+        (b"what is this\r\n\r\n", b"400"),
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET /" + b"x" * 80_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", b"431"),
     ],
 )
 def test_bad_requests_are_refused(request_: bytes, status: bytes) -> None:
