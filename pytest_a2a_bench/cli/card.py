@@ -70,10 +70,10 @@ def run(namespace: Namespace) -> int:
 
 def _check_arguments(namespace: Namespace) -> None:
     from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
-    from pytest_a2a_bench.conformance.complaints import refuse_bad
+    from pytest_a2a_bench.errors import raise_errors
 
     keys = namespace.jwks
-    refuse_bad(
+    raise_errors(
         lambda: _check_values(namespace),
         lambda: _algorithms(namespace.algorithms),
         lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,

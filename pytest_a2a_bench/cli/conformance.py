@@ -176,13 +176,13 @@ def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
 
 def _check_arguments(namespace: Namespace) -> None:
     from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
-    from pytest_a2a_bench.conformance.complaints import refuse_bad
     from pytest_a2a_bench.conformance.requirements import requirement
     from pytest_a2a_bench.conformance.waivers import read_waivers
     from pytest_a2a_bench.conformance.wire.webhook import check_place
+    from pytest_a2a_bench.errors import raise_errors
 
     keys, waivers = namespace.jwks, namespace.waivers
-    refuse_bad(
+    raise_errors(
         lambda: _check_numbers(namespace),
         lambda: _check_groups(namespace.group),
         *(functools.partial(requirement, id) for id in namespace.id),

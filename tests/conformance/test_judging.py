@@ -15,8 +15,8 @@ from pytest_a2a_bench.conformance.judging import Judge, check_all
 from pytest_a2a_bench.conformance.raw import RawWire
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target
-from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at, refuse_unjudgeable
-from pytest_a2a_bench.errors import CardError, ConfigurationError, EndpointUnreachableError, HarnessError
+from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, HarnessError
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,6 @@ def test_what_a_card_says(subject: Subject) -> None:
     assert subject.problem == ""
     assert {r.outcome for r in subject.card_results() if r.requirement.group == "card"} == {"passed"}
     assert {r.outcome for r in subject.card_results() if r.requirement.group == "signatures"} == {"skipped"}
-    refuse_unjudgeable(subject)
 
 
 @pytest.mark.parametrize("card", [None, [], "x", {}, {"supportedInterfaces": []}, {"url": 3}])
@@ -63,8 +62,6 @@ def test_a_card_that_names_nothing_to_speak_to(card: object) -> None:
     assert [p.requirement.id for p in subject.plan()] == ["DECLARED"]
     assert subject.targets(ClientConfig(subject.endpoint), Scenarios(), 1.0) == ()
     assert list(subject.card_results())
-    with pytest.raises(CardError, match="cannot be judged"):
-        refuse_unjudgeable(subject)
 
 
 def test_without_a_card_there_is_every_binding() -> None:

@@ -27,7 +27,7 @@ class Packet(NamedTuple):
     body: bytes
 
 
-class Call(NamedTuple):
+class FaultyCall(NamedTuple):
     """One call that a fault looks at.
 
     :param version: the protocol version asked for, as it was written.
@@ -39,11 +39,11 @@ class Call(NamedTuple):
     version: str = "1.0"
 
 
-def _as_it_is(_: Call, value: Any) -> Any:
+def _as_it_is(_: FaultyCall, value: Any) -> Any:
     return value
 
 
-def _one(_: Call, __: int, event: Json) -> Iterable[Json]:
+def _one(_: FaultyCall, __: int, event: Json) -> Iterable[Json]:
     return (event,)
 
 
@@ -79,12 +79,12 @@ class Fault:
     waive: frozenset[str] = frozenset()
     switches: frozenset[str] = field(default_factory=frozenset)
     card: Callable[[Json], Json] = lambda card: card
-    request: Callable[[Call, Json], Json] = _as_it_is
-    reply: Callable[[Call, Any], Any] = _as_it_is
-    event: Callable[[Call, int, Json], Iterable[Json]] = _one
-    error: Callable[[Call, Problem], Problem | Json] = _as_it_is
-    envelope: Callable[[Call, Json], Json] = _as_it_is
-    packet: Callable[[Call, Packet], Packet] = _as_it_is
+    request: Callable[[FaultyCall, Json], Json] = _as_it_is
+    reply: Callable[[FaultyCall, Any], Any] = _as_it_is
+    event: Callable[[FaultyCall, int, Json], Iterable[Json]] = _one
+    error: Callable[[FaultyCall, Problem], Problem | Json] = _as_it_is
+    envelope: Callable[[FaultyCall, Json], Json] = _as_it_is
+    packet: Callable[[FaultyCall, Packet], Packet] = _as_it_is
     card_packet: Callable[[Packet], Packet] = lambda packet: packet
     header: Callable[[Json], Json] = lambda header: header
     signed: Callable[[Json, Json], Json] = lambda card, plain: plain

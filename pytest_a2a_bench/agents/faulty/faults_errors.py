@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import HTTP, Call, Fault, Json, Packet
-from pytest_a2a_bench.agents.faulty.problems import A2A_KINDS, Problem
+from pytest_a2a_bench.agents.faulty.fault import HTTP, Fault, FaultyCall, Json, Packet
+from pytest_a2a_bench.agents.faulty.problems import A2A_KINDS, Problem, failure
 from pytest_a2a_bench.agents.faulty.rewrite import answering, error_as, headers, only
 
 _WRONG = {
@@ -66,7 +66,7 @@ def _extended_codes() -> list[Fault]:
     ]
 
 
-def _no_artifacts(call: Call, index: int, event: Json) -> tuple[Json, ...]:
+def _no_artifacts(call: FaultyCall, index: int, event: Json) -> tuple[Json, ...]:
     return () if "artifactUpdate" in event else (event,)
 
 
@@ -77,7 +77,7 @@ def _early(kind: str, code: int) -> Any:
 def _crash_on(kind: str) -> Any:
     """Return a packet hook for a server that answers one kind of mistake with a web server's page."""
 
-    def hook(call: Call, packet: Packet) -> Packet:
+    def hook(call: FaultyCall, packet: Packet) -> Packet:
         shown = json.loads(packet.body or b"{}").get("error", {}) if packet.body.startswith(b"{") else {}
         if shown.get("code") in (kind, -32700) and call.binding == "JSONRPC":
             return Packet(500, {"content-type": "text/plain"}, b"Internal Server Error")
@@ -87,7 +87,7 @@ def _crash_on(kind: str) -> Any:
 
 
 def _error_member(change: Any) -> Any:
-    def hook(call: Call, envelope: Json) -> Json:
+    def hook(call: FaultyCall, envelope: Json) -> Json:
         if isinstance(envelope.get("error"), dict):
             change(envelope["error"])
         return envelope
@@ -96,17 +96,17 @@ def _error_member(change: Any) -> Any:
 
 
 def _details(change: Any) -> Any:
-    def hook(call: Call, problem: Problem) -> Problem:
+    def hook(call: FaultyCall, problem: Problem) -> Problem:
         return replace(problem, details=tuple(change(dict(d)) for d in problem.details))
 
     return hook
 
 
-def _no_details(call: Call, problem: Problem) -> Problem:
+def _no_details(call: FaultyCall, problem: Problem) -> Problem:
     return replace(problem, details=()) if problem.kind in A2A_KINDS else problem
 
 
-def _no_violations(call: Call, problem: Problem) -> Problem:
+def _no_violations(call: FaultyCall, problem: Problem) -> Problem:
     return replace(problem, details=()) if problem.kind == "InvalidParams" else problem
 
 
@@ -122,41 +122,37 @@ def _wrong_domain(detail: Json) -> Json:
     return {**detail, "domain": "example.com"} if "domain" in detail else detail
 
 
-def _flat(call: Call, shown: Json) -> Json:
+def _flat(call: FaultyCall, shown: Json) -> Json:
     return {"status": shown["error"]["code"], "detail": shown["error"]["message"], "errors": []}
 
 
-def _id_as_text(call: Call, envelope: Json) -> Json:
+def _id_as_text(call: FaultyCall, envelope: Json) -> Json:
     return {**envelope, "id": str(envelope["id"])} if isinstance(envelope.get("id"), int) else envelope
 
 
-def _no_version(call: Call, envelope: Json) -> Json:
+def _no_version(call: FaultyCall, envelope: Json) -> Json:
     return {k: v for k, v in envelope.items() if k != "jsonrpc"}
 
 
-def _refuse_patch(call: Call, params: Json) -> Json:
-    from pytest_a2a_bench.agents.faulty.problems import failure
-
+def _refuse_patch(call: FaultyCall, params: Json) -> Json:
     if call.version.count(".") > 1:
         raise failure("VersionNotSupported", f"version {call.version} is not supported")
     return params
 
 
-def _crash(call: Call, problem: Problem) -> Problem:
+def _crash(call: FaultyCall, problem: Problem) -> Problem:
     message = 'Traceback (most recent call last):\n  File "/srv/agent/server.py", line 81, in handle\nKeyError: message'
     return replace(problem, code=-32603, http=500, grpc="INTERNAL", message=message, details=(), kind="Internal")
 
 
-def _crash_on_params(call: Call, problem: Problem) -> Problem:
+def _crash_on_params(call: FaultyCall, problem: Problem) -> Problem:
     return _crash(call, problem) if problem.kind == "InvalidParams" else problem
 
 
 def _missing(operation: str) -> Any:
     """Return an error and request pair for an operation that the server does not have."""
 
-    def hook(call: Call, params: Json) -> Json:
-        from pytest_a2a_bench.agents.faulty.problems import failure
-
+    def hook(call: FaultyCall, params: Json) -> Json:
         if call.operation == operation:
             raise failure("MethodNotFound", f"there is no method {operation!r}")
         return params
@@ -164,7 +160,7 @@ def _missing(operation: str) -> Any:
     return hook
 
 
-def _ascii_query(call: Call, params: Json) -> Json:
+def _ascii_query(call: FaultyCall, params: Json) -> Json:
     """Read ids as an unescaped query would have them."""
     from urllib.parse import quote
 
@@ -172,13 +168,13 @@ def _ascii_query(call: Call, params: Json) -> Json:
 
 
 def _forgets(*names: str) -> Any:
-    def hook(call: Call, params: Json) -> Json:
+    def hook(call: FaultyCall, params: Json) -> Json:
         return {k: v for k, v in params.items() if k not in names} if call.operation == "ListTasks" else params
 
     return hook
 
 
-def _plain_success(call: Call, packet: Packet) -> Packet:
+def _plain_success(call: FaultyCall, packet: Packet) -> Packet:
     return (
         headers(content_type="text/plain")(call, packet)
         if "event-stream" not in packet.headers["content-type"]
@@ -186,7 +182,7 @@ def _plain_success(call: Call, packet: Packet) -> Packet:
     )
 
 
-def _as_json(call: Call, packet: Packet) -> Packet:
+def _as_json(call: FaultyCall, packet: Packet) -> Packet:
     return (
         headers(content_type="application/json")(call, packet)
         if "event-stream" not in packet.headers["content-type"]
@@ -198,7 +194,7 @@ def _unauthenticated(**fields: Any) -> Any:
     return error_as("Unauthenticated", **fields)
 
 
-def _no_challenge(call: Call, packet: Packet) -> Packet:
+def _no_challenge(call: FaultyCall, packet: Packet) -> Packet:
     return headers(www_authenticate=None)(call, packet) if packet.status == 401 else packet
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pytest_a2a_bench.agents.faulty.fault import Call, Fault, Json, Packet
+from pytest_a2a_bench.agents.faulty.fault import Fault, FaultyCall, Json, Packet
 from pytest_a2a_bench.agents.faulty.rewrite import answering, body, delivery_headers, error_as, only, without
-from pytest_a2a_bench.agents.faulty.store import TERMINAL
+from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES
 
 _CREATE = "CreateTaskPushNotificationConfig"
 _GET = "GetTaskPushNotificationConfig"
@@ -21,7 +21,7 @@ def _bare(event: Json) -> Json:
 def _no_final(packet: Packet) -> Packet | None:
     event = json.loads(packet.body)
     state = event.get("statusUpdate", {}).get("status", {}).get("state")
-    return None if state in TERMINAL else packet
+    return None if state in TERMINAL_STATES else packet
 
 
 def _first_only(result: Json) -> Json:
@@ -33,7 +33,7 @@ def _lower_only(packet: Packet) -> Packet:
     return delivery_headers(authorization=f"Basic {rest}")(packet) if scheme == "bearer" else packet
 
 
-def _no_config_at_send(call: Call, params: Json) -> Json:
+def _no_config_at_send(call: FaultyCall, params: Json) -> Json:
     configuration = params.get("configuration")
     if not isinstance(configuration, dict):
         return params

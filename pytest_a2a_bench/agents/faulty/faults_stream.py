@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import HTTP, Call, Fault, Json, Packet
+from pytest_a2a_bench.agents.faulty.fault import HTTP, Fault, FaultyCall, Json, Packet
 from pytest_a2a_bench.agents.faulty.problems import Problem
 from pytest_a2a_bench.agents.faulty.rewrite import answering, each_event, headers
-from pytest_a2a_bench.agents.faulty.store import TERMINAL, new_id, now
+from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now
 
 _SEND = "SendStreamingMessage"
 _SUBSCRIBE = "SubscribeToTask"
@@ -18,30 +18,30 @@ def _state(event: Json) -> Any:
     return event.get("statusUpdate", {}).get("status", {}).get("state")
 
 
-def _no_task(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _no_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return () if "task" in event and call.operation == _SEND else (event,)
 
 
-def _no_first_task(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _no_first_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return () if index == 0 and call.operation == _SUBSCRIBE else (event,)
 
 
-def _twice(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _twice(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return (event, event) if "message" in event else (event,)
 
 
-def _no_final(call: Call, index: int, event: Json) -> Iterable[Json]:
-    return () if _state(event) in TERMINAL else (event,)
+def _no_final(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
+    return () if _state(event) in TERMINAL_STATES else (event,)
 
 
-def _after_final(call: Call, index: int, event: Json) -> Iterable[Json]:
-    if _state(event) not in TERMINAL:
+def _after_final(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
+    if _state(event) not in TERMINAL_STATES:
         return (event,)
     late = {**event["statusUpdate"], "status": {"state": "TASK_STATE_WORKING", "timestamp": now()}}
     return event, {"statusUpdate": late}
 
 
-def _message_between(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _message_between(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     if "artifactUpdate" not in event:
         return (event,)
     context_id = event["artifactUpdate"]["contextId"]
@@ -88,14 +88,14 @@ def _other_text(event: Json) -> None:
             part["text"] = part["text"].upper()
 
 
-def _lost_artifacts(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _lost_artifacts(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return () if "artifactUpdate" in event else (event,)
 
 
 def _gap() -> Any:
     lost: set[int] = set()
 
-    def hook(call: Call, index: int, event: Json) -> Iterable[Json]:
+    def hook(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
         if call.operation == _SUBSCRIBE and "artifactUpdate" in event and id(call) not in lost:
             lost.add(id(call))
             return ()
@@ -107,7 +107,7 @@ def _gap() -> Any:
 def _reordered() -> Any:
     held: dict[int, Json] = {}
 
-    def hook(call: Call, index: int, event: Json) -> Iterable[Json]:
+    def hook(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
         key = id(call)
         if "artifactUpdate" in event and key not in held:
             held[key] = event
@@ -118,18 +118,18 @@ def _reordered() -> Any:
     return hook
 
 
-def _one_event(call: Call, problem: Problem) -> Problem | Json:
+def _one_event(call: FaultyCall, problem: Problem) -> Problem | Json:
     if call.operation != _SEND or problem.kind != "TaskNotFound":
         return problem
     status = {"state": "TASK_STATE_FAILED", "timestamp": now()}
     return {"task": {"id": new_id(), "contextId": new_id(), "status": status}}
 
 
-def _wrong_id(call: Call, envelope: Json) -> Json:
+def _wrong_id(call: FaultyCall, envelope: Json) -> Json:
     return {**envelope, "id": "another"} if _streams(call) and "result" in envelope else envelope
 
 
-def _no_envelope(call: Call, envelope: Json) -> Json:
+def _no_envelope(call: FaultyCall, envelope: Json) -> Json:
     return dict(envelope["result"]) if _streams(call) and "result" in envelope else envelope
 
 
@@ -137,11 +137,11 @@ def _enveloped(event: Json) -> Json:
     return {"jsonrpc": "2.0", "id": 1, "result": event}
 
 
-def _streams(call: Call) -> bool:
+def _streams(call: FaultyCall) -> bool:
     return call.operation in (_SEND, _SUBSCRIBE)
 
 
-def _plain_json(call: Call, packet: Packet) -> Packet:
+def _plain_json(call: FaultyCall, packet: Packet) -> Packet:
     return headers(content_type="application/json")(call, packet) if _streams(call) else packet
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import HTTP, Call, Fault, Json
-from pytest_a2a_bench.agents.faulty.problems import Problem
+from pytest_a2a_bench.agents.faulty.fault import HTTP, Fault, FaultyCall, Json
+from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem
 from pytest_a2a_bench.agents.faulty.rewrite import answering, error_as, ignoring, only, without
-from pytest_a2a_bench.agents.faulty.store import new_id, now
+from pytest_a2a_bench.agents.faulty.store import new_id, now, page
+from pytest_a2a_bench.agents.faulty.validation import parse_time
 
 
 def _list(name: str, says: str, breaks: tuple[str, ...], *ignored: str) -> Fault:
@@ -23,7 +25,7 @@ def _wrap(result: Json) -> Json:
     return {"task": result}
 
 
-def _oldest_history(call: Call, result: Any) -> Any:
+def _oldest_history(call: FaultyCall, result: Any) -> Any:
     asked = call.params.get("historyLength")
     if call.operation == "GetTask" and asked and result.get("history"):
         # What history there is has been cut to the most recent already; an older message stands in for it.
@@ -37,12 +39,12 @@ def _changing(result: Json) -> None:
     result["status"] = {**result["status"], "timestamp": now()}
 
 
-def _swapped_token(call: Call, params: Json) -> Json:
+def _swapped_token(call: FaultyCall, params: Json) -> Json:
     """Forget the cursor, so that every page is the first."""
     return {k: v for k, v in params.items() if k != "pageToken"} if call.operation == "ListTasks" else params
 
 
-def _keep_valid_status(call: Call, params: Json) -> Json:
+def _keep_valid_status(call: FaultyCall, params: Json) -> Json:
     status = params.get("status")
     bogus = call.operation == "ListTasks" and isinstance(status, str) and not status.startswith("TASK_STATE_")
     known = ("SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED", "INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED")
@@ -51,26 +53,23 @@ def _keep_valid_status(call: Call, params: Json) -> Json:
     return params
 
 
-def _keep_valid_size(call: Call, params: Json) -> Json:
+def _keep_valid_size(call: FaultyCall, params: Json) -> Json:
     size = params.get("pageSize")
     if call.operation == "ListTasks" and isinstance(size, int) and not 1 <= size <= 100:
         return {k: v for k, v in params.items() if k != "pageSize"}
     return params
 
 
-def _drop_bad_token(call: Call, params: Json) -> Json:
-    from pytest_a2a_bench.agents.faulty.problems import ProtocolError
-    from pytest_a2a_bench.agents.faulty.store import page
-
+def _drop_bad_token(call: FaultyCall, params: Json) -> Json:
     if call.operation == "ListTasks" and params.get("pageToken"):
         try:
             page([], params)
-        except ProtocolError:
+        except OperationError:
             return {k: v for k, v in params.items() if k != "pageToken"}
     return params
 
 
-def _no_artifacts(call: Call, params: Json) -> Json:
+def _no_artifacts(call: FaultyCall, params: Json) -> Json:
     return {**params, "includeArtifacts": False} if call.operation == "ListTasks" else params
 
 
@@ -88,36 +87,32 @@ def _token_at_end(result: Json) -> None:
         result["nextPageToken"] = "YmVmb3JlOjA="
 
 
-def _one_more(call: Call, params: Json) -> Json:
+def _one_more(call: FaultyCall, params: Json) -> Json:
     size = params.get("pageSize")
     grow = call.operation == "ListTasks" and isinstance(size, int) and 1 <= size < 100
     return {**params, "pageSize": size + 1} if grow and isinstance(size, int) else params
 
 
-def _big_default(call: Call, params: Json) -> Json:
+def _big_default(call: FaultyCall, params: Json) -> Json:
     return {"pageSize": 100, **params} if call.operation == "ListTasks" else params
 
 
-def _shifted(call: Call, params: Json) -> Json:
+def _shifted(call: FaultyCall, params: Json) -> Json:
     """Filter later than asked, so that a task's own timestamp leaves it out."""
     after = params.get("statusTimestampAfter")
     if call.operation != "ListTasks" or not isinstance(after, str) or not after.endswith("Z"):
         return params
-    from datetime import timedelta
-
-    from pytest_a2a_bench.agents.faulty.validation import parse_time
-
     found = parse_time(after)
     later = (found + timedelta(milliseconds=1)).isoformat() if found else after
     return {**params, "statusTimestampAfter": later}
 
 
-def _no_id_is_unknown(call: Call, problem: Problem) -> Problem:
+def _no_id_is_unknown(call: FaultyCall, problem: Problem) -> Problem:
     missing = problem.kind == "InvalidParams" and problem.message.startswith("id:") and call.operation == "GetTask"
     return Problem("Internal", -32603, 500, "INTERNAL", "Internal error") if missing else problem
 
 
-def _no_id_cancelled(call: Call, problem: Problem) -> Problem:
+def _no_id_cancelled(call: FaultyCall, problem: Problem) -> Problem:
     missing = problem.kind == "InvalidParams" and problem.message.startswith("id:") and call.operation == "CancelTask"
     return Problem("Internal", -32603, 500, "INTERNAL", "Internal error") if missing else problem
 

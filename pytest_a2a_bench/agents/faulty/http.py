@@ -9,17 +9,13 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any
 
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
 from pytest_a2a_bench.agents.faulty.agent import Caller, FaultyAgent
-from pytest_a2a_bench.agents.faulty.fault import Call, Fault, Json, Packet
-from pytest_a2a_bench.agents.faulty.problems import ProtocolError, failure
-from pytest_a2a_bench.agents.faulty.signing import KEYS_PATH, Signer
+from pytest_a2a_bench.agents.faulty.fault import Fault, FaultyCall, Json, Packet
+from pytest_a2a_bench.agents.faulty.problems import OperationError, failure
 
-CARD_PATH = "/.well-known/agent-card.json"
 REST_PREFIX = "/rest"
 
 
@@ -40,7 +36,7 @@ class Desk:
     def caller(self, request: Request, binding: str) -> Caller:
         """Return who calls.
 
-        :raises ProtocolError: without a known token where one is needed.
+        :raises OperationError: without a known token where one is needed.
         """
         name = identify(request.headers.get("authorization", ""), self.tokens, self.agent.faulted(binding))
         version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version", "")
@@ -51,14 +47,14 @@ class Desk:
         return Caller(name, version, tuple(uri.strip() for uri in uris if uri.strip()))
 
     def respond(
-        self, call: Call, status: int, media: str, body: Any, headers: Mapping[str, str] | None = None
+        self, call: FaultyCall, status: int, media: str, body: Any, headers: Mapping[str, str] | None = None
     ) -> Response:
         """Send JSON, as the fault leaves it."""
         packet = Packet(status, {"content-type": media, **(headers or {})}, json.dumps(body).encode())
         fault = self.agent.faulted(call.binding)
         return packed(fault.packet(call, packet) if fault else packet)
 
-    def stream(self, call: Call, events: AsyncIterator[str]) -> Response:
+    def stream(self, call: FaultyCall, events: AsyncIterator[str]) -> Response:
         """Send server-sent events."""
         packet = Packet(200, {"content-type": "text/event-stream", "cache-control": "no-store"}, b"")
         fault = self.agent.faulted(call.binding)
@@ -96,7 +92,7 @@ class Desk:
 def identify(authorization: str, tokens: Mapping[str, str], fault: Fault | None) -> str:
     """Return the caller's name.
 
-    :raises ProtocolError: if the token is missing or wrong.
+    :raises OperationError: if the token is missing or wrong.
     """
     if not tokens or (fault and "no-auth" in fault.switches):
         return "anybody"
@@ -113,31 +109,10 @@ def packed(packet: Packet) -> Response:
     return Response(packet.body, packet.status, dict(packet.headers))
 
 
-def make_app(
-    agent: FaultyAgent, tokens: Mapping[str, str], bindings: tuple[str, ...], signer: Signer | None = None
-) -> Starlette:
-    """Return the ASGI application."""
-    from pytest_a2a_bench.agents.faulty.jsonrpc import JsonRpc
-    from pytest_a2a_bench.agents.faulty.rest import Rest
-
-    card = agent.fault.card(json.loads(json.dumps(agent.card)))
-    desk = Desk(agent, tokens, signer.sign(card) if signer else card, signer.keys if signer else None)
-    routes = [Route(CARD_PATH, desk.card, methods=["GET"])]
-    if signer:
-        routes.append(Route(KEYS_PATH, desk.jwks, methods=["GET"]))
-    if "JSONRPC" in bindings:
-        routes.append(Route("/", JsonRpc(desk).handle, methods=["POST"]))
-    if "HTTP+JSON" in bindings:
-        verbs = ["GET", "POST", "DELETE", "PUT", "PATCH"]
-        prefix = "" if agent.on("rest-at-root") else REST_PREFIX
-        routes.append(Route(prefix + "/{path:path}", Rest(desk).handle, methods=verbs))
-    return Starlette(routes=routes)
-
-
 async def body_of(request: Request) -> Any:
     """Read JSON.
 
-    :raises ProtocolError: if it is none.
+    :raises OperationError: if it is none.
     """
     try:
         return json.loads(await request.body())
@@ -145,7 +120,7 @@ async def body_of(request: Request) -> Any:
         raise failure("JSONParse", f"the body is not JSON: {error}") from error
 
 
-def error_body(error: ProtocolError, call: Call, fault: Fault | None) -> Json:
+def error_body(error: OperationError, call: FaultyCall, fault: Fault | None) -> Json:
     """Return the REST body of an error."""
     problem = error.problem
     shown: Json = {

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, Caller
-from pytest_a2a_bench.agents.faulty.fault import Call, Json
+from pytest_a2a_bench.agents.faulty.fault import FaultyCall, Json
 from pytest_a2a_bench.agents.faulty.http import Desk, body_of
-from pytest_a2a_bench.agents.faulty.problems import Problem, ProtocolError, failure
+from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, failure
 
 MEDIA = "application/json"
 
@@ -26,7 +26,7 @@ class JsonRpc:
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
         number: Any = None
-        call = Call("JSONRPC", "", {})
+        call = FaultyCall("JSONRPC", "", {})
         try:
             caller = self._desk.caller(request, "JSONRPC")
             envelope = await body_of(request)
@@ -36,11 +36,11 @@ class JsonRpc:
             if call.operation in STREAMED:
                 return await self._stream(call, caller, number)
             result = await self._desk.agent.call(call, caller)
-        except ProtocolError as error:
+        except OperationError as error:
             return self._fail(call, number, error)
         return self._desk.respond(call, 200, MEDIA, self._envelope(call, number, {"result": result}), headers)
 
-    async def _stream(self, call: Call, caller: Caller, number: Any) -> Response:
+    async def _stream(self, call: FaultyCall, caller: Caller, number: Any) -> Response:
         events = await self._desk.agent.stream(call, caller)
 
         async def envelopes() -> AsyncIterator[str]:
@@ -49,7 +49,7 @@ class JsonRpc:
 
         return self._desk.stream(call, envelopes())
 
-    def _fail(self, call: Call, number: Any, error: ProtocolError) -> Response:
+    def _fail(self, call: FaultyCall, number: Any, error: OperationError) -> Response:
         problem = self._before_the_agent(call, error.problem)
         shown: Json = {"code": problem.code, "message": problem.message}
         if problem.details:
@@ -59,7 +59,7 @@ class JsonRpc:
         body = self._envelope(call, number, {"error": shown})
         return self._desk.respond(call, problem.http if refused else 200, MEDIA, body, headers)
 
-    def _before_the_agent(self, call: Call, problem: Problem) -> Problem:
+    def _before_the_agent(self, call: FaultyCall, problem: Problem) -> Problem:
         """Let the fault see what went wrong before the agent was asked, as it has seen everything else."""
         fault = self._desk.agent.faulted("JSONRPC")
         early = (
@@ -68,7 +68,7 @@ class JsonRpc:
         changed = fault.error(call, problem) if fault and early else problem
         return changed if isinstance(changed, Problem) else problem
 
-    def _envelope(self, call: Call, number: Any, outcome: Json) -> Json:
+    def _envelope(self, call: FaultyCall, number: Any, outcome: Json) -> Json:
         fault = self._desk.agent.faulted("JSONRPC")
         envelope = {"jsonrpc": "2.0", "id": number, **outcome}
         return fault.envelope(call, envelope) if fault else envelope
@@ -79,7 +79,7 @@ def _readable_id(envelope: Any) -> Any:
     return number if isinstance(number, str | int | float) and not isinstance(number, bool) else None
 
 
-def _read(envelope: Any) -> Call:
+def _read(envelope: Any) -> FaultyCall:
     if not isinstance(envelope, dict):
         raise failure("InvalidRequest", "a request is one JSON object")
     if envelope.get("jsonrpc") != "2.0":
@@ -92,4 +92,4 @@ def _read(envelope: Any) -> Call:
     params = envelope.get("params", {})
     if not isinstance(params, dict):
         raise failure("InvalidParams", "params must be an object")
-    return Call("JSONRPC", method, params)
+    return FaultyCall("JSONRPC", method, params)

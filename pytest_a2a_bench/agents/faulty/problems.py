@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -77,7 +77,7 @@ class Problem:
     details: tuple[dict[str, Any], ...] = ()
 
 
-class ProtocolError(Exception):
+class OperationError(Exception):
     """Ends an operation with a :class:`Problem`."""
 
     def __init__(self, problem: Problem) -> None:
@@ -85,31 +85,22 @@ class ProtocolError(Exception):
         self.problem = problem
 
 
-def failure(kind: str, message: str = "", **metadata: str) -> ProtocolError:
+def failure(kind: str, message: str = "", **metadata: str) -> OperationError:
     """Return the error of that kind, with the details that the specification wants."""
     known = _KINDS[kind]
     details: tuple[dict[str, Any], ...] = ()
     if kind in A2A_KINDS:
         info: dict[str, Any] = {"@type": ERROR_INFO, "reason": reason(kind), "domain": DOMAIN}
         details = ({**info, "metadata": metadata} if metadata else info,)
-    return ProtocolError(Problem(kind, known.code, known.http, known.grpc, message or known.message, details))
+    return OperationError(Problem(kind, known.code, known.http, known.grpc, message or known.message, details))
 
 
-def invalid(violations: Sequence[Violation]) -> ProtocolError:
+def invalid(violations: Sequence[Violation]) -> OperationError:
     """Return the error that names every violation."""
     error = failure("InvalidParams", "; ".join(f"{v.field}: {v.description}" for v in violations))
     listed = [{"field": v.field, "description": v.description} for v in violations]
     details = ({"@type": BAD_REQUEST, "fieldViolations": listed},)
-    return ProtocolError(
-        Problem(
-            error.problem.kind,
-            error.problem.code,
-            error.problem.http,
-            error.problem.grpc,
-            error.problem.message,
-            details,
-        )
-    )
+    return OperationError(replace(error.problem, details=details))
 
 
 def reason(kind: str) -> str:

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pytest_a2a_bench.agents.faulty.agent import STREAMED, Caller
-from pytest_a2a_bench.agents.faulty.fault import Call, Json
+from pytest_a2a_bench.agents.faulty.fault import FaultyCall, Json
 from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, Desk, body_of, error_body
-from pytest_a2a_bench.agents.faulty.problems import Problem, ProtocolError, Violation, failure, invalid
+from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid
 
 MEDIA = "application/a2a+json"
 
@@ -49,7 +49,7 @@ class Rest:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
-        call = Call("HTTP+JSON", "", {})
+        call = FaultyCall("HTTP+JSON", "", {})
         try:
             operation, found = _match(request)
             call = call._replace(operation=operation)
@@ -59,7 +59,7 @@ class Rest:
             if operation in STREAMED:
                 return await self._stream(call, caller)
             result = await self._desk.agent.call(call, caller)
-        except ProtocolError as error:
+        except OperationError as error:
             return self._fail(call, error)
         headers = self._desk.activated(caller)
         if operation == "GetExtendedAgentCard":
@@ -72,7 +72,7 @@ class Rest:
         if self._desk.agent.on("only-a2a-json") and request.method == "POST" and media != MEDIA:
             raise failure("ContentTypeNotSupported", f"{media} is not supported, {MEDIA} is")
 
-    async def _stream(self, call: Call, caller: Caller) -> Response:
+    async def _stream(self, call: FaultyCall, caller: Caller) -> Response:
         events = await self._desk.agent.stream(call, caller)
 
         async def lines() -> AsyncIterator[str]:
@@ -81,11 +81,11 @@ class Rest:
 
         return self._desk.stream(call, lines())
 
-    def _fail(self, call: Call, error: ProtocolError) -> Response:
+    def _fail(self, call: FaultyCall, error: OperationError) -> Response:
         fault = self._desk.agent.faulted("HTTP+JSON")
         if fault and error.problem.kind in ("JSONParse", "MethodNotFound", "Unauthenticated"):
             changed = fault.error(call, error.problem)
-            error = ProtocolError(changed) if isinstance(changed, Problem) else error
+            error = OperationError(changed) if isinstance(changed, Problem) else error
         refused = error.problem.kind == "Unauthenticated"
         headers = {"www-authenticate": 'Bearer realm="a2a"'} if refused else {}
         body = error_body(error, call, fault)
@@ -104,8 +104,8 @@ def _match(request: Request) -> tuple[str, Json]:
                 return operation, {k: unquote(v) for k, v in found.groupdict().items() if v is not None}
     problem = failure("MethodNotFound", f"there is no {request.method} /{path}").problem
     if allowed:
-        raise ProtocolError(Problem(problem.kind, problem.code, 405, problem.grpc, problem.message))
-    raise ProtocolError(problem)
+        raise OperationError(Problem(problem.kind, problem.code, 405, problem.grpc, problem.message))
+    raise OperationError(problem)
 
 
 async def _params(request: Request) -> Json:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import Call, Json, Packet
+from pytest_a2a_bench.agents.faulty.fault import FaultyCall, Json, Packet
 from pytest_a2a_bench.agents.faulty.problems import Problem
 
 _FREE_FORM = ("metadata", "data", "params")
 
-Reply = Callable[[Call, Any], Any]
-Event = Callable[[Call, int, Json], Iterable[Json]]
-Error = Callable[[Call, Problem], "Problem | Json"]
+ResultHook = Callable[[FaultyCall, Any], Any]
+EventHook = Callable[[FaultyCall, int, Json], Iterable[Json]]
+ErrorHook = Callable[[FaultyCall, Problem], "Problem | Json"]
 
 
 def tasks_in(result: Any) -> Iterator[Json]:
@@ -40,10 +40,10 @@ def objects_in(value: Any) -> Iterator[Json]:
             yield from objects_in(member)
 
 
-def each_task(change: Callable[[Json], Any]) -> Reply:
+def each_task(change: Callable[[Json], Any]) -> ResultHook:
     """Return a hook that changes every task of a result in place."""
 
-    def hook(_: Call, result: Any) -> Any:
+    def hook(_: FaultyCall, result: Any) -> Any:
         for task in tasks_in(result):
             change(task)
         return result
@@ -51,10 +51,10 @@ def each_task(change: Callable[[Json], Any]) -> Reply:
     return hook
 
 
-def each_object(change: Callable[[Json], Any]) -> Reply:
+def each_object(change: Callable[[Json], Any]) -> ResultHook:
     """Return a hook that changes every object of a result in place."""
 
-    def hook(_: Call, result: Any) -> Any:
+    def hook(_: FaultyCall, result: Any) -> Any:
         for found in list(objects_in(result)):
             change(found)
         return result
@@ -62,11 +62,11 @@ def each_object(change: Callable[[Json], Any]) -> Reply:
     return hook
 
 
-def only(operations: str | tuple[str, ...], change: Callable[[Json], Any]) -> Reply:
+def only(operations: str | tuple[str, ...], change: Callable[[Json], Any]) -> ResultHook:
     """Return a hook that changes the result of some operations: in place, or to what it returns."""
     names = (operations,) if isinstance(operations, str) else operations
 
-    def hook(call: Call, result: Any) -> Any:
+    def hook(call: FaultyCall, result: Any) -> Any:
         if call.operation not in names:
             return result
         changed = change(result)
@@ -85,47 +85,47 @@ def without(*names: str) -> Callable[[Json], None]:
     return change
 
 
-def each_event(change: Callable[[Json], Any]) -> Event:
+def each_event(change: Callable[[Json], Any]) -> EventHook:
     """Return a hook that changes each event in place, or to what the change returns."""
 
-    def hook(_: Call, __: int, event: Json) -> Iterable[Json]:
+    def hook(_: FaultyCall, __: int, event: Json) -> Iterable[Json]:
         changed = change(event)
         return (event if changed is None else changed,)
 
     return hook
 
 
-def ignoring(operation: str, *names: str) -> Callable[[Call, Json], Json]:
+def ignoring(operation: str, *names: str) -> Callable[[FaultyCall, Json], Json]:
     """Return a request hook that forgets parameters."""
 
-    def hook(call: Call, params: Json) -> Json:
+    def hook(call: FaultyCall, params: Json) -> Json:
         return {k: v for k, v in params.items() if k not in names} if call.operation == operation else params
 
     return hook
 
 
-def error_as(kind_: str, /, **fields: Any) -> Error:
+def error_as(kind_: str, /, **fields: Any) -> ErrorHook:
     """Return a hook that gives one kind of error other fields, on every operation."""
 
-    def hook(_: Call, problem: Problem) -> Problem:
+    def hook(_: FaultyCall, problem: Problem) -> Problem:
         return replace(problem, **fields) if problem.kind == kind_ else problem
 
     return hook
 
 
-def answering(kind: str, operation: str, make: Callable[[Json], Json]) -> Error:
+def answering(kind: str, operation: str, make: Callable[[Json], Json]) -> ErrorHook:
     """Return a hook that gives a result in place of an error."""
 
-    def hook(call: Call, problem: Problem) -> Problem | Json:
+    def hook(call: FaultyCall, problem: Problem) -> Problem | Json:
         return make(call.params) if problem.kind == kind and call.operation == operation else problem
 
     return hook
 
 
-def headers(**changed: str | None) -> Callable[[Call, Packet], Packet]:
+def headers(**changed: str | None) -> Callable[[FaultyCall, Packet], Packet]:
     """Return a packet hook that sets headers, or takes them away for None; ``_`` stands for ``-``."""
 
-    def hook(_: Call, packet: Packet) -> Packet:
+    def hook(_: FaultyCall, packet: Packet) -> Packet:
         return packet._replace(headers=_merged(packet, changed))
 
     return hook

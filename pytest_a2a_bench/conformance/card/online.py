@@ -18,6 +18,7 @@ from pytest_a2a_bench.conformance.card.ledger import Ledger, show
 from pytest_a2a_bench.conformance.card.promises import Promise, promises
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
+from pytest_a2a_bench.conformance.wire.connect import open_wire
 from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
@@ -117,33 +118,17 @@ async def _connect(
         config = ClientConfig(endpoint, auth=credentials)
         if may_receive(promise.url, config):
             auth = place(credentials, parse_card(raw, endpoint))
-    redactor = Redactor((token,) if token else ())
-    wire: Wire
-    if promise.binding == "GRPC":
-        from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
-
-        wire = GrpcWire(
-            promise.url,
-            promise.version,
-            endpoint=endpoint,
-            tenant=promise.tenant,
-            auth=auth,
-            limits=_LIMITS,
-            redactor=redactor,
-        )
-    else:
-        from pytest_a2a_bench.conformance.wire.http import HttpWire
-
-        wire = HttpWire(
-            promise.url,
-            promise.binding,
-            promise.version,
-            tenant=promise.tenant,
-            auth=auth,
-            verify_ssl=verify,
-            limits=_LIMITS,
-            redactor=redactor,
-        )
+    wire = open_wire(
+        promise.binding,
+        promise.version,
+        promise.url,
+        endpoint=endpoint,
+        tenant=promise.tenant,
+        auth=auth,
+        verify_ssl=verify,
+        limits=_LIMITS,
+        redactor=Redactor((token,) if token else ()),
+    )
     try:
         yield Probe(promise, wire, auth, timeout)
     finally:

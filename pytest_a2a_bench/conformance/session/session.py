@@ -23,7 +23,8 @@ from pytest_a2a_bench.conformance.session.health import Health
 from pytest_a2a_bench.conformance.session.shared import SharedObjects
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
-from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, is_late
+from pytest_a2a_bench.conformance.wire.connect import open_wire
+from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
@@ -140,12 +141,22 @@ class Session:
             raise SkipCheck(f"cannot be asked over {request.operation} on {self.target.binding}: {error}") from error
 
     def _open(self) -> Wire:
+        target = self.target
         try:
-            return open_wire(self.target)
+            return open_wire(
+                target.binding,
+                target.version,
+                target.url,
+                endpoint=target.endpoint,
+                tenant=target.tenant,
+                auth=target.auth,
+                verify_ssl=target.verify_ssl,
+                redactor=Redactor(target.secrets),
+            )
         except MissingExtraError as error:
             raise SkipCheck(str(error)) from error
         except (ProtocolError, ValueError) as error:
-            raise NoAnswer(f"the interface {self.target.url!r:.200} cannot be asked: {error}") from error
+            raise NoAnswer(f"the interface {target.url!r:.200} cannot be asked: {error}") from error
 
     def _remember(self, reply: WireReply, configured: bool) -> None:
         for value in (reply.result, *reply.events[:1], *reply.events[-1:]):
@@ -220,32 +231,3 @@ class Session:
         with contextlib.suppress(SkipCheck, NoAnswer):
             return await self.ask(operation, params, _ONE_SECONDS)
         return None
-
-
-def open_wire(target: Target) -> Wire:
-    """Open a connection to a target's interface."""
-    redactor = Redactor(target.secrets)
-    if target.binding == "GRPC":
-        from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
-
-        return GrpcWire(
-            target.url,
-            target.version,
-            endpoint=target.endpoint,
-            tenant=target.tenant,
-            auth=target.auth,
-            limits=Limits(),
-            redactor=redactor,
-        )
-    from pytest_a2a_bench.conformance.wire.http import HttpWire
-
-    return HttpWire(
-        target.url,
-        target.binding,
-        target.version,
-        tenant=target.tenant,
-        auth=target.auth,
-        verify_ssl=target.verify_ssl,
-        limits=Limits(),
-        redactor=redactor,
-    )

@@ -33,13 +33,13 @@ def check_files(run: BenchRun) -> None:
 
     :raises pytest.UsageError: naming all that is wrong.
     """
-    from pytest_a2a_bench.conformance.complaints import complaints
     from pytest_a2a_bench.conformance.wire.webhook import check_place
+    from pytest_a2a_bench.errors import collect_errors
 
     settings = run.settings
     if not any((settings.waivers, settings.scenarios, settings.card_jwks, settings.webhook_bind, settings.webhook_url)):
         return
-    wrong = complaints(
+    wrong = collect_errors(
         lambda: check_place(_webhook(run)),
         lambda: _jwks(run) if "://" not in (settings.card_jwks or "://") else None,
         lambda: _waivers(run),
