@@ -11,7 +11,7 @@ from pytest_a2a_bench.a2a.grpc_wire import read_target
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation, operation
 from pytest_a2a_bench.conformance.wire.base import UNSET, CannotExpressError, WireRequest
-from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, clip, dump, late
+from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply, read_grpc_error
 from pytest_a2a_bench.errors import MissingExtraError
 
@@ -137,7 +137,7 @@ class GrpcWire:
             status=reading.status,
             response_headers=shown.headers(reading.headers),
             response=shown.text(reading.text()),
-            events=tuple(clip(shown.text(dump(e)), 8192) for e in reading.events[:200]) if request.stream else (),
+            events=tuple(shown.text(dump(e), EVENT_BYTES) for e in reading.events[:EVENTS_KEPT] if request.stream),
             problem=shown.text(reading.problem),
             seconds=time.monotonic() - started,
         )
@@ -221,7 +221,7 @@ class _Reading:
         elif name == "UNAVAILABLE":
             self.problem = f"gRPC UNAVAILABLE: {message:.300}"
         elif name == "RESOURCE_EXHAUSTED" and "larger than max" in message:
-            self.problem = f"the answer is larger than {self.limits.body_bytes} bytes"
+            self.problem = f"the answer is larger than {self.limits.body_bytes} bytes, and was not read"
         self.error = read_grpc_error(name, message, details)
 
     def text(self) -> str:
