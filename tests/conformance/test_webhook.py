@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable
 
 import httpx
@@ -56,9 +55,11 @@ def test_wait_ends_when_the_wanted_delivery_comes_and_gives_up_in_time() -> None
         sending = asyncio.create_task(deliver())
         assert await hook.wait(lambda found: any(d.json == 2 for d in found))
         await sending
-        started = time.monotonic()
+        # Measured on the same loop, whatever else the machine does.
+        much_later = asyncio.create_task(asyncio.sleep(20))
         assert not await hook.wait(lambda found: len(found) > 3, timeout=0.05)
-        assert time.monotonic() - started < 1
+        assert not much_later.done()
+        much_later.cancel()
 
     run(scenario)
 
@@ -100,12 +101,11 @@ def test_closing_does_not_wait_for_slow_answers() -> None:
         receiver = WebhookReceiver()
         await receiver.start()
         hook = receiver.hook(delay=60)
-        sending = asyncio.create_task(httpx.AsyncClient().post(hook.url, timeout=30))
-        assert await hook.wait()
+        sending = asyncio.create_task(httpx.AsyncClient().post(hook.url, timeout=None))
+        assert await hook.wait(timeout=30)
         await receiver.close()
+        # With an answer, however late, this would not raise.
         with pytest.raises(httpx.HTTPError):
             await sending
 
-    started = time.monotonic()
     asyncio.run(main())
-    assert time.monotonic() - started < 5
