@@ -12,8 +12,8 @@ import httpx
 from faulty_server import TOKENS, serve_faulty
 
 from pytest_a2a_bench.a2a import ClientConfig, Credentials
+from pytest_a2a_bench.agents.faulty.card import KEYS_PATH
 from pytest_a2a_bench.agents.faulty.fault import Fault
-from pytest_a2a_bench.agents.faulty.signing import KEYS_PATH
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult, Finding

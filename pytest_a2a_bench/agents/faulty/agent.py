@@ -11,10 +11,9 @@ from typing import Any
 
 from pytest_a2a_bench.agents.faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
 from pytest_a2a_bench.agents.faulty.fault import Fault, FaultyCall, Json
-from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid
+from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
 from pytest_a2a_bench.agents.faulty.push import Notifier, refuse_internal
 from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, Record, TaskStore, matching, new_id, now, page, shown
-from pytest_a2a_bench.agents.faulty.validation import violations
 
 UNARY = (
     "SendMessage",

@@ -10,8 +10,9 @@ from pytest_a2a_bench.agents.faulty.problems import Problem
 
 Json = dict[str, Any]
 
-ALL = ("JSONRPC", "HTTP+JSON", "GRPC")
-HTTP = ("JSONRPC", "HTTP+JSON")
+RPC, REST, GRPC = ("JSONRPC",), ("HTTP+JSON",), ("GRPC",)
+HTTP = (*RPC, *REST)
+ALL = (*HTTP, *GRPC)
 
 VARIANTS = ("full", "guarded", "bare", "strict", "tenant", "signed")
 """``full``: streaming and push, no credentials. ``guarded``: bearer tokens and an extended card. ``bare``: no optional

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import HTTP, Fault, FaultyCall, Json, Packet
+from pytest_a2a_bench.agents.faulty.fault import GRPC, HTTP, REST, RPC, Fault, FaultyCall, Json, Packet
 from pytest_a2a_bench.agents.faulty.problems import Problem
 from pytest_a2a_bench.agents.faulty.rewrite import answering, each_event, headers
 from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now
@@ -194,20 +194,14 @@ STREAM_FAULTS = (
     Fault("stream-other-task", "Updates name another task.", ("STREAM-008",), event=each_event(_other_task)),
     Fault("stream-no-context", "Updates have no contextId.", ("STREAM-008", "DM-014"), event=each_event(_no_ids)),
     Fault(
-        "stream-wrong-id",
-        "Events have another id than the request.",
-        ("STREAM-009",),
-        bindings=("JSONRPC",),
-        envelope=_wrong_id,
+        "stream-wrong-id", "Events have another id than the request.", ("STREAM-009",), bindings=RPC, envelope=_wrong_id
     ),
-    Fault(
-        "stream-no-envelope", "Events have no envelope.", ("STREAM-009",), bindings=("JSONRPC",), envelope=_no_envelope
-    ),
+    Fault("stream-no-envelope", "Events have no envelope.", ("STREAM-009",), bindings=RPC, envelope=_no_envelope),
     Fault(
         "stream-enveloped",
         "Events of HTTP+JSON are in JSON-RPC envelopes.",
         ("STREAM-010",),
-        bindings=("HTTP+JSON",),
+        bindings=REST,
         event=each_event(_enveloped),
     ),
     Fault("stream-other-text", "Streamed text is not the stored text.", ("STREAM-011",), event=each_event(_other_text)),
@@ -253,7 +247,7 @@ STREAM_FAULTS = (
         "stream-grpc-breaks",
         "A gRPC stream breaks off after its first event.",
         ("GR-003",),
-        bindings=("GRPC",),
+        bindings=GRPC,
         switches=frozenset({"grpc-breaks-off"}),
     ),
     Fault(

@@ -6,10 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.fault import HTTP, Fault, FaultyCall, Json
-from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem
+from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, parse_time
 from pytest_a2a_bench.agents.faulty.rewrite import answering, error_as, ignoring, only, without
 from pytest_a2a_bench.agents.faulty.store import new_id, now, page
-from pytest_a2a_bench.agents.faulty.validation import parse_time
 
 
 def _list(name: str, says: str, breaks: tuple[str, ...], *ignored: str) -> Fault:

@@ -11,13 +11,12 @@ from starlette.routing import Route
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
-from pytest_a2a_bench.agents.faulty.card import build_card, extend_card
+from pytest_a2a_bench.agents.faulty.card import KEYS_PATH, Signer, build_card, extend_card
 from pytest_a2a_bench.agents.faulty.catalogue import find_fault
 from pytest_a2a_bench.agents.faulty.fault import Fault
 from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, Desk
 from pytest_a2a_bench.agents.faulty.jsonrpc import JsonRpc
 from pytest_a2a_bench.agents.faulty.rest import Rest
-from pytest_a2a_bench.agents.faulty.signing import KEYS_PATH, Signer
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError
 

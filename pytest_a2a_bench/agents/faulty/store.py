@@ -14,8 +14,7 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.messages import SETTLED, TERMINAL
 from pytest_a2a_bench.agents.faulty.fault import Json
-from pytest_a2a_bench.agents.faulty.problems import Violation, invalid
-from pytest_a2a_bench.agents.faulty.validation import parse_time
+from pytest_a2a_bench.agents.faulty.problems import Violation, invalid, parse_time
 
 TERMINAL_STATES = frozenset(f"TASK_STATE_{name.upper()}" for name in TERMINAL)
 SETTLED_STATES = frozenset(f"TASK_STATE_{name.upper().replace('-', '_')}" for name in SETTLED)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.check import check
-from pytest_a2a_bench.conformance.checks.get_task import history_of
+from pytest_a2a_bench.conformance.checks.tasks import history_of
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
 from pytest_a2a_bench.conformance.wire.reply import WireReply
