@@ -35,8 +35,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(namespace: Namespace) -> int:
     """Judge the card and print what was found."""
     from pytest_a2a_bench.conformance.card import card_versions, check_card
+    from pytest_a2a_bench.conformance.card.fetch import load_jwks
     from pytest_a2a_bench.conformance.card.render import render, to_text
-    from pytest_a2a_bench.conformance.card.sources import load_jwks
     from pytest_a2a_bench.conformance.wire.exchange import Redactor
 
     _check_arguments(namespace)
@@ -69,7 +69,7 @@ def run(namespace: Namespace) -> int:
 
 
 def _check_arguments(namespace: Namespace) -> None:
-    from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
+    from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
     from pytest_a2a_bench.errors import raise_errors
 
     keys = namespace.jwks
@@ -81,7 +81,7 @@ def _check_arguments(namespace: Namespace) -> None:
 
 
 def _check_values(namespace: Namespace) -> None:
-    from pytest_a2a_bench.conformance.card.sources import is_url
+    from pytest_a2a_bench.conformance.card.fetch import is_url
 
     wrong = []
     if namespace.online and not is_url(namespace.source):
@@ -93,7 +93,7 @@ def _check_values(namespace: Namespace) -> None:
 
 
 def _load(namespace: Namespace) -> tuple[Any, CardHttp | None, tuple[str, ...]]:
-    from pytest_a2a_bench.conformance.card.sources import is_url, read_card_file
+    from pytest_a2a_bench.conformance.card.fetch import is_url, read_card_file
     from pytest_a2a_bench.errors import ProtocolError
 
     if is_url(namespace.source):
@@ -111,8 +111,8 @@ def _load(namespace: Namespace) -> tuple[Any, CardHttp | None, tuple[str, ...]]:
 
 
 def _unserved(http: CardHttp, version: str) -> list[Finding]:
-    from pytest_a2a_bench.conformance.card.ledger import Ledger
-    from pytest_a2a_bench.conformance.card.served import check_served
+    from pytest_a2a_bench.conformance.card.document import Ledger
+    from pytest_a2a_bench.conformance.card.judge import check_served
 
     ledger = Ledger()
     check_served(http, version, ledger)

@@ -108,7 +108,7 @@ def _terminable() -> Iterator[None]:
 
 def judge_agent(namespace: Namespace) -> Report:
     """Look at the card, run the checks, and apply waivers."""
-    from pytest_a2a_bench.conformance.card.sources import load_jwks
+    from pytest_a2a_bench.conformance.card.fetch import load_jwks
     from pytest_a2a_bench.conformance.report import Report, judge
     from pytest_a2a_bench.conformance.subject import look_at
     from pytest_a2a_bench.conformance.waivers import read_waivers
@@ -175,7 +175,7 @@ def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
 
 
 def _check_arguments(namespace: Namespace) -> None:
-    from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
+    from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
     from pytest_a2a_bench.conformance.requirements import requirement
     from pytest_a2a_bench.conformance.waivers import read_waivers
     from pytest_a2a_bench.conformance.wire.webhook import check_place

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from pytest_a2a_bench.a2a.messages import SETTLED
 from pytest_a2a_bench.conformance.check import SkipCheck
 from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
-from pytest_a2a_bench.conformance.protocol.operations import STREAMING
-from pytest_a2a_bench.conformance.protocol.params_v03 import to_v03_params
+from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events
 from pytest_a2a_bench.conformance.scenarios import missing_text

@@ -16,7 +16,7 @@ from cards import minimal_0_3, minimal_1_0
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.conformance.card import check_card, fetch_card
-from pytest_a2a_bench.conformance.card.sources import load_jwks
+from pytest_a2a_bench.conformance.card.fetch import load_jwks
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
-from pytest_a2a_bench.conformance.protocol.params_v03 import to_v03_params
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, nodes, task_in
 from pytest_a2a_bench.conformance.scenarios import load_scenarios, parse_scenarios
 from pytest_a2a_bench.conformance.wire.exchange import SHOWN_BYTES, Redactor, curl_line

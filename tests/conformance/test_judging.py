@@ -10,8 +10,7 @@ from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance import judging
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.judging import Judge, check_all
-from pytest_a2a_bench.conformance.raw import RawWire
+from pytest_a2a_bench.conformance.judging import Judge, RawWire, check_all
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import GRPC, HTTP, REST, Fault, FaultyCall, Json, Packet
+from pytest_a2a_bench.agents.faulty.fault import (
+    GRPC,
+    HTTP,
+    REST,
+    Fault,
+    FaultyCall,
+    Json,
+    Packet,
+    answering,
+    error_as,
+    headers,
+    only,
+)
 from pytest_a2a_bench.agents.faulty.problems import failure
-from pytest_a2a_bench.agents.faulty.rewrite import answering, error_as, headers, only
 
 
 def _extended_codes() -> list[Fault]:

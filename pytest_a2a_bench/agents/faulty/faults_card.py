@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import Fault, Json, Packet
-from pytest_a2a_bench.agents.faulty.rewrite import delivery_headers
+from pytest_a2a_bench.agents.faulty.fault import Fault, Json, Packet, delivery_headers
 
 
 def _changed(change: Callable[[Json], Any]) -> Callable[[Json], Json]:

@@ -6,9 +6,20 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import GRPC, HTTP, REST, RPC, Fault, FaultyCall, Json, Packet
+from pytest_a2a_bench.agents.faulty.fault import (
+    GRPC,
+    HTTP,
+    REST,
+    RPC,
+    Fault,
+    FaultyCall,
+    Json,
+    Packet,
+    error_as,
+    headers,
+    only,
+)
 from pytest_a2a_bench.agents.faulty.problems import A2A_KINDS, Problem, failure
-from pytest_a2a_bench.agents.faulty.rewrite import error_as, headers, only
 
 _WRONG = {
     "TaskNotFound": ("full", "GET-002"),

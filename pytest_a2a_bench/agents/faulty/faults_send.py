@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.behaviour import text_of
-from pytest_a2a_bench.agents.faulty.fault import HTTP, Fault, FaultyCall, Json
-from pytest_a2a_bench.agents.faulty.problems import failure
-from pytest_a2a_bench.agents.faulty.rewrite import (
+from pytest_a2a_bench.agents.faulty.fault import (
+    HTTP,
+    Fault,
+    FaultyCall,
+    Json,
     ResultHook,
     answering,
     each_event,
@@ -17,6 +19,7 @@ from pytest_a2a_bench.agents.faulty.rewrite import (
     tasks_in,
     without,
 )
+from pytest_a2a_bench.agents.faulty.problems import failure
 from pytest_a2a_bench.agents.faulty.store import new_id, now
 
 

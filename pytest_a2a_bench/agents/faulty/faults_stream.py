@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import GRPC, HTTP, REST, RPC, Fault, FaultyCall, Json, Packet
+from pytest_a2a_bench.agents.faulty.fault import (
+    GRPC,
+    HTTP,
+    REST,
+    RPC,
+    Fault,
+    FaultyCall,
+    Json,
+    Packet,
+    answering,
+    each_event,
+    headers,
+)
 from pytest_a2a_bench.agents.faulty.problems import Problem
-from pytest_a2a_bench.agents.faulty.rewrite import answering, each_event, headers
 from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now
 
 _SEND = "SendStreamingMessage"

@@ -14,9 +14,7 @@ from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
 from pytest_a2a_bench.agents.faulty.card import KEYS_PATH, Signer, build_card, extend_card
 from pytest_a2a_bench.agents.faulty.catalogue import find_fault
 from pytest_a2a_bench.agents.faulty.fault import Fault
-from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, Desk
-from pytest_a2a_bench.agents.faulty.jsonrpc import JsonRpc
-from pytest_a2a_bench.agents.faulty.rest import Rest
+from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, Desk, JsonRpc, Rest
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError
 

@@ -13,9 +13,8 @@ from pytest_a2a_bench.a2a.auth import AuthParts, may_receive, place
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.conformance.card.document import as_list, as_object, as_text, objects
+from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_object, as_text, objects, show
 from pytest_a2a_bench.conformance.card.judge import card_versions
-from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
 from pytest_a2a_bench.conformance.card.shared import CORE_BINDINGS
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest

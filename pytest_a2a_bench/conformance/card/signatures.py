@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.jsontext import parse_json
-from pytest_a2a_bench.conformance.card.document import as_list, as_object, as_text, objects
-from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
+from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_object, as_text, objects, show
 from pytest_a2a_bench.conformance.card.schema import PRESENCE, load_schema
 from pytest_a2a_bench.conformance.card.urls import judge_url
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.check import check
-from pytest_a2a_bench.conformance.checks.equivalence import is_missing
+from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
 from pytest_a2a_bench.conformance.protocol.streams import differences, is_suffix, read_events, rebuild, updates
 from pytest_a2a_bench.conformance.wire.reply import WireReply

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_a2a_bench.a2a.messages import SETTLED, TERMINAL
 from pytest_a2a_bench.conformance.check import check, uncheckable
 from pytest_a2a_bench.conformance.checks.auth import GARBAGE, credentials, demands_credentials
-from pytest_a2a_bench.conformance.checks.equivalence import first
+from pytest_a2a_bench.conformance.checks.binding import first
 from pytest_a2a_bench.conformance.checks.notifications import (
     CREATE,
     DELETE,

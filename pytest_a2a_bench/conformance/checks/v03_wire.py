@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.checks.auth import operations
-from pytest_a2a_bench.conformance.checks.equivalence import is_missing
+from pytest_a2a_bench.conformance.checks.binding import is_missing
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
 from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS

@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.protocol.params_v03 import to_v03_params
+from pytest_a2a_bench.conformance.protocol.operations import to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import (
     config_ids,
     configures,
     message_ids,
+    message_in,
+    spelled_state,
     state_of,
     task_id_in,
     task_in,
 )
 from pytest_a2a_bench.conformance.session.health import Health
-from pytest_a2a_bench.conformance.session.shared import SharedObjects
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
 from pytest_a2a_bench.conformance.wire.connect import open_wire
@@ -28,6 +29,112 @@ from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.context import Context
+    from pytest_a2a_bench.conformance.wire.reply import WireReply
+
+T = TypeVar("T")
+
+
+class SharedObjects:
+    """A cache of what was made; concurrent checks wait for one making."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, asyncio.Future[Any]] = {}
+
+    async def once(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
+        """Make something once; what making it raised is raised for everyone who wants it."""
+        future = self._made.get(key)
+        if future is None:
+            future = self._made[key] = asyncio.ensure_future(make())
+        result: T = await asyncio.shield(future)
+        return result
+
+    async def close(self) -> None:
+        """Stop what is still being made: nobody waits for it any more."""
+        for future in self._made.values():
+            future.cancel()
+        await asyncio.gather(*self._made.values(), return_exceptions=True)
+
+    async def completed_task(self, ctx: Context) -> Mapping[str, Any]:
+        """Return a terminal task."""
+        _, tasks = await self.context_with_tasks(ctx, 1)
+        return tasks[0]
+
+    async def context_with_tasks(self, ctx: Context, count: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
+        """Return a contextId and at least ``count`` terminal tasks in it."""
+        first = await self.once("task", lambda: self._new_task(ctx, ""))
+        context_id = str(first.get("contextId") or "")
+        tasks = [first]
+        for number in range(1, count):
+            tasks.append(await self._further_task(ctx, context_id, number))
+        return context_id, tuple(tasks)
+
+    async def _further_task(self, ctx: Context, context_id: str, number: int) -> Mapping[str, Any]:
+        return await self.once(("task", number), lambda: self._new_task(ctx, context_id))
+
+    async def _new_task(self, ctx: Context, context_id: str) -> Mapping[str, Any]:
+        reply = await ctx.send(context_id=context_id)
+        if not reply.ok:
+            raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
+        task = task_in(reply.result)
+        if task is None:
+            ctx.skip('the agent answers with a message, not a task; give a prompt that makes a task: task = "..."')
+        return await self._until_terminal(ctx, task)
+
+    async def _until_terminal(self, ctx: Context, task: Mapping[str, Any]) -> Mapping[str, Any]:
+        for attempt in range(8):
+            if state_of(task) in TERMINAL:
+                return task
+            if attempt and not state_of(task):
+                break
+            await asyncio.sleep(0.05 * 2**attempt)
+            reply = await ctx.call("GetTask", {"id": task.get("id")})
+            task = task_in(reply.result) or task
+        state = spelled_state(task)
+        ctx.skip(f"the task for the ordinary prompt does not end (it is {state!r}); give another: task = ...")
+
+    async def message_reply(self, ctx: Context) -> Mapping[str, Any]:
+        """Return a direct message of the agent."""
+
+        async def make() -> Mapping[str, Any]:
+            text = ctx.target.scenarios.get("message")
+            reply = await ctx.send(text)
+            if not reply.ok:
+                raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
+            message = message_in(reply.result)
+            if message is None:
+                if text is None:
+                    ctx.prompt("message")
+                ctx.skip("the agent answers the prompt of the scenario 'message' with a task")
+            return message
+
+        return await self.once("message", make)
+
+    async def samples(self, ctx: Context) -> tuple[WireReply, ...]:
+        """Return ordinary answers of several operations."""
+
+        async def make() -> tuple[WireReply, ...]:
+            replies = [await ctx.send()]
+            task = task_in(replies[0].result)
+            if task is not None:
+                task_id = str(task.get("id"))
+                further = [ctx.call("GetTask", {"id": task_id})]
+                if ctx.version != "0.3":
+                    context_id = str(task.get("contextId") or "")
+                    further.append(ctx.call("ListTasks", {"contextId": context_id, "includeArtifacts": True}))
+                replies += await asyncio.gather(*further)
+            if ctx.target.declares("streaming"):
+                replies.append(await ctx.call("SendStreamingMessage", ctx.send_params()))
+            for key in ("message", "data", "file", "input"):
+                prompt = ctx.target.scenarios.get(key)
+                if prompt is not None:
+                    replies.append(await ctx.send(prompt))
+            return tuple(replies)
+
+        return await self.once("samples", make)
+
 
 _CLEANUP_SECONDS = 6.0
 _ONE_SECONDS = 3.0

@@ -192,7 +192,7 @@ def _waivers(run: BenchRun) -> tuple[Any, ...]:
 def _jwks(run: BenchRun) -> Any:
     if not run.settings.card_jwks:
         return None
-    from pytest_a2a_bench.conformance.card.sources import load_jwks
+    from pytest_a2a_bench.conformance.card.fetch import load_jwks
 
     return load_jwks(run.settings.card_jwks, timeout=_seconds(run))
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.conformance.finding import Finding
-    from pytest_a2a_bench.conformance.judging import Judge
-    from pytest_a2a_bench.conformance.raw import RawWire
+    from pytest_a2a_bench.conformance.judging import Judge, RawWire
     from pytest_a2a_bench.conformance.report import Judgement
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.model import BenchTask, TrialResult
@@ -100,7 +99,7 @@ def a2a_wire(
     request: pytest.FixtureRequest, _a2a_subject: Subject, a2a_client_config: ClientConfig
 ) -> Iterator[RawWire]:
     """Raw exchanges with the agent: ``a2a_wire.call("GetTask", {"id": "x"}).error`` is what came, unread by any SDK."""
-    from pytest_a2a_bench.conformance.raw import RawWire
+    from pytest_a2a_bench.conformance.judging import RawWire
     from pytest_a2a_bench.plugin.conformance import verdicts
 
     wire = RawWire(verdicts.targets_of(state.of(request.config), _a2a_subject, a2a_client_config))
