@@ -264,7 +264,6 @@ TASK_FAULTS = (
 _CREATE = "CreateTaskPushNotificationConfig"
 _GET = "GetTaskPushNotificationConfig"
 _LIST = "ListTaskPushNotificationConfigs"
-_DELETE = "DeleteTaskPushNotificationConfig"
 
 
 def _bare(event: Json) -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -15,8 +15,10 @@ from pytest_a2a_bench.agents.faulty.card import KEYS_PATH, Signer, build_card, e
 from pytest_a2a_bench.agents.faulty.catalogue import find_fault
 from pytest_a2a_bench.agents.faulty.fault import Fault
 from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, Desk, JsonRpc, Rest
-from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.agents.options import AgentOptions
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
