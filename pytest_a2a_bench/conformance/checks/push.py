@@ -306,20 +306,24 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
     text = ctx.prompt("task")
     usual = await ctx.send(text)
     ctx.task_of(usual, "the scenario task")
-    async with receiver(ctx) as hooks:
-        hook = hooks.hook(status=500, delay=HELD_UP_SECONDS, late=1)
-        reply = await ctx.send(text, configuration={"taskPushNotificationConfig": {"url": hook.url}})
-        taken = reply.exchange.seconds
-        await hook.wait(timeout=1)
-    if not hook.deliveries:
-        ctx.skip("nothing was delivered to the webhook")
-    # Measured again, for the agent may have been busy with something else.
-    after = await ctx.send(text)
-    normal = max(usual.exchange.seconds, after.exchange.seconds)
-    if not reply.ok or taken > normal + HELD_UP_SECONDS * 0.8:
-        found = f"with a webhook that answers after {HELD_UP_SECONDS} s the answer took {taken:.1f} s"
-        expected = f"about {normal:.1f} s, as without it"
-        ctx.fail(f"{found}: {reply.describe()}", expected=expected, replies=(usual, reply))
+    for attempt in range(ATTEMPTS):
+        async with receiver(ctx) as hooks:
+            hook = hooks.hook(status=500, delay=HELD_UP_SECONDS, late=1)
+            reply = await ctx.send(text, configuration={"taskPushNotificationConfig": {"url": hook.url}})
+            taken = reply.exchange.seconds
+            await hook.wait(timeout=1)
+        if not hook.deliveries:
+            ctx.skip("nothing was delivered to the webhook")
+        # Measured again, for the agent may have been busy with something else.
+        after = await ctx.send(text)
+        normal = max(usual.exchange.seconds, after.exchange.seconds)
+        if reply.ok and taken <= normal + HELD_UP_SECONDS * 0.8:
+            return
+        if attempt == ATTEMPTS - 1 or not reply.ok:
+            found = f"with a webhook that answers after {HELD_UP_SECONDS} s the answer took {taken:.1f} s"
+            expected = f"about {normal:.1f} s, as without it"
+            ctx.fail(f"{found}: {reply.describe()}", expected=expected, replies=(usual, reply))
+            return
 
 
 @check("PUSH-020")
