@@ -26,6 +26,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 __all__ = [
     "A2ABenchError",
     "AgentOutcomeError",
@@ -152,3 +154,24 @@ class ConformanceWarning(UserWarning):
 
 class HarnessError(A2ABenchError):
     """A bug in pytest-a2a-bench itself."""
+
+
+def collect_errors(*steps: Callable[[], object]) -> list[str]:
+    """Take steps, each of which may refuse what the user gave, and return what they say."""
+    found = []
+    for step in steps:
+        try:
+            step()
+        except ConfigurationError as error:
+            found.append(str(error))
+    return found
+
+
+def raise_errors(*steps: Callable[[], object]) -> None:
+    """Take steps that may refuse what the user gave, so that all that is wrong is told at once.
+
+    :raises ConfigurationError: naming all of it.
+    """
+    found = collect_errors(*steps)
+    if found:
+        raise ConfigurationError("; ".join(found))

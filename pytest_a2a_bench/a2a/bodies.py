@@ -84,7 +84,8 @@ class SSEParser:
             self._skip_lf = False
         self._buffer += chunk
         events: list[ServerSentEvent] = []
-        for line in self._lines():
+        # A line that never ends would otherwise be searched from its beginning with every chunk.
+        for line in self._lines() if b"\n" in chunk or b"\r" in chunk else ():
             event = self._take(line)
             if event is not None:
                 events.append(event)

@@ -9,14 +9,13 @@ from typing import Any
 
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
-from pytest_a2a_bench.conformance.card.ledger import Ledger
+from pytest_a2a_bench.conformance.card.document import Ledger
+from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
+from pytest_a2a_bench.conformance.card.judge import check_served
 from pytest_a2a_bench.conformance.card.render import render, to_text
-from pytest_a2a_bench.conformance.card.served import check_served
-from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks, read_card_file
-from pytest_a2a_bench.conformance.complaints import refuse_bad
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
-from pytest_a2a_bench.errors import ConfigurationError, ProtocolError
+from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, raise_errors
 from pytest_a2a_bench.redact import redact_url
 
 
@@ -67,7 +66,7 @@ def run(namespace: Namespace) -> int:
 
 def _check_arguments(namespace: Namespace) -> None:
     keys = namespace.jwks
-    refuse_bad(
+    raise_errors(
         lambda: _check_values(namespace),
         lambda: _algorithms(namespace.algorithms),
         lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,

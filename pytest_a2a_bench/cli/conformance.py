@@ -20,8 +20,7 @@ from typing import Any, NoReturn
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
-from pytest_a2a_bench.conformance.card.sources import is_url, load_jwks
-from pytest_a2a_bench.conformance.complaints import refuse_bad
+from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import VERSIONS, CheckResult, Requirement
 from pytest_a2a_bench.conformance.judging import check_all
@@ -31,7 +30,7 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import Place, check_place, read_place
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, matrix, render
 from pytest_a2a_bench.reports import text as text_report
@@ -166,7 +165,7 @@ def _is_wanted(namespace: Namespace, entry: Requirement, binding: str) -> bool:
 
 def _check_arguments(namespace: Namespace) -> None:
     keys, waivers = namespace.jwks, namespace.waivers
-    refuse_bad(
+    raise_errors(
         lambda: _check_numbers(namespace),
         lambda: _check_groups(namespace.group),
         *(functools.partial(requirement, id) for id in namespace.id),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.report import Row
+    from pytest_a2a_bench.conformance.report import CheckRow
     from pytest_a2a_bench.gates.files import StoredVerdict
     from pytest_a2a_bench.model import TrialResult
     from pytest_a2a_bench.reports.html import Contents
@@ -91,7 +91,7 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
     return found, []
 
 
-def _checks(path: Path) -> tuple[list[Row], dict[str, str]]:
+def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:
     from pytest_a2a_bench.conformance.stored import REPORT
     from pytest_a2a_bench.reports.html.conformance import read_checks
 

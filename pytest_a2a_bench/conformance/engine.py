@@ -11,12 +11,13 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Finding, Outcome, Requirement
-from pytest_a2a_bench.conformance.health import MORE_TIME, works
+from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, NoAnswer, SkipCheck
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
-from pytest_a2a_bench.conformance.session import Session
-from pytest_a2a_bench.conformance.target import Target, declared
+from pytest_a2a_bench.conformance.session.health import MORE_TIME, works
+from pytest_a2a_bench.conformance.session.session import Session
+from pytest_a2a_bench.conformance.session.target import Target, declared
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 
 CONCURRENCY = 16
@@ -190,7 +191,7 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
     )
 
 
-def _excuse_silence(ctx: Context, outcome: Outcome, reason: str) -> tuple[Outcome, str]:
+def _excuse_silence(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[CheckOutcome, str]:
     """Turn findings that are nothing but the client's own limit of time into an error: the agent may be just slow."""
     seconds = ctx.target.timeout
     silent = [f for f in ctx.findings if any(is_silence(e, seconds) for e in f.exchanges)]
@@ -213,7 +214,7 @@ def _suspicious(ctx: Context) -> list[Session]:
     return [s for s in sessions if s is not None]
 
 
-async def _outcome(ctx: Context) -> tuple[Outcome, str]:
+async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
     reason = ""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
@@ -237,7 +238,7 @@ async def _outcome(ctx: Context) -> tuple[Outcome, str]:
     return _severest(ctx.findings), reason
 
 
-def _severest(findings: Iterable[Finding]) -> Outcome:
+def _severest(findings: Iterable[Finding]) -> CheckOutcome:
     severities = {f.severity for f in findings}
     return "failed" if "error" in severities else "warned" if "warning" in severities else "passed"
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 Level = Literal["MUST", "SHOULD", "MAY"]
-Outcome = Literal["passed", "failed", "warned", "skipped", "error"]
+CheckOutcome = Literal["passed", "failed", "warned", "skipped", "error"]
 
 BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
 VERSIONS = ("1.0", "0.3")
@@ -96,7 +96,7 @@ class CheckResult:
 
     requirement: Requirement
     binding: str
-    outcome: Outcome
+    outcome: CheckOutcome
     findings: tuple[Finding, ...] = ()
     reason: str = ""
     seconds: float = 0.0

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.conformance.finding import CheckResult, Finding, Outcome, Requirement
+from pytest_a2a_bench.conformance.finding import CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 
 Status = Literal["passed", "failed", "warned", "waived", "skipped", "error"]
@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CheckRow:
     """One check, as far as a table needs it."""
 
     id: str
@@ -48,10 +48,10 @@ class Judgement:
     expired: bool = False
 
     @property
-    def row(self) -> Row:
+    def row(self) -> CheckRow:
         """The line of a table."""
         entry = self.result.requirement
-        return Row(
+        return CheckRow(
             entry.id,
             entry.group,
             entry.level,
@@ -105,7 +105,7 @@ class Report:
     tool: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[CheckRow, ...]:
         """The lines of a table."""
         return tuple(j.row for j in self.judgements)
 
@@ -177,11 +177,11 @@ def card_results(
     for entry in catalogue:
         found = tuple(by_rule.pop(entry.id, ()))
         reason = (skipped or {}).get(entry.id, "")
-        outcome: Outcome = "skipped" if reason and not found else outcome_of(found)
+        outcome: CheckOutcome = "skipped" if reason and not found else outcome_of(found)
         yield CheckResult(entry, CARD, outcome, found, reason if outcome == "skipped" else "")
 
 
-def outcome_of(findings: Iterable[Finding]) -> Outcome:
+def outcome_of(findings: Iterable[Finding]) -> CheckOutcome:
     """Return what findings come to."""
     severities = {finding.severity for finding in findings}
     if "error" in severities:
@@ -224,12 +224,12 @@ class Compliance:
 _GOOD = ("conformant", "fully conformant")
 
 
-def compliance(rows: Iterable[Row], planned: Mapping[str, int] | None = None) -> list[Compliance]:
+def compliance(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = None) -> list[Compliance]:
     """Return the compliance level of each version: every MUST kept is conformant, every SHOULD too is fully so.
 
     :param planned: how many checks there are by version; what was not chosen cannot be vouched for.
     """
-    by_version: dict[str, list[Row]] = {}
+    by_version: dict[str, list[CheckRow]] = {}
     for row in rows:
         by_version.setdefault(row.version, []).append(row)
     every = planned or {}
@@ -239,7 +239,7 @@ def compliance(rows: Iterable[Row], planned: Mapping[str, int] | None = None) ->
     ]
 
 
-def _compliance(version: str, rows: list[Row], omitted: int) -> Compliance:
+def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
     checked = [row for row in rows if row.status != "skipped"]
     kept = {
         level: (
@@ -268,13 +268,13 @@ def _compliance(version: str, rows: list[Row], omitted: int) -> Compliance:
     )
 
 
-def counts(rows: Iterable[Row]) -> dict[str, int]:
+def counts(rows: Iterable[CheckRow]) -> dict[str, int]:
     """Return how many checks there are of each status, without those of which there are none."""
     found = Counter(row.status for row in rows)
     return {status: found[status] for status in STATUSES if found[status]}
 
 
-def removable(waivers: Iterable[Waiver], rows: Iterable[Row]) -> list[Waiver]:
+def removable(waivers: Iterable[Waiver], rows: Iterable[CheckRow]) -> list[Waiver]:
     """Return the waivers that nothing needs any more: what they are about was checked, and nothing was found."""
     every = list(rows)
     found = []

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
+from pytest_a2a_bench.conformance.engine import Planned, plan
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.report import CARD, card_results
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
-from pytest_a2a_bench.errors import A2ABenchError, CardError
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.a2a.config import ClientConfig
-    from pytest_a2a_bench.conformance.engine import Planned
-    from pytest_a2a_bench.conformance.scenarios import Scenarios
-    from pytest_a2a_bench.conformance.target import Target
-    from pytest_a2a_bench.conformance.wire.webhook import Place
+from pytest_a2a_bench.conformance.wire.webhook import Place
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.redact import redact_url
 
 OFFLINE_CARD: Mapping[str, Any] = {
     "supportedInterfaces": [
@@ -63,8 +63,6 @@ class Subject:
     @property
     def problem(self) -> str:
         """Why the protocol cannot be judged; empty where it can."""
-        from pytest_a2a_bench.conformance.target import declared
-
         if not isinstance(self.card, Mapping):
             return "there is no agent card that can be read"
         try:
@@ -76,14 +74,10 @@ class Subject:
     @property
     def interfaces(self) -> tuple[str, ...]:
         """What the card declares: ``1.0 JSONRPC``."""
-        from pytest_a2a_bench.conformance.target import declared
-
         return () if self.problem else tuple(f"{v} {b}" for b, v in declared(self.card, self.endpoint))
 
     def plan(self) -> list[Planned]:
         """Return the checks of the protocol that there are for this agent."""
-        from pytest_a2a_bench.conformance.engine import Planned, plan
-
         if self.problem:
             return [Planned(_UNREADABLE, CARD)]
         return plan(self.card, self.endpoint)
@@ -98,8 +92,6 @@ class Subject:
         self, config: ClientConfig, scenarios: Scenarios, timeout: float, webhook: Place | None = None
     ) -> tuple[Target, ...]:
         """Return the interfaces to speak to."""
-        from pytest_a2a_bench.conformance.target import targets_of
-
         if self.problem:
             return ()
         return targets_of(
@@ -108,8 +100,6 @@ class Subject:
 
     def card_plan(self) -> list[Requirement]:
         """Return the requirements of the card that there are for this agent, and those that it breaks beyond."""
-        from pytest_a2a_bench.conformance.card import card_versions
-
         entries = [r for version in card_versions(self.card) for r in load_requirements(version) if CARD in r.bindings]
         known = {entry.id for entry in entries}
         others = dict.fromkeys(f.rule for f in self.findings if f.rule not in known)
@@ -150,22 +140,10 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
     :param jwks: keys to verify its signatures with.
     :raises EndpointUnreachableError: if nothing answers there.
     """
-    from pytest_a2a_bench.conformance.card import check_card, fetch_card
-    from pytest_a2a_bench.redact import redact_url
-
     raw, http, findings = fetch_card(config.endpoint, auth=config.auth, timeout=timeout, verify=config.verify_ssl)
     if raw is not None:
         findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None, redact_url(http.url))
-
-
-def refuse_unjudgeable(subject: Subject) -> None:
-    """Stop where nothing can be said about the protocol.
-
-    :raises CardError: saying why.
-    """
-    if subject.problem:
-        raise CardError(f"the protocol of {subject.endpoint} cannot be judged: {subject.problem}")
 
 
 def _finding(data: Mapping[str, Any]) -> Finding:

@@ -13,19 +13,24 @@ A file in TOML::
 from __future__ import annotations
 
 import datetime
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.gates.known import EntryForm, KnownEntry, is_over, read_entries, read_text
 from pytest_a2a_bench.redact import one_line
 
-_KEYS = ("id", "reason", "expires", "binding", "version")
 _CARD = "card"
-_MAX_PROBLEMS = 20
+_FORM = EntryForm(
+    file="waivers",
+    table="waiver",
+    entry="waiver",
+    keys=("id", "reason", "expires", "binding", "version"),
+    why="every waiver says what it is for and why",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Waiver:
 
     def is_expired(self, today: datetime.date) -> bool:
         """Tell whether its last day is over."""
-        return self.expires is not None and self.expires < today
+        return is_over(self.expires, today)
 
     def __str__(self) -> str:
         where = f"[{self.binding}]" if self.binding else ""
@@ -69,11 +74,7 @@ def read_waivers(path: str | Path, known: Iterable[str] | None = None) -> tuple[
     :param known: ids that a waiver may name; by default those of the catalogues.
     :raises ConfigurationError: naming everything that is wrong with the file.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"waivers {path}: cannot be read: {error}") from error
-    return parse_waivers(text, str(path), known)
+    return parse_waivers(read_text(Path(path), _FORM), str(path), known)
 
 
 def parse_waivers(text: str, where: str, known: Iterable[str] | None = None) -> tuple[Waiver, ...]:
@@ -82,79 +83,32 @@ def parse_waivers(text: str, where: str, known: Iterable[str] | None = None) -> 
     :param where: the file's name, for messages.
     :raises ConfigurationError: naming everything that is wrong with it.
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"waivers {where}: not TOML: {error}") from error
     ids = frozenset(_catalogue() if known is None else known)
-    entries = data.get("waiver", [])
-    problems = [
-        f"unknown key {one_line(k, 60)!r}; the file is made of [[waiver]] tables" for k in data if k != "waiver"
-    ]
-    if not isinstance(entries, list):
-        problems.append("waiver is not an array of tables; write [[waiver]]")
-        entries = []
-    waivers = []
-    for number, entry in enumerate(entries, 1):
-        found = list(_problems(entry, ids))
-        problems += [f"waiver {number}: {text}" for text in found]
-        if not found:
-            waivers.append(_waiver(entry))
-    problems += _doubled(waivers)
-    if problems:
-        more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
-        raise ConfigurationError(f"waivers {where}: " + "; ".join(problems[:_MAX_PROBLEMS]) + more)
-    return tuple(waivers)
+    entries = read_entries(text, where, _FORM, lambda entry: _problems(entry, ids), _doubled)
+    return tuple(map(_waiver, entries))
 
 
-def _problems(entry: Any, ids: frozenset[str]) -> Iterator[str]:
-    if not isinstance(entry, Mapping):
-        yield f"{one_line(repr(entry), 60)} is not a table; write [[waiver]]"
-        return
-    for key in entry:
-        if key not in _KEYS:
-            yield f"unknown key {one_line(key, 60)!r}; valid are {', '.join(_KEYS)}"
-    for key in ("id", "reason"):
-        if not (isinstance(entry.get(key), str) and entry[key].strip()):
-            yield f"{key} is missing or empty; every waiver says what it is for and why"
+def _problems(entry: Mapping[str, Any], ids: frozenset[str]) -> Iterator[str]:
     id = entry.get("id")
     if isinstance(id, str) and id.strip() and id not in ids:
         yield f"id {one_line(id, 60)!r} is no requirement of the catalogue"
-    if "expires" in entry and not _is_date(entry["expires"]):
-        yield f"expires = {one_line(str(entry['expires']), 60)!r} is not a date; write expires = 2027-01-31"
     for key, valid in (("binding", (*BINDINGS, _CARD)), ("version", VERSIONS)):
         if key in entry and entry[key] not in valid:
             yield f"{key} = {one_line(repr(entry[key]), 60)} is not one of {', '.join(valid)}"
 
 
-def _is_date(value: Any) -> bool:
-    if isinstance(value, str):
-        try:
-            datetime.date.fromisoformat(value)
-        except ValueError:
-            return False
-        return True
-    return isinstance(value, datetime.date)
+def _waiver(entry: KnownEntry) -> Waiver:
+    values = entry.values
+    return Waiver(values["id"], entry.reason, entry.expires, values.get("binding", ""), values.get("version", ""))
 
 
-def _waiver(entry: Mapping[str, Any]) -> Waiver:
-    expires = entry.get("expires")
-    if isinstance(expires, str):
-        expires = datetime.date.fromisoformat(expires)
-    if isinstance(expires, datetime.datetime):
-        expires = expires.date()
-    return Waiver(entry["id"], entry["reason"].strip(), expires, entry.get("binding", ""), entry.get("version", ""))
-
-
-def _doubled(waivers: list[Waiver]) -> Iterator[str]:
+def _doubled(entries: list[KnownEntry]) -> Iterator[str]:
     seen: set[str] = set()
-    for waiver in waivers:
-        if str(waiver) in seen:
-            yield f"{waiver} is waived twice; keep one of them"
-        seen.add(str(waiver))
+    for name in map(str, map(_waiver, entries)):
+        if name in seen:
+            yield f"{name} is waived twice; keep one of them"
+        seen.add(name)
 
 
 def _catalogue() -> Iterator[str]:
-    from pytest_a2a_bench.conformance.requirements import load_requirements
-
     return (entry.id for version in VERSIONS for entry in load_requirements(version))

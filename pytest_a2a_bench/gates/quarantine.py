@@ -14,16 +14,21 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.gates.known import EntryForm, is_over, read_entries, read_text
 
-_KEYS = ("task", "reason", "expires")
+_FORM = EntryForm(
+    file="quarantine",
+    table="quarantine",
+    entry="entry",
+    keys=("task", "reason", "expires"),
+    why="every entry says which task, and why",
+    needs_end=True,
+    no_date="is no date",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Quarantined:
 
     def is_expired(self, today: datetime.date) -> bool:
         """Tell whether its last day is over."""
-        return self.expires < today
+        return is_over(self.expires, today)
 
     def to_json(self) -> list[str]:
         """Return it as texts."""
@@ -68,46 +73,6 @@ def read(path: Path) -> tuple[Quarantined, ...]:
 
     :raises ConfigurationError: naming everything that is wrong with it.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"quarantine {path}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"quarantine {path}: not TOML: {error}") from error
-    problems = [f"unknown key {one_line(k, 60)!r}; the file is made of [[quarantine]]" for k in data if k != _TABLE]
-    entries = data.get(_TABLE, [])
-    if not isinstance(entries, list):
-        problems.append("quarantine is not an array of tables; write [[quarantine]]")
-        entries = []
-    for number, entry in enumerate(entries, 1):
-        problems += [f"entry {number}: {text}" for text in _problems(entry)]
-    if problems:
-        raise ConfigurationError(f"quarantine {path}: " + "; ".join(problems))
-    return tuple(Quarantined(e["task"], e["reason"].strip(), _date(e["expires"])) for e in entries)
-
-
-_TABLE = "quarantine"
-
-
-def _problems(entry: Any) -> Iterator[str]:
-    if not isinstance(entry, Mapping):
-        yield f"{one_line(repr(entry), 60)} is not a table; write [[quarantine]]"
-        return
-    for key in entry:
-        if key not in _KEYS:
-            yield f"unknown key {one_line(key, 60)!r}; valid are {', '.join(_KEYS)}"
-    for key in ("task", "reason"):
-        if not (isinstance(entry.get(key), str) and entry[key].strip()):
-            yield f"{key} is missing or empty; every entry says which task, and why"
-    try:
-        _date(entry.get("expires"))
-    except ValueError:
-        yield f"expires = {one_line(str(entry.get('expires')), 60)!r} is no date; write expires = 2027-01-31"
-
-
-def _date(value: Any) -> datetime.date:
-    if isinstance(value, datetime.datetime):
-        return value.date()
-    if isinstance(value, datetime.date):
-        return value
-    return datetime.date.fromisoformat(value if isinstance(value, str) else "")
+    entries = read_entries(read_text(path, _FORM), str(path), _FORM)
+    # The form wants an end, so that every entry has one.
+    return tuple(Quarantined(e.values["task"], e.reason, e.expires) for e in entries if e.expires is not None)

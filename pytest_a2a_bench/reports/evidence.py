@@ -72,7 +72,8 @@ def wire_lines(exchange: Exchange) -> Iterator[str]:
     yield from _headers("> ", exchange.request_headers)
     yield from _body("> ", exchange.request)
     if exchange.problem:
-        yield f"< no answer: {one_line(exchange.problem)}"
+        what = "no answer" if exchange.status is None else "no whole answer"
+        yield f"< {what}: {one_line(exchange.problem)}"
     if exchange.status is not None:
         kind = "gRPC status" if exchange.binding == "GRPC" else "HTTP"
         yield f"< {kind} {exchange.status} ({exchange.seconds * 1000:.0f} ms)"

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_a2a_bench.conformance.finding import BINDINGS
-from pytest_a2a_bench.conformance.report import CARD, STATUSES, Row, compliance, counts
+from pytest_a2a_bench.conformance.report import CARD, STATUSES, CheckRow, compliance, counts
 from pytest_a2a_bench.redact import one_line
 
 _MARKS = {"failed": "failed", "error": "error", "warned": "warned", "waived": "waived"}
 _REASONS = 12
 
 
-def cells(rows: Iterable[Row]) -> list[list[str]]:
+def cells(rows: Iterable[CheckRow]) -> list[list[str]]:
     """Return the table with its titles: a line for each group of each version, a column for each binding."""
     every = list(rows)
     versions = sorted({row.version for row in every}, reverse=True)
@@ -28,7 +28,7 @@ def cells(rows: Iterable[Row]) -> list[list[str]]:
     return table
 
 
-def cell(rows: Sequence[Row]) -> str:
+def cell(rows: Sequence[CheckRow]) -> str:
     """Return what one group came to on one binding: ``17/18 1 failed``, or ``skipped`` where nothing was checked."""
     if not rows:
         return ""
@@ -40,7 +40,7 @@ def cell(rows: Sequence[Row]) -> str:
     return " ".join([f"{found['passed']}/{checked}", *notes])
 
 
-def lines(rows: Iterable[Row], planned: Mapping[str, int] | None = None) -> list[str]:
+def lines(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = None) -> list[str]:
     """Return the table as aligned text, and under it the compliance level of each version.
 
     :param planned: how many checks there are by version, chosen or not.
@@ -52,12 +52,12 @@ def lines(rows: Iterable[Row], planned: Mapping[str, int] | None = None) -> list
     return [*text, *(f"A2A {level.version}: {level.text}" for level in compliance(every, planned))]
 
 
-def count_line(rows: Iterable[Row]) -> str:
+def count_line(rows: Iterable[CheckRow]) -> str:
     """Return all counts in one line."""
     return ", ".join(f"{n} {status}" for status, n in counts(rows).items()) or "nothing was checked"
 
 
-def skip_lines(rows: Iterable[Row]) -> list[str]:
+def skip_lines(rows: Iterable[CheckRow]) -> list[str]:
     """Say why checks were skipped, the commonest reason first."""
     found: dict[str, list[str]] = {}
     for row in rows:

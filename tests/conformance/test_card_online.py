@@ -12,7 +12,7 @@ import pytest
 
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance.card import check_online, fetch_card, online
-from pytest_a2a_bench.conformance.card.promises import promises
+from pytest_a2a_bench.conformance.card.online import declared_interfaces
 from pytest_a2a_bench.conformance.check import CHECKS
 from pytest_a2a_bench.conformance.engine import load_checks
 
@@ -51,7 +51,7 @@ def test_a_true_card_is_silent(served: tuple[str, dict[str, Any]]) -> None:
 
 
 def test_every_interface_is_asked_once(served: tuple[str, dict[str, Any]]) -> None:
-    assert [(p.binding, p.version) for p in promises(served[1])] == [
+    assert [(p.binding, p.version) for p in declared_interfaces(served[1])] == [
         (binding, version) for version in ("1.0", "0.3") for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
     ]
 

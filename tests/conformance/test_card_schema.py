@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.conformance.card import check_card
-from pytest_a2a_bench.conformance.card.document import MAX_DEPTH, is_too_deep, read_document
+from pytest_a2a_bench.conformance.card.document import MAX_DEPTH, is_too_deep, read_document, show, to_pointer
 from pytest_a2a_bench.conformance.card.generate import render, schema_v0_3, schema_v1_0
-from pytest_a2a_bench.conformance.card.ledger import show, to_pointer
 from pytest_a2a_bench.conformance.card.schema import FILES, load_schema, normalise
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.errors import ProtocolError

@@ -15,7 +15,7 @@ from cards import GOOD_HEADER, Card, encode, full_1_0, hybrid, minimal_0_3, mini
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from pytest_a2a_bench.conformance.card import check_card
-from pytest_a2a_bench.conformance.card.canonical import payloads
+from pytest_a2a_bench.conformance.card.signatures import payloads
 from pytest_a2a_bench.errors import MissingExtraError
 
 KEYS: dict[str, Any] = {

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Level, Outcome, Requirement, Severity
+from pytest_a2a_bench.conformance.finding import (
+    CheckOutcome,
+    CheckResult,
+    Exchange,
+    Finding,
+    Level,
+    Requirement,
+    Severity,
+)
 from pytest_a2a_bench.conformance.report import Report, card_results, compliance, judge
 from pytest_a2a_bench.conformance.waivers import Waiver
 from pytest_a2a_bench.reports import FORMATS, evidence, matrix, render
@@ -38,7 +46,7 @@ def exchange(text: str = '{"jsonrpc": "2.0"}') -> Exchange:
 
 
 def result(
-    outcome: Outcome, id: str = "SEND-003", binding: str = "JSONRPC", found: str = "no contextId", **more: str
+    outcome: CheckOutcome, id: str = "SEND-003", binding: str = "JSONRPC", found: str = "no contextId", **more: str
 ) -> CheckResult:
     entry = requirement(id, **more)  # type: ignore[arg-type]
     severity: Severity = "warning" if outcome == "warned" else "error"

@@ -13,16 +13,18 @@ from mutation import PROMPTS, targets
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance import check as registry
 from pytest_a2a_bench.conformance.card import fetch_card_async
-from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, Context, check
+from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, check
+from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import UNDECLARED, Planned, collect, load_checks, plan, run_check, run_checks
 from pytest_a2a_bench.conformance.finding import BINDINGS, VERSIONS, CheckResult
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.session import Session
-from pytest_a2a_bench.conformance.spelling import TERMINAL, state_of
-from pytest_a2a_bench.conformance.target import Target, declared, targets_of
+from pytest_a2a_bench.conformance.session.session import Session
+from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of
 
 URL = "http://127.0.0.1:9"
 
@@ -189,7 +191,7 @@ def test_nothing_is_left_behind() -> None:
     states, configs = asyncio.run(left_behind("SEND-004", "PUSH-001", step=5.0))
     assert states
     assert set(states) <= TERMINAL
-    assert "TASK_STATE_CANCELED" in states
+    assert "canceled" in states
     assert not any(configs)
 
 

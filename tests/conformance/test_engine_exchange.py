@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.operations import OPERATIONS, operation, rest_call
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call, to_v03_params
+from pytest_a2a_bench.conformance.protocol.payloads import members, message_in, nodes, task_in
 from pytest_a2a_bench.conformance.scenarios import load_scenarios, parse_scenarios
-from pytest_a2a_bench.conformance.spelling import message_in, spell_params, task_in
-from pytest_a2a_bench.conformance.walk import members, nodes
 from pytest_a2a_bench.conformance.wire.exchange import SHOWN_BYTES, Redactor, curl_line
 from pytest_a2a_bench.conformance.wire.reply import read_grpc_error, read_rest_error, read_rpc_error
 from pytest_a2a_bench.errors import ConfigurationError
@@ -151,14 +150,14 @@ def test_spelling_of_0_3() -> None:
         },
         "configuration": {"returnImmediately": True},
     }
-    rpc = spell_params("SendMessage", params, "JSONRPC")
+    rpc = to_v03_params("SendMessage", params, "JSONRPC")
     assert rpc["message"]["role"] == "user"
     assert rpc["message"]["parts"][1] == {"kind": "file", "file": {"bytes": "AA==", "name": "f", "mimeType": "a/b"}}
     assert rpc["configuration"] == {"blocking": False}
-    rest = spell_params("SendMessage", params, "HTTP+JSON")
+    rest = to_v03_params("SendMessage", params, "HTTP+JSON")
     assert rest["message"]["content"][0] == {"text": "x"}
     assert "parts" not in rest["message"]
-    assert spell_params("GetTask", {"id": "1"}, "GRPC") == {"name": "tasks/1"}
+    assert to_v03_params("GetTask", {"id": "1"}, "GRPC") == {"name": "tasks/1"}
     assert params["configuration"] == {"returnImmediately": True}
 
 

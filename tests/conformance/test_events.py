@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.conformance import events as ev
-from pytest_a2a_bench.conformance.instants import parse_instant
+from pytest_a2a_bench.conformance.protocol import streams as ev
+from pytest_a2a_bench.conformance.protocol.payloads import neutral_state, parse_timestamp
 
 
 def task(state: str = "TASK_STATE_WORKING", **members: Any) -> dict[str, Any]:
@@ -66,8 +66,8 @@ def test_the_old_shapes_read_the_same() -> None:
     old = {"kind": "status-update", "taskId": "t", "contextId": "c", "status": {"state": "input-required"}}
     assert ev.read_event(old).state == "input-required" == ev.read_event(status("TASK_STATE_INPUT_REQUIRED")).state
     assert ev.read_event({"msg": {"messageId": "m"}}).kind == "message"
-    assert ev.neutral_state("TASK_STATE_CANCELLED") == "canceled"
-    assert ev.neutral_state(3) == ""
+    assert neutral_state("TASK_STATE_CANCELLED") == "canceled"
+    assert neutral_state(3) == ""
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_a_later_stream_is_the_end_of_the_longer_one() -> None:
     ],
 )
 def test_instants(text: Any, seconds: float | None) -> None:
-    assert parse_instant(text) == (None if seconds is None else pytest.approx(seconds, abs=1e-9))
+    assert parse_timestamp(text) == (None if seconds is None else pytest.approx(seconds, abs=1e-9))

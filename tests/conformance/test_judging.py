@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncGenerator, Iterator
 
 import pytest
@@ -11,12 +10,11 @@ from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance import judging
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.judging import Judge, check_all
+from pytest_a2a_bench.conformance.judging import Judge, RawWire, check_all
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at, refuse_unjudgeable
-from pytest_a2a_bench.conformance.target import Target
-from pytest_a2a_bench.conformance.wire.raw import RawWire
-from pytest_a2a_bench.errors import CardError, ConfigurationError, EndpointUnreachableError, HarnessError
+from pytest_a2a_bench.conformance.session.target import Target
+from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject, look_at
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, HarnessError
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +51,6 @@ def test_what_a_card_says(subject: Subject) -> None:
     assert subject.problem == ""
     assert {r.outcome for r in subject.card_results() if r.requirement.group == "card"} == {"passed"}
     assert {r.outcome for r in subject.card_results() if r.requirement.group == "signatures"} == {"skipped"}
-    refuse_unjudgeable(subject)
 
 
 @pytest.mark.parametrize("card", [None, [], "x", {}, {"supportedInterfaces": []}, {"url": 3}])
@@ -63,8 +60,6 @@ def test_a_card_that_names_nothing_to_speak_to(card: object) -> None:
     assert [p.requirement.id for p in subject.plan()] == ["DECLARED"]
     assert subject.targets(ClientConfig(subject.endpoint), Scenarios(), 1.0) == ()
     assert list(subject.card_results())
-    with pytest.raises(CardError, match="cannot be judged"):
-        refuse_unjudgeable(subject)
 
 
 def test_without_a_card_there_is_every_binding() -> None:
@@ -128,11 +123,11 @@ def test_stopping_early_is_quick_and_says_so(subject: Subject, targets: tuple[Ta
     judge = Judge(targets, concurrency=1)
     planned = subject.plan()
     judge.start(planned)
-    begin = time.monotonic()
     judge.close()
-    assert time.monotonic() - begin < 5
-    with pytest.raises(HarnessError, match="was stopped before it ended"):
-        judge.result(planned[-1])
+    # The plan is made in its order, one check at a time: closing has not waited for those that had not begun.
+    for each in planned[len(planned) // 2 :]:
+        with pytest.raises(HarnessError, match="was stopped before it ended"):
+            judge.result(each)
 
 
 def test_raw_exchanges_are_unread(targets: tuple[Target, ...]) -> None:

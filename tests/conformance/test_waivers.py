@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.conformance.finding import CheckResult, Finding, Outcome, Requirement
+from pytest_a2a_bench.conformance.finding import CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.report import Status, judge, removable
 from pytest_a2a_bench.conformance.waivers import Waiver, parse_waivers, read_waivers, waiver_of
 from pytest_a2a_bench.errors import ConfigurationError
@@ -16,12 +16,12 @@ TODAY = datetime.date(2026, 11, 21)
 SEND = Requirement("SEND-003", "send", "1.0.1 §3.1.1", "MUST", "contextId comes back")
 
 
-def result(outcome: Outcome, binding: str = "JSONRPC", requirement: Requirement = SEND) -> CheckResult:
+def result(outcome: CheckOutcome, binding: str = "JSONRPC", requirement: Requirement = SEND) -> CheckResult:
     found = (Finding(requirement.id, "error", "no contextId"),) if outcome in ("failed", "warned") else ()
     return CheckResult(requirement, binding, outcome, found)
 
 
-def status(outcome: Outcome, *waivers: Waiver, strict: bool = False) -> Status:
+def status(outcome: CheckOutcome, *waivers: Waiver, strict: bool = False) -> Status:
     (judgement,) = judge([result(outcome)], waivers=waivers, strict=strict, today=TODAY)
     return judgement.status
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable
 
 import httpx
@@ -56,9 +55,11 @@ def test_wait_ends_when_the_wanted_delivery_comes_and_gives_up_in_time() -> None
         sending = asyncio.create_task(deliver())
         assert await hook.wait(lambda found: any(d.json == 2 for d in found))
         await sending
-        started = time.monotonic()
+        # Measured on the same loop, whatever else the machine does.
+        much_later = asyncio.create_task(asyncio.sleep(20))
         assert not await hook.wait(lambda found: len(found) > 3, timeout=0.05)
-        assert time.monotonic() - started < 1
+        assert not much_later.done()
+        much_later.cancel()
 
     run(scenario)
 
@@ -67,7 +68,7 @@ def test_chunked_bodies_and_expectations() -> None:
     async def scenario(receiver: WebhookReceiver) -> None:
         hook = receiver.hook()
         path = httpx.URL(hook.url).path.encode()
-        head = b"POST " + path + b" HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+        head = b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
         answer = await raw(receiver, head + b'4;x=y\r\n{"a"\r\n3\r\n:1}\r\n0\r\n\r\n')
         assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
         assert json.loads(hook.deliveries[0].body) == {"a": 1}
@@ -78,13 +79,14 @@ def test_chunked_bodies_and_expectations() -> None:
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
-        (b"POST /nobody HTTP/1.1\r\nContent-Length: 0\r\n\r\n", b"404"),
-        (b"POST /nobody HTTP/1.1\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
-        (b"POST /nobody HTTP/1.1\r\nContent-Length: minus\r\n\r\n", b"413"),
-        (b"POST /nobody HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n", b"413"),
-        (b"what is this\r\n\r\n", b"404"),
-        (b"nonsense\r\n\r\n", b"413"),
-        (b"GET /" + b"x" * 80_000 + b" HTTP/1.1\r\n\r\n", b"413"),
+        (b"POST /nobody HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", b"404"),
+        (b"POST /nobody HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n", b"413"),
+        (b"POST /nobody HTTP/1.1\r\nHost: x\r\nContent-Length: minus\r\n\r\n", b"400"),
+        (b"POST /nobody HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n400001\r\n" + b"x" * 0x400001, b"413"),
+        (b"POST /nobody HTTP/1.1\r\n\r\n", b"400"),
+        (b"what is this\r\n\r\n", b"400"),
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET /" + b"x" * 80_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", b"431"),
     ],
 )
 def test_bad_requests_are_refused(request_: bytes, status: bytes) -> None:
@@ -99,12 +101,11 @@ def test_closing_does_not_wait_for_slow_answers() -> None:
         receiver = WebhookReceiver()
         await receiver.start()
         hook = receiver.hook(delay=60)
-        sending = asyncio.create_task(httpx.AsyncClient().post(hook.url, timeout=30))
-        assert await hook.wait()
+        sending = asyncio.create_task(httpx.AsyncClient().post(hook.url, timeout=None))
+        assert await hook.wait(timeout=30)
         await receiver.close()
+        # With an answer, however late, this would not raise.
         with pytest.raises(httpx.HTTPError):
             await sending
 
-    started = time.monotonic()
     asyncio.run(main())
-    assert time.monotonic() - started < 5

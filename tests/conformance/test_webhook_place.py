@@ -13,7 +13,7 @@ from judged import SCRIPTED
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.target import targets_of
+from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.wire.webhook import Place, WebhookReceiver, read_place
 from pytest_a2a_bench.errors import ConfigurationError
 
@@ -87,7 +87,7 @@ def test_one_port_serves_the_checks_of_all_bindings() -> None:
 
 
 def test_a_port_that_is_taken_is_no_fault_of_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_a2a_bench.conformance.session._PORT_SECONDS", 0.1)
+    monkeypatch.setattr("pytest_a2a_bench.conformance.session.session._PORT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         results = judge(Place("127.0.0.1", port, f"http://127.0.0.1:{port}"))

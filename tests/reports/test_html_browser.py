@@ -11,7 +11,7 @@ import pytest
 from browser import ENTER, ESCAPE, Browser
 from made_trials import made_error, made_trial, many_trials
 
-from pytest_a2a_bench.conformance.report import Row
+from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialKey, Turn
 from pytest_a2a_bench.reports.html import Contents, Gate, Verdict, render
 from pytest_a2a_bench.results.baseline import Baseline
@@ -30,8 +30,8 @@ def contents() -> Contents:
     ]
     before = [made_trial(f"tau2/airline/{i}#0", success=i % 4 > 0) for i in range(40)]
     rows = [
-        Row("SEND-001", "send", "MUST", "1.0", "JSONRPC", "failed"),
-        Row("SEND-002", "send", "MUST", "1.0", "HTTP+JSON", "passed"),
+        CheckRow("SEND-001", "send", "MUST", "1.0", "JSONRPC", "failed"),
+        CheckRow("SEND-002", "send", "MUST", "1.0", "HTTP+JSON", "passed"),
     ]
     gates = (Gate("min_pass", "pass", "enough"), Gate("baseline", "regressed", "less than before"))
     return Contents(
@@ -266,7 +266,7 @@ def hostile(text: str) -> Contents:
         endpoint=text,
         agent=text,
         interface=text,
-        checks=[Row(text, text, "MUST", "1.0", text, "failed", text)],
+        checks=[CheckRow(text, text, "MUST", "1.0", text, "failed", text)],
         explanations={f"{text} 1.0 [{text}]": text},
         verdict=Verdict(text, (Gate(text, text, text),), notes=(text,)),
         comparison=compare(Baseline.of(trials, text), Baseline.of(trials)),
@@ -320,7 +320,7 @@ def test_axe_finds_nothing(browser: Browser, page: Path, width: int, dark: bool,
 
 
 def test_a_page_without_trials_still_works(browser: Browser, tmp_path: Path) -> None:
-    row = Row("SEND-001", "send", "MUST", "1.0", "JSONRPC", "passed")
+    row = CheckRow("SEND-001", "send", "MUST", "1.0", "JSONRPC", "passed")
     browser.open(write(tmp_path, Contents(checks=[row], agent="Agent 1")))
     browser.press("t", "j", "/", "?")
     assert browser.run("return document.querySelector('#keys').open")

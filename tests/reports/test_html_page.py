@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_trials import made_error, made_trial
 
-from pytest_a2a_bench.conformance.report import Row
+from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.model import Turn
 from pytest_a2a_bench.reports.html import Contents, Verdict, explorer, records, render
 from pytest_a2a_bench.reports.html.contents import cautions
@@ -194,9 +194,9 @@ def test_an_inconclusive_verdict_says_what_it_does_to_the_run() -> None:
 
 def test_findings_come_with_what_is_to_be_said_worst_first() -> None:
     rows = [
-        Row("A-1", "send", "SHOULD", "1.0", "JSONRPC", "warned"),
-        Row("A-2", "send", "MUST", "1.0", "JSONRPC", "failed"),
-        Row("A-2", "send", "MUST", "0.3", "JSONRPC", "passed"),
+        CheckRow("A-1", "send", "SHOULD", "1.0", "JSONRPC", "warned"),
+        CheckRow("A-2", "send", "MUST", "1.0", "JSONRPC", "failed"),
+        CheckRow("A-2", "send", "MUST", "0.3", "JSONRPC", "passed"),
     ]
     text = Reader(render(Contents(checks=rows, explanations={"A-2 1.0 [JSONRPC]": "found: nothing"}))).text
     assert text.index("A-2 [JSONRPC] MUST") < text.index("found: nothing") < text.index("A-1 [JSONRPC] SHOULD")

@@ -12,13 +12,13 @@ import httpx
 from faulty_server import TOKENS, serve_faulty
 
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.agents.faulty.card import KEYS_PATH
 from pytest_a2a_bench.agents.faulty.fault import Fault
-from pytest_a2a_bench.agents.faulty.signing import KEYS_PATH
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import CheckResult, Finding
 from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
-from pytest_a2a_bench.conformance.target import Target, targets_of
+from pytest_a2a_bench.conformance.session.target import Target, targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 
 OTHER_TOKEN_ENV = "A2A_BENCH_OTHER_TOKEN"

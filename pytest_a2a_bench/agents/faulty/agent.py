@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
-from pytest_a2a_bench.agents.faulty.fault import Call, Fault, Json
-from pytest_a2a_bench.agents.faulty.problems import Problem, ProtocolError, Violation, failure, invalid
+from pytest_a2a_bench.agents.faulty.fault import Fault, FaultyCall, Json
+from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
 from pytest_a2a_bench.agents.faulty.push import Notifier, refuse_internal
-from pytest_a2a_bench.agents.faulty.store import TERMINAL, Record, TaskStore, matching, new_id, now, page, shown
-from pytest_a2a_bench.agents.faulty.validation import violations
+from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, Record, TaskStore, matching, new_id, now, page, shown
 
 UNARY = (
     "SendMessage",
@@ -77,10 +76,10 @@ class FaultyAgent:
         """Return whether the fault has that switch."""
         return switch in self.fault.switches
 
-    async def call(self, call: Call, caller: Caller) -> Any:
+    async def call(self, call: FaultyCall, caller: Caller) -> Any:
         """Perform an operation with one answer.
 
-        :raises ProtocolError: with the problem as the binding is to show it.
+        :raises OperationError: with the problem as the binding is to show it.
         """
         fault = self.faulted(call.binding)
         try:
@@ -90,32 +89,32 @@ class FaultyAgent:
             else:
                 result = self._operations[call.operation](call.params, owner)
                 result = await result if asyncio.iscoroutine(result) else result
-        except ProtocolError as error:
+        except OperationError as error:
             result = self._changed(call, error)
         return fault.reply(call, copy.deepcopy(result)) if fault else result
 
-    async def stream(self, call: Call, caller: Caller) -> AsyncIterator[Json]:
+    async def stream(self, call: FaultyCall, caller: Caller) -> AsyncIterator[Json]:
         """Open a stream. What is wrong from the start is raised before the iterator is returned."""
         try:
             call, owner = self._admit(call, caller)
             events = await (self._stream_send if call.operation == "SendStreamingMessage" else self._subscribe)(
                 call.params, owner
             )
-        except ProtocolError as error:
+        except OperationError as error:
             changed = self._changed(call, error)
             return _single(changed)
         fault = self.faulted(call.binding)
         return _rewritten(events, fault, call) if fault else events
 
-    def _changed(self, call: Call, error: ProtocolError) -> Any:
+    def _changed(self, call: FaultyCall, error: OperationError) -> Any:
         """Return the result that a fault makes of an error, or raise what it leaves of it."""
         fault = self.faulted(call.binding)
         changed = fault.error(call, error.problem) if fault else error.problem
         if isinstance(changed, Problem):
-            raise ProtocolError(changed) from error
+            raise OperationError(changed) from error
         return changed
 
-    def _admit(self, call: Call, caller: Caller) -> tuple[Call, tuple[str, str]]:
+    def _admit(self, call: FaultyCall, caller: Caller) -> tuple[FaultyCall, tuple[str, str]]:
         """Check what concerns every operation, and return the parameters and the owner of what it may touch."""
         fault = self.faulted(call.binding)
         if fault:
@@ -204,7 +203,7 @@ class FaultyAgent:
 
     def _continued(self, message: Json, owner: tuple[str, str]) -> Record:
         record = self._find(message["taskId"], owner)
-        if record.state in TERMINAL and not self.on("continue-terminal"):
+        if record.state in TERMINAL_STATES and not self.on("continue-terminal"):
             raise failure("UnsupportedOperation", f"task {record.task['id']} has ended and takes no more messages")
         context_id = message.get("contextId")
         if context_id and context_id != record.task["contextId"] and not self.on("any-context"):
@@ -262,7 +261,7 @@ class FaultyAgent:
 
     async def _subscribe(self, params: Json, owner: tuple[str, str]) -> AsyncIterator[Json]:
         record = self._find(params.get("id"), owner)
-        if record.state in TERMINAL and not self.on("subscribe-terminal"):
+        if record.state in TERMINAL_STATES and not self.on("subscribe-terminal"):
             raise failure("UnsupportedOperation", f"task {record.task['id']} has ended")
         return self._follow(record, record.listen())
 
@@ -284,7 +283,7 @@ class FaultyAgent:
                 state = holder.get("status", {}).get("state")
                 # Section 11.7 closes on both interrupted states, section 7.6.1 keeps the stream open for AUTH_REQUIRED.
                 interrupted = state == "TASK_STATE_INPUT_REQUIRED" and not self.on("open-input")
-                if state in TERMINAL or ("statusUpdate" in event and interrupted):
+                if state in TERMINAL_STATES or ("statusUpdate" in event and interrupted):
                     return
         finally:
             record.streams.remove(queue)
@@ -318,7 +317,7 @@ class FaultyAgent:
         if record.state == "TASK_STATE_CANCELED" and self.on("second-cancel-revives"):
             record.task["status"] = {"state": "TASK_STATE_WORKING", "timestamp": now()}
             return shown(record.task, None)
-        if record.state in TERMINAL:
+        if record.state in TERMINAL_STATES:
             raise failure("TaskNotCancelable", f"task {record.task['id']} is {record.state}")
         if record.work and not self.on("zombie"):
             record.work.cancel()
@@ -377,7 +376,7 @@ async def _single(event: Json) -> AsyncIterator[Json]:
     yield event
 
 
-async def _rewritten(events: AsyncIterator[Json], fault: Fault, call: Call) -> AsyncIterator[Json]:
+async def _rewritten(events: AsyncIterator[Json], fault: Fault, call: FaultyCall) -> AsyncIterator[Json]:
     index = 0
     async for event in events:
         for sent in fault.event(call, index, copy.deepcopy(event)):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.fault import Json
-from pytest_a2a_bench.agents.faulty.store import TERMINAL, Record, new_id, now
+from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, Record, new_id, now
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(16))).decode()
 FILE_URL = "https://example.com/report.png"
@@ -39,7 +39,7 @@ class Worker:
     def status(self, state: str, text: str = "", *, silent: bool = False) -> None:
         """Change the status and tell everybody, unless silent (a fault)."""
         record = self._record
-        if record.state in TERMINAL and "zombie" not in self._switches:
+        if record.state in TERMINAL_STATES and "zombie" not in self._switches:
             return
         status: Json = {"state": state, "timestamp": now()}
         if text:
@@ -54,7 +54,7 @@ class Worker:
     ) -> None:
         """Add to the artifacts and tell everybody."""
         task = self._record.task
-        if self._record.state in TERMINAL and "zombie" not in self._switches:
+        if self._record.state in TERMINAL_STATES and "zombie" not in self._switches:
             return
         made: Json = {"artifactId": artifact_id, "parts": parts, **({"name": name} if name else {})}
         kept = next((a for a in task.setdefault("artifacts", []) if a["artifactId"] == artifact_id), None)

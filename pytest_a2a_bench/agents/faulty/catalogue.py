@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pytest_a2a_bench.agents.faulty.fault import NONE, Fault
-from pytest_a2a_bench.agents.faulty.faults_card import CARD_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_access import ACCESS_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_card import CARD_FAULTS, SIGNATURE_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_errors import ERROR_FAULTS
-from pytest_a2a_bench.agents.faulty.faults_push import PUSH_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_send import SEND_FAULTS
-from pytest_a2a_bench.agents.faulty.faults_signatures import SIGNATURE_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_stream import STREAM_FAULTS
-from pytest_a2a_bench.agents.faulty.faults_tasks import TASK_FAULTS
+from pytest_a2a_bench.agents.faulty.faults_tasks import PUSH_FAULTS, TASK_FAULTS
 from pytest_a2a_bench.errors import ConfigurationError
 
 FAULTS: dict[str, Fault] = {
@@ -22,6 +21,7 @@ FAULTS: dict[str, Fault] = {
         *TASK_FAULTS,
         *PUSH_FAULTS,
         *ERROR_FAULTS,
+        *ACCESS_FAULTS,
     )
 }
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.behaviour import text_of
-from pytest_a2a_bench.agents.faulty.fault import HTTP, Call, Fault, Json
-from pytest_a2a_bench.agents.faulty.problems import failure
-from pytest_a2a_bench.agents.faulty.rewrite import (
-    Reply,
+from pytest_a2a_bench.agents.faulty.fault import (
+    HTTP,
+    Fault,
+    FaultyCall,
+    Json,
+    ResultHook,
     answering,
     each_event,
     each_object,
@@ -17,6 +19,7 @@ from pytest_a2a_bench.agents.faulty.rewrite import (
     tasks_in,
     without,
 )
+from pytest_a2a_bench.agents.faulty.problems import failure
 from pytest_a2a_bench.agents.faulty.store import new_id, now
 
 
@@ -31,7 +34,7 @@ def _waive(rule: str, says: str, *breaks: str) -> Fault:
 def _wire(name: str, says: str, breaks: tuple[str, ...], change: Any, *, bindings: tuple[str, ...] = HTTP) -> Fault:
     """Return a fault that shows in results and streams alike."""
     hook = each_object(change)
-    nowhere = Call("", "", {})
+    nowhere = FaultyCall("", "", {})
     return Fault(
         name, says, breaks, bindings=bindings, reply=hook, event=each_event(lambda event: hook(nowhere, event))
     )
@@ -121,7 +124,7 @@ def _stale(result: Json) -> None:
         task.pop("artifacts", None)
 
 
-def _reply_once(change: Any) -> Reply:
+def _reply_once(change: Any) -> ResultHook:
     return only("SendMessage", change)
 
 
@@ -131,28 +134,28 @@ def _completed(params: Json) -> Json:
     return {"task": {"id": message.get("taskId") or new_id(), "contextId": new_id(), "status": status}}
 
 
-def _history_ignored(call: Call, params: Json) -> Json:
+def _history_ignored(call: FaultyCall, params: Json) -> Json:
     configuration = params.get("configuration")
     if isinstance(configuration, dict) and (configuration.get("historyLength") or 0) >= 0:
         return {**params, "configuration": {k: v for k, v in configuration.items() if k != "historyLength"}}
     return params
 
 
-def _history_zero_ignored(call: Call, params: Json) -> Json:
+def _history_zero_ignored(call: FaultyCall, params: Json) -> Json:
     configuration = params.get("configuration")
     if isinstance(configuration, dict) and configuration.get("historyLength") == 0:
         return _history_ignored(call, params)
     return params
 
 
-def _modes_ignored(call: Call, params: Json) -> Json:
+def _modes_ignored(call: FaultyCall, params: Json) -> Json:
     configuration = params.get("configuration")
     if isinstance(configuration, dict):
         return {**params, "configuration": {k: v for k, v in configuration.items() if k != "acceptedOutputModes"}}
     return params
 
 
-def _refuse_unknown(call: Call, params: Json) -> Json:
+def _refuse_unknown(call: FaultyCall, params: Json) -> Json:
     message = params.get("message")
     known = {"messageId", "contextId", "taskId", "role", "parts", "metadata", "extensions", "referenceTaskIds"}
     if isinstance(message, dict) and (
@@ -165,7 +168,7 @@ def _refuse_unknown(call: Call, params: Json) -> Json:
 def _refuse_data(wanted: type) -> Any:
     """Return a request hook for a server that cannot read some kind of JSON in a data part."""
 
-    def hook(call: Call, params: Json) -> Json:
+    def hook(call: FaultyCall, params: Json) -> Json:
         parts = (params.get("message") or {}).get("parts") if isinstance(params.get("message"), dict) else None
         if isinstance(parts, list) and any(
             isinstance(p, dict) and "data" in p and type(p["data"]) is wanted for p in parts
@@ -181,7 +184,7 @@ def _corrupt_raw(found: Json) -> None:
         found["raw"] = found["raw"].rstrip("=")[:-3] + "!"
 
 
-def _no_reference(call: Call, params: Json) -> Json:
+def _no_reference(call: FaultyCall, params: Json) -> Json:
     message = params.get("message")
     return {**params, "message": None} if isinstance(message, dict) and message.get("referenceTaskIds") else params
 
@@ -193,13 +196,13 @@ def _no_extensions_member(found: Json) -> None:
         found["extensions"] = ["https://example.com/undeclared/v1"]
 
 
-def _unfollowable(call: Call, result: Any) -> Any:
+def _unfollowable(call: FaultyCall, result: Any) -> Any:
     if call.operation == "GetTask" and result["status"]["state"] in ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"):
         raise failure("TaskNotFound", f"there is no task {result['id']!r}")
     return result
 
 
-def _large(call: Call, params: Json) -> Json:
+def _large(call: FaultyCall, params: Json) -> Json:
     message = params.get("message")
     parts = message.get("parts") if isinstance(message, dict) else None
     if text_of(parts if isinstance(parts, list) else [])[1_000_000:]:

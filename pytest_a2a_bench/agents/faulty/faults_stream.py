@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import HTTP, Call, Fault, Json, Packet
+from pytest_a2a_bench.agents.faulty.fault import (
+    GRPC,
+    HTTP,
+    REST,
+    RPC,
+    Fault,
+    FaultyCall,
+    Json,
+    Packet,
+    answering,
+    each_event,
+    headers,
+)
 from pytest_a2a_bench.agents.faulty.problems import Problem
-from pytest_a2a_bench.agents.faulty.rewrite import answering, each_event, headers
-from pytest_a2a_bench.agents.faulty.store import TERMINAL, new_id, now
+from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now
 
 _SEND = "SendStreamingMessage"
 _SUBSCRIBE = "SubscribeToTask"
@@ -18,30 +29,30 @@ def _state(event: Json) -> Any:
     return event.get("statusUpdate", {}).get("status", {}).get("state")
 
 
-def _no_task(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _no_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return () if "task" in event and call.operation == _SEND else (event,)
 
 
-def _no_first_task(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _no_first_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return () if index == 0 and call.operation == _SUBSCRIBE else (event,)
 
 
-def _twice(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _twice(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return (event, event) if "message" in event else (event,)
 
 
-def _no_final(call: Call, index: int, event: Json) -> Iterable[Json]:
-    return () if _state(event) in TERMINAL else (event,)
+def _no_final(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
+    return () if _state(event) in TERMINAL_STATES else (event,)
 
 
-def _after_final(call: Call, index: int, event: Json) -> Iterable[Json]:
-    if _state(event) not in TERMINAL:
+def _after_final(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
+    if _state(event) not in TERMINAL_STATES:
         return (event,)
     late = {**event["statusUpdate"], "status": {"state": "TASK_STATE_WORKING", "timestamp": now()}}
     return event, {"statusUpdate": late}
 
 
-def _message_between(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _message_between(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     if "artifactUpdate" not in event:
         return (event,)
     context_id = event["artifactUpdate"]["contextId"]
@@ -88,14 +99,14 @@ def _other_text(event: Json) -> None:
             part["text"] = part["text"].upper()
 
 
-def _lost_artifacts(call: Call, index: int, event: Json) -> Iterable[Json]:
+def _lost_artifacts(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
     return () if "artifactUpdate" in event else (event,)
 
 
 def _gap() -> Any:
     lost: set[int] = set()
 
-    def hook(call: Call, index: int, event: Json) -> Iterable[Json]:
+    def hook(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
         if call.operation == _SUBSCRIBE and "artifactUpdate" in event and id(call) not in lost:
             lost.add(id(call))
             return ()
@@ -107,7 +118,7 @@ def _gap() -> Any:
 def _reordered() -> Any:
     held: dict[int, Json] = {}
 
-    def hook(call: Call, index: int, event: Json) -> Iterable[Json]:
+    def hook(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
         key = id(call)
         if "artifactUpdate" in event and key not in held:
             held[key] = event
@@ -118,18 +129,18 @@ def _reordered() -> Any:
     return hook
 
 
-def _one_event(call: Call, problem: Problem) -> Problem | Json:
+def _one_event(call: FaultyCall, problem: Problem) -> Problem | Json:
     if call.operation != _SEND or problem.kind != "TaskNotFound":
         return problem
     status = {"state": "TASK_STATE_FAILED", "timestamp": now()}
     return {"task": {"id": new_id(), "contextId": new_id(), "status": status}}
 
 
-def _wrong_id(call: Call, envelope: Json) -> Json:
+def _wrong_id(call: FaultyCall, envelope: Json) -> Json:
     return {**envelope, "id": "another"} if _streams(call) and "result" in envelope else envelope
 
 
-def _no_envelope(call: Call, envelope: Json) -> Json:
+def _no_envelope(call: FaultyCall, envelope: Json) -> Json:
     return dict(envelope["result"]) if _streams(call) and "result" in envelope else envelope
 
 
@@ -137,11 +148,11 @@ def _enveloped(event: Json) -> Json:
     return {"jsonrpc": "2.0", "id": 1, "result": event}
 
 
-def _streams(call: Call) -> bool:
+def _streams(call: FaultyCall) -> bool:
     return call.operation in (_SEND, _SUBSCRIBE)
 
 
-def _plain_json(call: Call, packet: Packet) -> Packet:
+def _plain_json(call: FaultyCall, packet: Packet) -> Packet:
     return headers(content_type="application/json")(call, packet) if _streams(call) else packet
 
 
@@ -194,20 +205,14 @@ STREAM_FAULTS = (
     Fault("stream-other-task", "Updates name another task.", ("STREAM-008",), event=each_event(_other_task)),
     Fault("stream-no-context", "Updates have no contextId.", ("STREAM-008", "DM-014"), event=each_event(_no_ids)),
     Fault(
-        "stream-wrong-id",
-        "Events have another id than the request.",
-        ("STREAM-009",),
-        bindings=("JSONRPC",),
-        envelope=_wrong_id,
+        "stream-wrong-id", "Events have another id than the request.", ("STREAM-009",), bindings=RPC, envelope=_wrong_id
     ),
-    Fault(
-        "stream-no-envelope", "Events have no envelope.", ("STREAM-009",), bindings=("JSONRPC",), envelope=_no_envelope
-    ),
+    Fault("stream-no-envelope", "Events have no envelope.", ("STREAM-009",), bindings=RPC, envelope=_no_envelope),
     Fault(
         "stream-enveloped",
         "Events of HTTP+JSON are in JSON-RPC envelopes.",
         ("STREAM-010",),
-        bindings=("HTTP+JSON",),
+        bindings=REST,
         event=each_event(_enveloped),
     ),
     Fault("stream-other-text", "Streamed text is not the stored text.", ("STREAM-011",), event=each_event(_other_text)),
@@ -253,7 +258,7 @@ STREAM_FAULTS = (
         "stream-grpc-breaks",
         "A gRPC stream breaks off after its first event.",
         ("GR-003",),
-        bindings=("GRPC",),
+        bindings=GRPC,
         switches=frozenset({"grpc-breaks-off"}),
     ),
     Fault(

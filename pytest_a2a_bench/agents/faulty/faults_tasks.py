@@ -1,13 +1,27 @@
-"""Faults of getting, listing and cancelling tasks, and of going on with them."""
+"""Faults of getting, listing, cancelling and continuing tasks, and of push notifications about them."""
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import HTTP, Call, Fault, Json
-from pytest_a2a_bench.agents.faulty.problems import Problem
-from pytest_a2a_bench.agents.faulty.rewrite import answering, error_as, ignoring, only, without
-from pytest_a2a_bench.agents.faulty.store import new_id, now
+from pytest_a2a_bench.agents.faulty.fault import (
+    HTTP,
+    Fault,
+    FaultyCall,
+    Json,
+    Packet,
+    answering,
+    body,
+    delivery_headers,
+    error_as,
+    ignoring,
+    only,
+    without,
+)
+from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, parse_time
+from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now, page
 
 
 def _list(name: str, says: str, breaks: tuple[str, ...], *ignored: str) -> Fault:
@@ -23,7 +37,7 @@ def _wrap(result: Json) -> Json:
     return {"task": result}
 
 
-def _oldest_history(call: Call, result: Any) -> Any:
+def _oldest_history(call: FaultyCall, result: Any) -> Any:
     asked = call.params.get("historyLength")
     if call.operation == "GetTask" and asked and result.get("history"):
         # What history there is has been cut to the most recent already; an older message stands in for it.
@@ -37,12 +51,12 @@ def _changing(result: Json) -> None:
     result["status"] = {**result["status"], "timestamp": now()}
 
 
-def _swapped_token(call: Call, params: Json) -> Json:
+def _swapped_token(call: FaultyCall, params: Json) -> Json:
     """Forget the cursor, so that every page is the first."""
     return {k: v for k, v in params.items() if k != "pageToken"} if call.operation == "ListTasks" else params
 
 
-def _keep_valid_status(call: Call, params: Json) -> Json:
+def _keep_valid_status(call: FaultyCall, params: Json) -> Json:
     status = params.get("status")
     bogus = call.operation == "ListTasks" and isinstance(status, str) and not status.startswith("TASK_STATE_")
     known = ("SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED", "INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED")
@@ -51,26 +65,23 @@ def _keep_valid_status(call: Call, params: Json) -> Json:
     return params
 
 
-def _keep_valid_size(call: Call, params: Json) -> Json:
+def _keep_valid_size(call: FaultyCall, params: Json) -> Json:
     size = params.get("pageSize")
     if call.operation == "ListTasks" and isinstance(size, int) and not 1 <= size <= 100:
         return {k: v for k, v in params.items() if k != "pageSize"}
     return params
 
 
-def _drop_bad_token(call: Call, params: Json) -> Json:
-    from pytest_a2a_bench.agents.faulty.problems import ProtocolError
-    from pytest_a2a_bench.agents.faulty.store import page
-
+def _drop_bad_token(call: FaultyCall, params: Json) -> Json:
     if call.operation == "ListTasks" and params.get("pageToken"):
         try:
             page([], params)
-        except ProtocolError:
+        except OperationError:
             return {k: v for k, v in params.items() if k != "pageToken"}
     return params
 
 
-def _no_artifacts(call: Call, params: Json) -> Json:
+def _no_artifacts(call: FaultyCall, params: Json) -> Json:
     return {**params, "includeArtifacts": False} if call.operation == "ListTasks" else params
 
 
@@ -88,36 +99,32 @@ def _token_at_end(result: Json) -> None:
         result["nextPageToken"] = "YmVmb3JlOjA="
 
 
-def _one_more(call: Call, params: Json) -> Json:
+def _one_more(call: FaultyCall, params: Json) -> Json:
     size = params.get("pageSize")
     grow = call.operation == "ListTasks" and isinstance(size, int) and 1 <= size < 100
     return {**params, "pageSize": size + 1} if grow and isinstance(size, int) else params
 
 
-def _big_default(call: Call, params: Json) -> Json:
+def _big_default(call: FaultyCall, params: Json) -> Json:
     return {"pageSize": 100, **params} if call.operation == "ListTasks" else params
 
 
-def _shifted(call: Call, params: Json) -> Json:
+def _shifted(call: FaultyCall, params: Json) -> Json:
     """Filter later than asked, so that a task's own timestamp leaves it out."""
     after = params.get("statusTimestampAfter")
     if call.operation != "ListTasks" or not isinstance(after, str) or not after.endswith("Z"):
         return params
-    from datetime import timedelta
-
-    from pytest_a2a_bench.agents.faulty.validation import parse_time
-
     found = parse_time(after)
     later = (found + timedelta(milliseconds=1)).isoformat() if found else after
     return {**params, "statusTimestampAfter": later}
 
 
-def _no_id_is_unknown(call: Call, problem: Problem) -> Problem:
+def _no_id_is_unknown(call: FaultyCall, problem: Problem) -> Problem:
     missing = problem.kind == "InvalidParams" and problem.message.startswith("id:") and call.operation == "GetTask"
     return Problem("Internal", -32603, 500, "INTERNAL", "Internal error") if missing else problem
 
 
-def _no_id_cancelled(call: Call, problem: Problem) -> Problem:
+def _no_id_cancelled(call: FaultyCall, problem: Problem) -> Problem:
     missing = problem.kind == "InvalidParams" and problem.message.startswith("id:") and call.operation == "CancelTask"
     return Problem("Internal", -32603, 500, "INTERNAL", "Internal error") if missing else problem
 
@@ -247,5 +254,133 @@ TASK_FAULTS = (
         "An unknown task is Invalid params.",
         ("GET-002", "ERR-JSON-TaskNotFound", "ERR-HTTP-TaskNotFound"),
         error=error_as("TaskNotFound", code=-32602, http=400, grpc="INVALID_ARGUMENT", kind="InvalidParams"),
+    ),
+)
+
+
+# -- push notifications --
+
+
+_CREATE = "CreateTaskPushNotificationConfig"
+_GET = "GetTaskPushNotificationConfig"
+_LIST = "ListTaskPushNotificationConfigs"
+
+
+def _bare(event: Json) -> Json:
+    return dict(next(iter(event.values())))
+
+
+def _no_final(packet: Packet) -> Packet | None:
+    event = json.loads(packet.body)
+    state = event.get("statusUpdate", {}).get("status", {}).get("state")
+    return None if state in TERMINAL_STATES else packet
+
+
+def _first_only(result: Json) -> Json:
+    return {**result, "configs": result["configs"][:1]}
+
+
+def _lower_only(packet: Packet) -> Packet:
+    scheme, _, rest = packet.headers.get("authorization", "").partition(" ")
+    return delivery_headers(authorization=f"Basic {rest}")(packet) if scheme == "bearer" else packet
+
+
+def _no_config_at_send(call: FaultyCall, params: Json) -> Json:
+    configuration = params.get("configuration")
+    if not isinstance(configuration, dict):
+        return params
+    kept = {k: v for k, v in configuration.items() if k != "taskPushNotificationConfig"}
+    return {**params, "configuration": kept}
+
+
+PUSH_FAULTS = (
+    Fault("push-no-id", "A new configuration has no id.", ("PUSH-001",), reply=only(_CREATE, without("id"))),
+    Fault(
+        "push-no-task-id", "A new configuration has no taskId.", ("PUSH-001",), reply=only(_CREATE, without("taskId"))
+    ),
+    Fault(
+        "push-other-url",
+        "Get gives another URL than was stored.",
+        ("PUSH-002",),
+        reply=only(_GET, lambda r: {**r, "url": "http://127.0.0.1:9/other"}),
+    ),
+    Fault(
+        "push-get-unknown",
+        "An unknown configuration is made up.",
+        ("PUSH-003",),
+        error=answering(
+            "TaskNotFound",
+            _GET,
+            lambda p: {"id": p.get("id", "x"), "taskId": p.get("taskId", "x"), "url": "http://127.0.0.1:9/"},
+        ),
+    ),
+    Fault("push-list-first", "List gives the first configuration only.", ("PUSH-004",), reply=only(_LIST, _first_only)),
+    Fault("push-delete-nothing", "Delete deletes nothing.", ("PUSH-005",), switches=frozenset({"delete-nothing"})),
+    Fault("push-delete-twice", "A second delete is an error.", ("PUSH-006",), switches=frozenset({"delete-once"})),
+    Fault(
+        "push-forgets",
+        "A configuration is gone after the first event.",
+        ("PUSH-007", "PUSH-016"),
+        switches=frozenset({"forgets-configs"}),
+    ),
+    Fault(
+        "push-undeclared",
+        "Undeclared push notifications are configurable.",
+        ("PUSH-008",),
+        variant="bare",
+        switches=frozenset({"no-capability-check"}),
+    ),
+    Fault(
+        "push-undeclared-code",
+        "Undeclared push notifications give Unsupported operation.",
+        ("PUSH-008", "ERR-JSON-PushNotificationNotSupported"),
+        variant="bare",
+        error=error_as(
+            "PushNotificationNotSupported",
+            kind="UnsupportedOperation",
+            code=-32004,
+            http=501,
+            grpc="UNIMPLEMENTED",
+            details=(),
+        ),
+    ),
+    Fault(
+        "push-unknown-task",
+        "An unknown task gets a configuration.",
+        ("PUSH-009",),
+        error=answering("TaskNotFound", _CREATE, lambda p: {"id": "x", **p}),
+    ),
+    Fault(
+        "push-no-url",
+        "A configuration without url is accepted.",
+        ("PUSH-010",),
+        waive=frozenset({"no-url"}),
+        switches=frozenset({"any-url"}),
+    ),
+    Fault("push-nothing", "No webhook is called.", ("PUSH-011",), delivery=lambda packet: None),
+    Fault("push-bare", "The webhook's body is a bare update.", ("PUSH-012",), delivery=body(_bare)),
+    Fault(
+        "push-content-type",
+        "The webhook gets application/json.",
+        ("PUSH-013",),
+        delivery=delivery_headers(content_type="application/json"),
+    ),
+    Fault(
+        "push-no-auth",
+        "The webhook gets no Authorization.",
+        ("PUSH-014",),
+        delivery=delivery_headers(authorization=None),
+    ),
+    Fault(
+        "push-not-at-send", "A configuration inside SendMessage is ignored.", ("PUSH-015",), request=_no_config_at_send
+    ),
+    Fault("push-no-final", "The terminal state is not delivered.", ("PUSH-016",), delivery=_no_final),
+    Fault(
+        "push-reordered", "Webhooks get events in another order.", ("PUSH-017",), switches=frozenset({"push-reordered"})
+    ),
+    Fault("push-any-address", "Link-local webhooks are accepted.", ("PUSH-018",), switches=frozenset({"any-webhook"})),
+    Fault("push-waits", "A slow webhook holds up the task.", ("PUSH-019",), switches=frozenset({"push-waits"})),
+    Fault(
+        "push-scheme-case", "Only the scheme Bearer with a capital is understood.", ("PUSH-020",), delivery=_lower_only
     ),
 )

@@ -13,9 +13,9 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.rpc import error_details_pb2, status_pb2
 
 from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, Caller, FaultyAgent
-from pytest_a2a_bench.agents.faulty.fault import Call, Json
+from pytest_a2a_bench.agents.faulty.fault import FaultyCall, Json
 from pytest_a2a_bench.agents.faulty.http import identify
-from pytest_a2a_bench.agents.faulty.problems import ERROR_INFO, GRPC_CODES, Problem, ProtocolError
+from pytest_a2a_bench.agents.faulty.problems import ERROR_INFO, GRPC_CODES, OperationError, Problem
 
 SERVICE = "lf.a2a.v1.A2AService"
 
@@ -34,30 +34,30 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
     request_type = getattr(a2a_pb2, method.input_type.name)
     reply_type: Any = getattr(a2a_pb2, method.output_type.name, empty_pb2.Empty)
 
-    def admit(request: Any, context: Any) -> tuple[Call, Caller]:
+    def admit(request: Any, context: Any) -> tuple[FaultyCall, Caller]:
         metadata = {key.lower(): value for key, value in context.invocation_metadata()}
         caller_name = identify(str(metadata.get("authorization", "")), tokens, agent.faulted("GRPC"))
         wanted = str(metadata.get("a2a-extensions", ""))
         version = str(metadata.get("a2a-version", ""))
         uris = tuple(uri.strip() for uri in wanted.split(",") if uri.strip())
-        call = Call("GRPC", name, MessageToDict(request), version)
+        call = FaultyCall("GRPC", name, MessageToDict(request), version)
         return call, Caller(caller_name, version, uris)
 
     async def unary(request: Any, context: Any) -> Any:
-        call = Call("GRPC", name, {})
+        call = FaultyCall("GRPC", name, {})
         try:
             call, caller = admit(request, context)
             result = await agent.call(call, caller)
-        except ProtocolError as error:
+        except OperationError as error:
             await _abort(context, _seen(agent, call, error.problem))
         return ParseDict(result, reply_type(), ignore_unknown_fields=True)
 
     async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
-        call = Call("GRPC", name, {})
+        call = FaultyCall("GRPC", name, {})
         try:
             call, caller = admit(request, context)
             events = await agent.stream(call, caller)
-        except ProtocolError as error:
+        except OperationError as error:
             await _abort(context, _seen(agent, call, error.problem))
         async for event in events:
             yield ParseDict(event, reply_type(), ignore_unknown_fields=True)
@@ -74,7 +74,7 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
     )
 
 
-def _seen(agent: FaultyAgent, call: Call, problem: Problem) -> Problem:
+def _seen(agent: FaultyAgent, call: FaultyCall, problem: Problem) -> Problem:
     """Let the fault see a refusal that the agent itself never saw."""
     fault = agent.faulted("GRPC")
     if fault is None or problem.kind != "Unauthenticated":

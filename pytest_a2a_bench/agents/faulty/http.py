@@ -1,25 +1,23 @@
-"""What the HTTP bindings share: the card, credentials, and sending a response through the fault's hand."""
+"""The HTTP bindings of the faulty agent: what they share, JSON-RPC, and HTTP+JSON."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any
+from urllib.parse import unquote
 
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
-from pytest_a2a_bench.agents.faulty.agent import Caller, FaultyAgent
-from pytest_a2a_bench.agents.faulty.fault import Call, Fault, Json, Packet
-from pytest_a2a_bench.agents.faulty.problems import ProtocolError, failure
-from pytest_a2a_bench.agents.faulty.signing import KEYS_PATH, Signer
+from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, Caller, FaultyAgent
+from pytest_a2a_bench.agents.faulty.fault import Fault, FaultyCall, Json, Packet
+from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid
 
-CARD_PATH = "/.well-known/agent-card.json"
 REST_PREFIX = "/rest"
 
 
@@ -40,7 +38,7 @@ class Desk:
     def caller(self, request: Request, binding: str) -> Caller:
         """Return who calls.
 
-        :raises ProtocolError: without a known token where one is needed.
+        :raises OperationError: without a known token where one is needed.
         """
         name = identify(request.headers.get("authorization", ""), self.tokens, self.agent.faulted(binding))
         version = request.headers.get("a2a-version") or request.query_params.get("A2A-Version", "")
@@ -51,14 +49,14 @@ class Desk:
         return Caller(name, version, tuple(uri.strip() for uri in uris if uri.strip()))
 
     def respond(
-        self, call: Call, status: int, media: str, body: Any, headers: Mapping[str, str] | None = None
+        self, call: FaultyCall, status: int, media: str, body: Any, headers: Mapping[str, str] | None = None
     ) -> Response:
         """Send JSON, as the fault leaves it."""
         packet = Packet(status, {"content-type": media, **(headers or {})}, json.dumps(body).encode())
         fault = self.agent.faulted(call.binding)
         return packed(fault.packet(call, packet) if fault else packet)
 
-    def stream(self, call: Call, events: AsyncIterator[str]) -> Response:
+    def stream(self, call: FaultyCall, events: AsyncIterator[str]) -> Response:
         """Send server-sent events."""
         packet = Packet(200, {"content-type": "text/event-stream", "cache-control": "no-store"}, b"")
         fault = self.agent.faulted(call.binding)
@@ -96,7 +94,7 @@ class Desk:
 def identify(authorization: str, tokens: Mapping[str, str], fault: Fault | None) -> str:
     """Return the caller's name.
 
-    :raises ProtocolError: if the token is missing or wrong.
+    :raises OperationError: if the token is missing or wrong.
     """
     if not tokens or (fault and "no-auth" in fault.switches):
         return "anybody"
@@ -113,31 +111,10 @@ def packed(packet: Packet) -> Response:
     return Response(packet.body, packet.status, dict(packet.headers))
 
 
-def make_app(
-    agent: FaultyAgent, tokens: Mapping[str, str], bindings: tuple[str, ...], signer: Signer | None = None
-) -> Starlette:
-    """Return the ASGI application."""
-    from pytest_a2a_bench.agents.faulty.jsonrpc import JsonRpc
-    from pytest_a2a_bench.agents.faulty.rest import Rest
-
-    card = agent.fault.card(json.loads(json.dumps(agent.card)))
-    desk = Desk(agent, tokens, signer.sign(card) if signer else card, signer.keys if signer else None)
-    routes = [Route(CARD_PATH, desk.card, methods=["GET"])]
-    if signer:
-        routes.append(Route(KEYS_PATH, desk.jwks, methods=["GET"]))
-    if "JSONRPC" in bindings:
-        routes.append(Route("/", JsonRpc(desk).handle, methods=["POST"]))
-    if "HTTP+JSON" in bindings:
-        verbs = ["GET", "POST", "DELETE", "PUT", "PATCH"]
-        prefix = "" if agent.on("rest-at-root") else REST_PREFIX
-        routes.append(Route(prefix + "/{path:path}", Rest(desk).handle, methods=verbs))
-    return Starlette(routes=routes)
-
-
 async def body_of(request: Request) -> Any:
     """Read JSON.
 
-    :raises ProtocolError: if it is none.
+    :raises OperationError: if it is none.
     """
     try:
         return json.loads(await request.body())
@@ -145,7 +122,7 @@ async def body_of(request: Request) -> Any:
         raise failure("JSONParse", f"the body is not JSON: {error}") from error
 
 
-def error_body(error: ProtocolError, call: Call, fault: Fault | None) -> Json:
+def error_body(error: OperationError, call: FaultyCall, fault: Fault | None) -> Json:
     """Return the REST body of an error."""
     problem = error.problem
     shown: Json = {
@@ -157,3 +134,203 @@ def error_body(error: ProtocolError, call: Call, fault: Fault | None) -> Json:
         }
     }
     return fault.envelope(call, shown) if fault else shown
+
+
+# -- JSON-RPC --
+
+
+RPC_MEDIA = "application/json"
+
+
+class JsonRpc:
+    """Reads envelopes and writes them."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request."""
+        number: Any = None
+        call = FaultyCall("JSONRPC", "", {})
+        try:
+            caller = self._desk.caller(request, "JSONRPC")
+            envelope = await body_of(request)
+            number = _readable_id(envelope)
+            call = _read(envelope)._replace(version=caller.version)
+            headers = self._desk.activated(caller)
+            if call.operation in STREAMED:
+                return await self._stream(call, caller, number)
+            result = await self._desk.agent.call(call, caller)
+        except OperationError as error:
+            return self._fail(call, number, error)
+        return self._desk.respond(call, 200, RPC_MEDIA, self._envelope(call, number, {"result": result}), headers)
+
+    async def _stream(self, call: FaultyCall, caller: Caller, number: Any) -> Response:
+        events = await self._desk.agent.stream(call, caller)
+
+        async def envelopes() -> AsyncIterator[str]:
+            async for event in events:
+                yield json.dumps(self._envelope(call, number, {"result": event}))
+
+        return self._desk.stream(call, envelopes())
+
+    def _fail(self, call: FaultyCall, number: Any, error: OperationError) -> Response:
+        problem = self._before_the_agent(call, error.problem)
+        shown: Json = {"code": problem.code, "message": problem.message}
+        if problem.details:
+            shown["data"] = list(problem.details)
+        refused = problem.kind == "Unauthenticated"
+        headers = {"www-authenticate": 'Bearer realm="a2a"'} if refused else {}
+        body = self._envelope(call, number, {"error": shown})
+        return self._desk.respond(call, problem.http if refused else 200, RPC_MEDIA, body, headers)
+
+    def _before_the_agent(self, call: FaultyCall, problem: Problem) -> Problem:
+        """Let the fault see what went wrong before the agent was asked, as it has seen everything else."""
+        fault = self._desk.agent.faulted("JSONRPC")
+        early = (
+            problem.kind in ("JSONParse", "InvalidRequest", "MethodNotFound", "Unauthenticated") or not call.operation
+        )
+        changed = fault.error(call, problem) if fault and early else problem
+        return changed if isinstance(changed, Problem) else problem
+
+    def _envelope(self, call: FaultyCall, number: Any, outcome: Json) -> Json:
+        fault = self._desk.agent.faulted("JSONRPC")
+        envelope = {"jsonrpc": "2.0", "id": number, **outcome}
+        return fault.envelope(call, envelope) if fault else envelope
+
+
+def _readable_id(envelope: Any) -> Any:
+    number = envelope.get("id") if isinstance(envelope, dict) else None
+    return number if isinstance(number, str | int | float) and not isinstance(number, bool) else None
+
+
+def _read(envelope: Any) -> FaultyCall:
+    if not isinstance(envelope, dict):
+        raise failure("InvalidRequest", "a request is one JSON object")
+    if envelope.get("jsonrpc") != "2.0":
+        raise failure("InvalidRequest", 'jsonrpc must be "2.0"')
+    method = envelope.get("method")
+    if not isinstance(method, str) or not method:
+        raise failure("InvalidRequest", "a method is required")
+    if method not in OPERATIONS:
+        raise failure("MethodNotFound", f"there is no method {method!r}")
+    params = envelope.get("params", {})
+    if not isinstance(params, dict):
+        raise failure("InvalidParams", "params must be an object")
+    return FaultyCall("JSONRPC", method, params)
+
+
+# -- HTTP+JSON --
+
+
+REST_MEDIA = "application/a2a+json"
+
+_TENANT = r"(?:(?P<tenant>[^/:]+)/)?"
+_CONFIGS = r"tasks/(?P<taskId>[^/]+)/pushNotificationConfigs"
+_ROUTES = [
+    (re.compile(_TENANT + pattern), verbs, operation)
+    for pattern, verbs, operation in (
+        (r"message:send", ("POST",), "SendMessage"),
+        (r"message:stream", ("POST",), "SendStreamingMessage"),
+        (r"tasks", ("GET",), "ListTasks"),
+        (r"tasks/(?P<id>[^/]+):cancel", ("POST",), "CancelTask"),
+        (r"tasks/(?P<id>[^/]+):subscribe", ("POST", "GET"), "SubscribeToTask"),
+        (_CONFIGS, ("POST",), "CreateTaskPushNotificationConfig"),
+        (_CONFIGS, ("GET",), "ListTaskPushNotificationConfigs"),
+        (_CONFIGS + r"/(?P<id>[^/]+)", ("GET",), "GetTaskPushNotificationConfig"),
+        (_CONFIGS + r"/(?P<id>[^/]+)", ("DELETE",), "DeleteTaskPushNotificationConfig"),
+        (r"tasks/(?P<id>[^/:]+)", ("GET",), "GetTask"),
+        (r"extendedAgentCard", ("GET",), "GetExtendedAgentCard"),
+    )
+]
+_NUMBERS = ("historyLength", "pageSize")
+_FLAGS = {"true": True, "false": False}
+
+
+class Rest:
+    """Reads paths and queries, and writes bodies."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request."""
+        call = FaultyCall("HTTP+JSON", "", {})
+        try:
+            operation, found = _match(request)
+            call = call._replace(operation=operation)
+            self._check_media(request)
+            caller = self._desk.caller(request, "HTTP+JSON")
+            call = call._replace(params={**await _params(request), **found}, version=caller.version)
+            if operation in STREAMED:
+                return await self._stream(call, caller)
+            result = await self._desk.agent.call(call, caller)
+        except OperationError as error:
+            return self._fail(call, error)
+        headers = self._desk.activated(caller)
+        if operation == "GetExtendedAgentCard":
+            tag = hashlib.sha256(json.dumps(result).encode()).hexdigest()[:16]
+            headers = {**headers, "cache-control": "private, max-age=60", "etag": f'"{tag}"'}
+        return self._desk.respond(call, 200, REST_MEDIA, result, headers)
+
+    def _check_media(self, request: Request) -> None:
+        media = request.headers.get("content-type", REST_MEDIA).partition(";")[0]
+        if self._desk.agent.on("only-a2a-json") and request.method == "POST" and media != REST_MEDIA:
+            raise failure("ContentTypeNotSupported", f"{media} is not supported, {REST_MEDIA} is")
+
+    async def _stream(self, call: FaultyCall, caller: Caller) -> Response:
+        events = await self._desk.agent.stream(call, caller)
+
+        async def lines() -> AsyncIterator[str]:
+            async for event in events:
+                yield json.dumps(event)
+
+        return self._desk.stream(call, lines())
+
+    def _fail(self, call: FaultyCall, error: OperationError) -> Response:
+        fault = self._desk.agent.faulted("HTTP+JSON")
+        if fault and error.problem.kind in ("JSONParse", "MethodNotFound", "Unauthenticated"):
+            changed = fault.error(call, error.problem)
+            error = OperationError(changed) if isinstance(changed, Problem) else error
+        refused = error.problem.kind == "Unauthenticated"
+        headers = {"www-authenticate": 'Bearer realm="a2a"'} if refused else {}
+        body = error_body(error, call, fault)
+        return self._desk.respond(call, error.problem.http, REST_MEDIA, body, headers)
+
+
+def _match(request: Request) -> tuple[str, Json]:
+    # From the raw path, so that an encoded slash stays in the identifier that it belongs to.
+    raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii", "replace")
+    path = raw.partition("?")[0].removeprefix(REST_PREFIX).removeprefix("/")
+    allowed = False
+    for pattern, verbs, operation in _ROUTES:
+        if found := pattern.fullmatch(path):
+            allowed = True
+            if request.method in verbs:
+                return operation, {k: unquote(v) for k, v in found.groupdict().items() if v is not None}
+    problem = failure("MethodNotFound", f"there is no {request.method} /{path}").problem
+    if allowed:
+        raise OperationError(Problem(problem.kind, problem.code, 405, problem.grpc, problem.message))
+    raise OperationError(problem)
+
+
+async def _params(request: Request) -> Json:
+    if request.method == "POST":
+        body = await body_of(request) if await request.body() else {}
+        if not isinstance(body, dict):
+            raise failure("InvalidParams", "the body must be a JSON object")
+        return body
+    return {name: _read_query(name, text) for name, text in request.query_params.items() if name != "A2A-Version"}
+
+
+def _read_query(name: str, text: str) -> Any:
+    if name in _NUMBERS:
+        try:
+            return int(text)
+        except ValueError:
+            raise invalid([Violation("query", name, "must be a whole number")]) from None
+    if name == "includeArtifacts":
+        if text.lower() not in _FLAGS:
+            raise invalid([Violation("query", name, "must be true or false")])
+        return _FLAGS[text.lower()]
+    return text

@@ -21,7 +21,7 @@ _TRIES = 2
 def refuse_internal(url: str, *, allowed: bool = False) -> None:
     """Refuse webhooks that an agent should not be talked into calling. Loopback is allowed: tests live there.
 
-    :raises ProtocolError: for a private or link-local address, or what is no web address at all.
+    :raises OperationError: for a private or link-local address, or what is no web address at all.
     """
     try:
         parts = urlsplit(url)

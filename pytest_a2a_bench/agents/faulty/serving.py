@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
-from pytest_a2a_bench.agents.faulty.card import build_card, extend_card
+from pytest_a2a_bench.agents.faulty.card import KEYS_PATH, Signer, build_card, extend_card
 from pytest_a2a_bench.agents.faulty.catalogue import find_fault
 from pytest_a2a_bench.agents.faulty.fault import Fault
-from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, make_app
-from pytest_a2a_bench.agents.faulty.signing import Signer
-from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.agents.faulty.http import REST_PREFIX, Desk, JsonRpc, Rest
 from pytest_a2a_bench.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.agents.options import AgentOptions
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
@@ -61,3 +67,21 @@ class FaultyServer:
     def app(self) -> Any:
         """The ASGI application."""
         return make_app(self.agent, self.tokens, self._bindings, self._signer)
+
+
+def make_app(
+    agent: FaultyAgent, tokens: Mapping[str, str], bindings: tuple[str, ...], signer: Signer | None = None
+) -> Starlette:
+    """Return the ASGI application."""
+    card = agent.fault.card(json.loads(json.dumps(agent.card)))
+    desk = Desk(agent, tokens, signer.sign(card) if signer else card, signer.keys if signer else None)
+    routes = [Route(CARD_PATH, desk.card, methods=["GET"])]
+    if signer:
+        routes.append(Route(KEYS_PATH, desk.jwks, methods=["GET"]))
+    if "JSONRPC" in bindings:
+        routes.append(Route("/", JsonRpc(desk).handle, methods=["POST"]))
+    if "HTTP+JSON" in bindings:
+        verbs = ["GET", "POST", "DELETE", "PUT", "PATCH"]
+        prefix = "" if agent.on("rest-at-root") else REST_PREFIX
+        routes.append(Route(prefix + "/{path:path}", Rest(desk).handle, methods=verbs))
+    return Starlette(routes=routes)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from pytest_a2a_bench.a2a.messages import SETTLED, TERMINAL
 from pytest_a2a_bench.agents.faulty.fault import Json
-from pytest_a2a_bench.agents.faulty.problems import Violation, invalid
-from pytest_a2a_bench.agents.faulty.validation import parse_time
+from pytest_a2a_bench.agents.faulty.problems import Violation, invalid, parse_time
 
-TERMINAL = ("TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED")
-INTERRUPTED = ("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED")
+TERMINAL_STATES = frozenset(f"TASK_STATE_{name.upper()}" for name in TERMINAL)
+SETTLED_STATES = frozenset(f"TASK_STATE_{name.upper().replace('-', '_')}" for name in SETTLED)
 
 _LIMIT = 5000
 
@@ -55,7 +55,7 @@ class Record:
     @property
     def resting(self) -> bool:
         """Whether a blocking call may return."""
-        return self.state in (*TERMINAL, *INTERRUPTED)
+        return self.state in SETTLED_STATES
 
     def emit(self, event: Json) -> None:
         """Tell streams and webhooks what happened."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.conformance.card.judge import card_versions, check_card
-from pytest_a2a_bench.conformance.card.served import CardHttp
+from pytest_a2a_bench.conformance.card.judge import CardHttp, card_versions, check_card
 from pytest_a2a_bench.conformance.card.signatures import ALGORITHMS
 
 if TYPE_CHECKING:

@@ -1,15 +1,128 @@
-"""Reading a card's JSON with everything that a parser usually hides (pure)."""
+"""A card's JSON with everything that a parser usually hides, and the findings in it, each at its place (pure)."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import parse_json
-from pytest_a2a_bench.conformance.card.ledger import Path
+from pytest_a2a_bench.conformance.finding import Exchange, Finding, Level, Severity
+from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.errors import ProtocolError
+
+# -- findings --
+
+
+_PER_RULE = 10
+_SHOWN = 90
+_SENTENCE = 600
+_SEVERITIES: dict[Level, Severity] = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
+_READ = 8192
+_USERINFO = re.compile(r"(?<=://)[^/?#\s\"]*@")
+_SECRET_VALUE = re.compile(r"([?&][a-z_\-]*(?:key|token|secret|passw(?:or)?d|sig)=)[^&#\s\"]+", re.IGNORECASE)
+
+Path = tuple[str | int, ...]
+
+
+class Ledger:
+    """Findings in the order in which they were made; what is broken a hundred times is not told a hundred times."""
+
+    def __init__(self) -> None:
+        self._findings: list[Finding] = []
+        self._places: set[tuple[str, str]] = set()
+        self._counts: Counter[str] = Counter()
+
+    def add(
+        self,
+        rule: str,
+        path: Path,
+        found: str,
+        *,
+        fix: str = "",
+        expected: str = "",
+        severity: Severity | None = None,
+        exchanges: Iterable[Exchange] = (),
+    ) -> None:
+        """Write down one finding; what is not given is taken from the catalogue's entry of the rule."""
+        pointer = to_pointer(path)
+        if (rule, pointer) in self._places:
+            return
+        self._places.add((rule, pointer))
+        self._counts[rule] += 1
+        if self._counts[rule] > _PER_RULE:
+            return
+        entry = requirement(rule)
+        self._findings.append(
+            Finding(
+                rule=rule,
+                severity=severity or _SEVERITIES[entry.level],
+                found=_plain(found),
+                expected=_plain(expected or entry.text),
+                spec=entry.spec,
+                pointer=pointer,
+                fix=_plain(fix),
+                exchanges=tuple(exchanges),
+            )
+        )
+
+    def merge(self, other: Ledger) -> None:
+        """Take over what another ledger has found at places of which this one says nothing."""
+        known = {pointer for _, pointer in self._places}
+        for finding in other.findings():
+            if finding.pointer not in known:
+                self._places.add((finding.rule, finding.pointer))
+                self._findings.append(finding)
+
+    def findings(self) -> list[Finding]:
+        """Return what was written down."""
+        more = [(rule, n - _PER_RULE) for rule, n in self._counts.items() if n > _PER_RULE]
+        notes = [Finding(rule, "note", f"and {n} more of this kind", spec=requirement(rule).spec) for rule, n in more]
+        return [*self._findings, *notes]
+
+
+def to_pointer(path: Path) -> str:
+    """Return a JSON pointer (RFC 6901)."""
+    return "".join(f"/{_escape(str(p))}" for p in path)
+
+
+def show(value: Any) -> str:
+    """Return a value as bounded, printable JSON without the credentials that a URL in it may carry."""
+    if isinstance(value, (dict, list)) and len(value) > 20:
+        return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)} members"
+    if isinstance(value, str):
+        value = _redact(value[:_READ])[: _SHOWN * 2]
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return f"a value of type {type(value).__name__}"
+    text = _redact(text[:_READ])
+    text = _printable(text[: _SHOWN + 1])
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _redact(text: str) -> str:
+    return _SECRET_VALUE.sub(r"\1***", _USERINFO.sub("***@", text))
+
+
+def _escape(token: str) -> str:
+    return _printable(token.replace("~", "~0").replace("/", "~1")[:_SHOWN])
+
+
+def _plain(text: str) -> str:
+    """Return a sentence of ours, harmless and bounded: names of members, which anybody can choose, stand in it."""
+    shown = _printable(text[: _SENTENCE + 1])
+    return shown if len(shown) <= _SENTENCE else f"{shown[:_SENTENCE]}..."
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+
+
+# -- the document --
+
 
 MAX_DEPTH = 64
 _MAX_DUPLICATES = 20

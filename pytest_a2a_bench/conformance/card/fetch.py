@@ -1,4 +1,4 @@
-"""Fetch a card, and say how it was served: bounded in time and size, and never led to another origin."""
+"""Cards and keys from agents, files and URLs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,13 +19,11 @@ from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.http import tls_context
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.conformance.card.document import read_document
-from pytest_a2a_bench.conformance.card.judge import card_versions
-from pytest_a2a_bench.conformance.card.ledger import Ledger
-from pytest_a2a_bench.conformance.card.served import CardHttp, check_served
+from pytest_a2a_bench.conformance.card.document import Document, Ledger, as_list, as_object, read_document
+from pytest_a2a_bench.conformance.card.judge import CardHttp, card_versions, check_served
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, late
-from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, ProtocolError, TransportError
 from pytest_a2a_bench.redact import redact_url
 
 MAX_BYTES = 2 * 1024 * 1024
@@ -206,3 +205,68 @@ def _refuse_bad_url(url: str) -> None:
         is_good = False
     if not is_good or any(c <= " " for c in url):
         raise ConfigurationError(f"{redact_url(url)!r} is not the URL of a card; use http://HOST:PORT or a file")
+
+
+# -- what the command line names --
+
+
+def is_url(source: str) -> bool:
+    """Tell whether a source is a URL rather than a file."""
+    return source.lower().startswith(("http://", "https://"))
+
+
+def read_card_file(path: str) -> Document:
+    """Read a card from a file; ``-`` is standard input.
+
+    :raises ConfigurationError: if it cannot be read.
+    :raises ProtocolError: if it is not JSON.
+    """
+    return read_document(_read_file(path, "agent card"))
+
+
+def load_jwks(source: str, *, timeout: float = 10.0) -> Mapping[str, Any]:
+    """Read a JWK set, or one JWK, from a file or an https URL.
+
+    :raises ConfigurationError: if it cannot be read, or holds no key.
+    """
+    body = _download(source, timeout) if is_url(source) else _read_file(source, "key set")
+    try:
+        jwks = as_object(read_document(body).raw)
+    except ProtocolError as error:
+        raise ConfigurationError(f"key set {source}: {error}; a JWK set is a JSON object with keys") from error
+    if not as_list(jwks.get("keys")) and "kty" not in jwks:
+        raise ConfigurationError(f"key set {source}: found no keys; a JWK set looks like {{'keys': [{{'kty': ...}}]}}")
+    return jwks
+
+
+def _read_file(path: str, what: str) -> bytes:
+    if path == "-":
+        import sys
+
+        return sys.stdin.buffer.read(MAX_BYTES)
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(MAX_BYTES)
+    except OSError as error:
+        raise ConfigurationError(f"{what} {path}: {error.strerror or error}; give a file or a URL") from error
+
+
+def _download(url: str, timeout: float) -> bytes:
+    import asyncio
+
+    import httpx
+
+    from pytest_a2a_bench.a2a.loop import run
+
+    async def download() -> bytes:
+        async with asyncio.timeout(timeout):
+            async with httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout) as client:
+                answer = await get(client, url, {})
+        if answer.problem or answer.status != 200:
+            raise ConfigurationError(f"key set {url}: {answer.problem or f'status {answer.status}'}; give another URL")
+        return answer.body
+
+    try:
+        return run(download())
+    except (TimeoutError, TransportError) as error:
+        raise ConfigurationError(f"key set {url}: {error or f'no answer within {timeout:g} s'}") from error

@@ -1,4 +1,4 @@
-"""Whether an agent keeps what its card promises: a few cheap requests to each interface that the card names."""
+"""Whether an agent keeps what its card says: a few cheap requests to each interface that the card declares."""
 
 from __future__ import annotations
 
@@ -13,14 +13,83 @@ from pytest_a2a_bench.a2a.auth import AuthParts, may_receive, place
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.a2a.loop import run
-from pytest_a2a_bench.conformance.card.document import as_object, as_text
-from pytest_a2a_bench.conformance.card.ledger import Ledger, show
-from pytest_a2a_bench.conformance.card.promises import Promise, promises
+from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_object, as_text, objects, show
+from pytest_a2a_bench.conformance.card.judge import card_versions
+from pytest_a2a_bench.conformance.card.shared import CORE_BINDINGS
 from pytest_a2a_bench.conformance.finding import Finding
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
+from pytest_a2a_bench.conformance.wire.connect import open_wire
 from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
+
+# -- what the card declares --
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredInterface:
+    """One interface and what the card declares of it."""
+
+    path: Path
+    url: str
+    binding: str
+    version: str
+    tenant: str
+    card: Mapping[str, Any]
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether every request needs credentials."""
+        name = "securityRequirements" if self.version == "1.0" else "security"
+        alternatives = [as_object(r) for r in as_list(self.card.get(name))]
+        if name == "securityRequirements":
+            alternatives = [as_object(r.get("schemes")) for r in alternatives]
+        return bool(alternatives) and all(alternatives)
+
+    def name_task(self, member: str, task: str) -> Mapping[str, str]:
+        """Return the parameters that name a task; gRPC's are resource names in 0.3."""
+        if (self.version, self.binding) != ("0.3", "GRPC"):
+            return {member: task}
+        return {"parent" if member == "taskId" else "name": f"tasks/{task}"}
+
+    def declares(self, capability: str) -> bool:
+        """Tell whether a capability is declared."""
+        if capability == "extendedAgentCard" and self.version == "0.3":
+            return self.card.get("supportsAuthenticatedExtendedCard") is True
+        return as_object(self.card.get("capabilities")).get(capability) is True
+
+    def message(self) -> Mapping[str, Any]:
+        """Return a harmless message in the version's own form."""
+        text = "ping"
+        common = {"messageId": str(uuid.uuid4())}
+        if self.version == "1.0":
+            return {**common, "role": "ROLE_USER", "parts": [{"text": text}]}
+        if self.binding == "JSONRPC":
+            return {**common, "kind": "message", "role": "user", "parts": [{"kind": "text", "text": text}]}
+        return {**common, "role": "ROLE_USER", "content": [{"text": text}]}
+
+
+def declared_interfaces(card: Mapping[str, Any]) -> list[DeclaredInterface]:
+    """Return the interfaces of a card that can be asked; a card for both versions lists 0.3's among 1.0's."""
+    found: list[DeclaredInterface] = []
+
+    def take(path: Path, url: Any, binding: Any, version: str, tenant: Any = "") -> None:
+        known = [p for p in found if (p.url, p.binding, p.version) == (url, binding, version)]
+        if as_text(url) and binding in CORE_BINDINGS and version in ("1.0", "0.3") and not known:
+            found.append(DeclaredInterface(path, url, binding, version, as_text(tenant), card))
+
+    for i, entry in objects(card.get("supportedInterfaces")):
+        version = ".".join(as_text(entry.get("protocolVersion")).split(".")[:2])
+        take(("supportedInterfaces", i), entry.get("url"), entry.get("protocolBinding"), version, entry.get("tenant"))
+    if "0.3" in card_versions(card):
+        take(("url",), card.get("url"), card.get("preferredTransport", "JSONRPC"), "0.3")
+        for i, entry in objects(card.get("additionalInterfaces")):
+            take(("additionalInterfaces", i), entry.get("url"), entry.get("transport"), "0.3")
+    return found
+
+
+# -- asking --
+
 
 _MOST_INTERFACES = 12
 _LIMITS = Limits(body_bytes=2_000_000, events=20, stream_bytes=2_000_000)
@@ -35,15 +104,17 @@ class Probe:
     :param auth: credentials, empty where there are none or the interface may not have them.
     """
 
-    promise: Promise
+    interface: DeclaredInterface
     wire: Wire
     auth: AuthParts
     timeout: float
     ledger: Ledger = field(default_factory=Ledger)
 
-    async def ask(self, operation: str, params: Mapping[str, Any], *, auth: bool = True, stream: bool = False) -> Reply:
+    async def ask(
+        self, operation: str, params: Mapping[str, Any], *, auth: bool = True, stream: bool = False
+    ) -> WireReply:
         """Send one request; a stream is read up to its first event."""
-        header = "1.0" if self.promise.version == "1.0" else None
+        header = "1.0" if self.interface.version == "1.0" else None
         return await self.wire.call(
             WireRequest(
                 operation,
@@ -56,12 +127,12 @@ class Probe:
             )
         )
 
-    def tell(self, rule: str, old_rule: str, found: str, fix: str, reply: Reply) -> None:
+    def tell(self, rule: str, old_rule: str, found: str, fix: str, reply: WireReply) -> None:
         """Write a finding down under the id that the version has for it; an empty id has none."""
-        name = rule if self.promise.version == "1.0" else old_rule
-        where = f"{self.promise.binding} {self.promise.version} at {show(self.promise.url)}"
+        name = rule if self.interface.version == "1.0" else old_rule
+        where = f"{self.interface.binding} {self.interface.version} at {show(self.interface.url)}"
         if name:
-            self.ledger.add(name, self.promise.path, f"{where}: {found}", fix=fix, exchanges=(reply.exchange,))
+            self.ledger.add(name, self.interface.path, f"{where}: {found}", fix=fix, exchanges=(reply.exchange,))
 
 
 def check_online(
@@ -84,66 +155,52 @@ async def check_online_async(
     :param token: the secret to authenticate with; empty for none.
     :param timeout: seconds for one request.
     """
-    asked = promises(as_object(raw))[:_MOST_INTERFACES]
+    asked = declared_interfaces(as_object(raw))[:_MOST_INTERFACES]
     ledgers = await asyncio.gather(*(_check(p, raw, endpoint, token, timeout, verify) for p in asked))
     return [finding for ledger in ledgers for finding in ledger.findings()]
 
 
-async def _check(promise: Promise, raw: Any, endpoint: str, token: str, timeout: float, verify: bool) -> Ledger:
+async def _check(
+    interface: DeclaredInterface, raw: Any, endpoint: str, token: str, timeout: float, verify: bool
+) -> Ledger:
     ledger = Ledger()
-    rule = "CARD-007" if promise.version == "1.0" else "V03-CARD-022"
+    rule = "CARD-007" if interface.version == "1.0" else "V03-CARD-022"
     try:
-        async with _connect(promise, raw, endpoint, token, timeout, verify) as probe:
+        async with _connect(interface, raw, endpoint, token, timeout, verify) as probe:
             probe.ledger = ledger
             await _ask_everything(probe)
     except (MissingExtraError, CannotExpressError) as error:
         ledger.add(
-            rule, promise.path, f"{promise.binding} at {show(promise.url)} is not asked: {error}", severity="note"
+            rule, interface.path, f"{interface.binding} at {show(interface.url)} is not asked: {error}", severity="note"
         )
     except (A2ABenchError, ValueError, OSError) as error:
-        ledger.add(rule, promise.path, f"{show(promise.url)} cannot be asked ({error})", fix="correct the URL")
+        ledger.add(rule, interface.path, f"{show(interface.url)} cannot be asked ({error})", fix="correct the URL")
     return ledger
 
 
 @asynccontextmanager
 async def _connect(
-    promise: Promise, raw: Any, endpoint: str, token: str, timeout: float, verify: bool
+    interface: DeclaredInterface, raw: Any, endpoint: str, token: str, timeout: float, verify: bool
 ) -> AsyncIterator[Probe]:
     auth = AuthParts()
     if token:
         credentials = Credentials(token, "the token")
         config = ClientConfig(endpoint, auth=credentials)
-        if may_receive(promise.url, config):
+        if may_receive(interface.url, config):
             auth = place(credentials, parse_card(raw, endpoint))
-    redactor = Redactor((token,) if token else ())
-    wire: Wire
-    if promise.binding == "GRPC":
-        from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
-
-        wire = GrpcWire(
-            promise.url,
-            promise.version,
-            endpoint=endpoint,
-            tenant=promise.tenant,
-            auth=auth,
-            limits=_LIMITS,
-            redactor=redactor,
-        )
-    else:
-        from pytest_a2a_bench.conformance.wire.http import HttpWire
-
-        wire = HttpWire(
-            promise.url,
-            promise.binding,
-            promise.version,
-            tenant=promise.tenant,
-            auth=auth,
-            verify_ssl=verify,
-            limits=_LIMITS,
-            redactor=redactor,
-        )
+    wire = open_wire(
+        interface.binding,
+        interface.version,
+        interface.url,
+        endpoint=endpoint,
+        tenant=interface.tenant,
+        auth=auth,
+        verify_ssl=verify,
+        limits=_LIMITS,
+        redactor=Redactor((token,) if token else ()),
+    )
     try:
-        yield Probe(promise, wire, auth, timeout)
+        yield Probe(interface, wire, auth, timeout)
     finally:
         await wire.close()
 
@@ -151,7 +208,7 @@ async def _connect(
 async def _ask_everything(probe: Probe) -> None:
     if not await _check_speaks(probe):
         return
-    can_authenticate = bool(probe.auth) or not probe.promise.is_secured
+    can_authenticate = bool(probe.auth) or not probe.interface.is_secured
     await _check_secured(probe)
     if can_authenticate:
         await asyncio.gather(_check_streaming(probe), _check_push(probe), _check_extended(probe))
@@ -159,14 +216,14 @@ async def _ask_everything(probe: Probe) -> None:
 
 async def _check_speaks(probe: Probe) -> bool:
     """Ask for a task that does not exist: only an interface of this binding and version knows how to say so."""
-    reply = await probe.ask("GetTask", probe.promise.name_task("id", _nobody()))
+    reply = await probe.ask("GetTask", probe.interface.name_task("id", _nobody()))
     if _refuses(reply, "TaskNotFoundError") and not _is_plain_404(reply):
         return True
     if _is_refusal(reply):
-        if probe.promise.is_secured and not probe.auth:
+        if probe.interface.is_secured and not probe.auth:
             return True
         found = f"GetTask is refused ({reply.describe()}), and the card requires no credentials"
-        if probe.promise.is_secured:
+        if probe.interface.is_secured:
             found = f"the credentials given are refused ({reply.describe()})"
         probe.tell("CARD-007", "V03-CARD-022", found, "declare the security that is asked for", reply)
         return False
@@ -176,18 +233,18 @@ async def _check_speaks(probe: Probe) -> bool:
 
 
 async def _check_secured(probe: Probe) -> None:
-    if not probe.promise.is_secured:
+    if not probe.interface.is_secured:
         return
-    reply = await probe.ask("GetTask", probe.promise.name_task("id", _nobody()), auth=False)
+    reply = await probe.ask("GetTask", probe.interface.name_task("id", _nobody()), auth=False)
     if not _is_refusal(reply):
         found = f"without credentials, GetTask gets {reply.describe()}; the card requires them"
         probe.tell("AUTH-001", "V03-AUTH-001", found, "refuse requests without credentials with 401", reply)
 
 
 async def _check_streaming(probe: Probe) -> None:
-    declared = probe.promise.declares("streaming")
-    member = "request" if (probe.promise.version, probe.promise.binding) == ("0.3", "GRPC") else "message"
-    reply = await probe.ask("SendStreamingMessage", {member: probe.promise.message()}, stream=True)
+    declared = probe.interface.declares("streaming")
+    member = "request" if (probe.interface.version, probe.interface.binding) == ("0.3", "GRPC") else "message"
+    reply = await probe.ask("SendStreamingMessage", {member: probe.interface.message()}, stream=True)
     if declared and not reply.events:
         found = f"streaming is declared, and SendStreamingMessage gets {reply.describe()}"
         probe.tell("STREAM-001", "V03-STREAM-001", found, "stream, or declare streaming false", reply)
@@ -198,21 +255,21 @@ async def _check_streaming(probe: Probe) -> None:
 
 
 async def _check_push(probe: Probe) -> None:
-    is_rpc03 = (probe.promise.version, probe.promise.binding) == ("0.3", "JSONRPC")
-    params = probe.promise.name_task("id" if is_rpc03 else "taskId", _nobody())
+    is_rpc03 = (probe.interface.version, probe.interface.binding) == ("0.3", "JSONRPC")
+    params = probe.interface.name_task("id" if is_rpc03 else "taskId", _nobody())
     reply = await probe.ask("ListTaskPushNotificationConfigs", params)
     absent = _refuses(reply, "PushNotificationNotSupportedError") or _refuses(reply, "MethodNotFoundError")
-    if probe.promise.declares("pushNotifications"):
+    if probe.interface.declares("pushNotifications"):
         if absent:
             found = f"push notifications are declared, and listing their configurations gets {reply.describe()}"
             probe.tell("PUSH-004", "V03-PUSH-001", found, "serve them, or declare pushNotifications false", reply)
-    elif not _refuses(reply, "PushNotificationNotSupportedError") and probe.promise.version == "1.0":
+    elif not _refuses(reply, "PushNotificationNotSupportedError") and probe.interface.version == "1.0":
         found = f"push notifications are not declared, and listing their configurations gets {reply.describe()}"
         probe.tell("PUSH-008", "", found, "answer PushNotificationNotSupportedError, or declare them", reply)
 
 
 async def _check_extended(probe: Probe) -> None:
-    declared = probe.promise.declares("extendedAgentCard")
+    declared = probe.interface.declares("extendedAgentCard")
     reply = await probe.ask("GetExtendedAgentCard", {}, auth=not declared)
     if declared and not _is_refusal(reply):
         found = f"without credentials, GetExtendedAgentCard gets {reply.describe()}"
@@ -220,19 +277,19 @@ async def _check_extended(probe: Probe) -> None:
         if _refuses(reply, "ExtendedAgentCardNotConfiguredError"):
             return
         probe.tell("XCARD-003", "V03-XCARD-001", found, fix, reply)
-    elif not declared and not _refuses(reply, "UnsupportedOperationError") and probe.promise.version == "1.0":
+    elif not declared and not _refuses(reply, "UnsupportedOperationError") and probe.interface.version == "1.0":
         found = f"no extended card is declared, and GetExtendedAgentCard gets {reply.describe()}"
         probe.tell("XCARD-001", "", found, "answer UnsupportedOperationError", reply)
 
 
-async def _cancel(probe: Probe, reply: Reply) -> None:
+async def _cancel(probe: Probe, reply: WireReply) -> None:
     """Cancel the task that a stream began, whatever comes of it."""
     for event in reply.events:
         body = as_object(event)
         for inner in (as_object(body.get("task")), as_object(body.get("statusUpdate")), body):
             task = as_text(inner.get("taskId")) or as_text(inner.get("id"))
             if task and inner.get("role") is None:
-                await probe.ask("CancelTask", probe.promise.name_task("id", task))
+                await probe.ask("CancelTask", probe.interface.name_task("id", task))
                 return
 
 
@@ -240,18 +297,18 @@ def _nobody() -> str:
     return str(uuid.uuid4())
 
 
-def _refuses(reply: Reply, name: str) -> bool:
+def _refuses(reply: WireReply, name: str) -> bool:
     return reply.error is not None and reply.error.may_be(name)
 
 
-def _is_plain_404(reply: Reply) -> bool:
+def _is_plain_404(reply: WireReply) -> bool:
     """Tell whether a 404 is any web server's for a path that it does not have, rather than an A2A error."""
     if reply.exchange.binding != "HTTP+JSON":
         return False
     return not {"error", "code", "status", "type", "title"} & set(as_object(reply.document))
 
 
-def _is_refusal(reply: Reply) -> bool:
+def _is_refusal(reply: WireReply) -> bool:
     if reply.status in _REFUSED_HTTP and reply.exchange.binding != "GRPC":
         return True
     return reply.error is not None and reply.error.grpc_status in _REFUSED_GRPC

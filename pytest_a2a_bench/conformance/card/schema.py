@@ -10,7 +10,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
+from pytest_a2a_bench.conformance.card.document import Ledger, Path, show
 from pytest_a2a_bench.conformance.finding import Severity
 
 FILES = {"1.0": "card_v1_0.schema.json", "0.3": "card_v0_3.schema.json"}

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.card import shared
-from pytest_a2a_bench.conformance.card.document import as_list, as_object, as_text, objects
-from pytest_a2a_bench.conformance.card.ledger import Ledger, Path, show
+from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_object, as_text, objects, show
 from pytest_a2a_bench.conformance.card.urls import PlainHttp
 
 IDS = shared.RuleIds(

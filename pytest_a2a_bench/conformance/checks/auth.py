@@ -10,25 +10,18 @@ from typing import Any
 from pytest_a2a_bench.a2a import auth
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import Credentials as Token
-from pytest_a2a_bench.conformance import steps
 from pytest_a2a_bench.conformance.card.urls import judge_url
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.steps import AUTH_GRPC_STATUSES, AUTH_STATUSES, refused
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.wire.reply import AUTH_GRPC_STATUSES, AUTH_STATUSES, WireReply
 
 GARBAGE = "not-a-credential-of-anybody"
 
 
 def demands_credentials(ctx: Context) -> None:
     """Skip unless the card says that requests must be authenticated."""
-    wanted = ctx.target.card.get("securityRequirements") or ctx.target.card.get("security")
-    optional = any(not _schemes(item) for item in wanted) if isinstance(wanted, list) else False
-    if not wanted or optional:
+    if not ctx.target.wants_credentials:
         ctx.skip("the card demands no credentials")
-
-
-def _schemes(item: Any) -> Any:
-    return item.get("schemes", item) if isinstance(item, Mapping) else item
 
 
 def operations(ctx: Context) -> dict[str, dict[str, Any]]:
@@ -49,11 +42,11 @@ def operations(ctx: Context) -> dict[str, dict[str, Any]]:
     return calls
 
 
-async def refusal(ctx: Context) -> Reply:
+async def refusal(ctx: Context) -> WireReply:
     """Return the answer to a message without credentials; skip where it is accepted."""
     demands_credentials(ctx)
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
-    if not refused(reply):
+    if not reply.is_refused:
         ctx.skip("a request without credentials is not refused")
     return reply
 
@@ -63,7 +56,7 @@ async def missing_credentials_are_refused(ctx: Context) -> None:
     """A message without credentials is refused."""
     demands_credentials(ctx)
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False)
-    if not refused(reply):
+    if not reply.is_refused:
         ctx.fail(f"SendMessage without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
 
 
@@ -75,7 +68,7 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
     if not is_basic(other) and is_basic(pair := credentials(ctx, f"nobody:{GARBAGE}")):
         other = pair
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False, headers=other.headers, query=other.query)
-    if not refused(reply):
+    if not reply.is_refused:
         found = f"SendMessage with credentials that nobody has: {reply.describe()}"
         ctx.fail(found, expected="a refusal", replies=(reply,))
 
@@ -131,7 +124,7 @@ async def every_operation_is_guarded(ctx: Context) -> None:
     demands_credentials(ctx)
     for name, params in operations(ctx).items():
         reply = await ctx.call(name, params, auth=False)
-        if not refused(reply):
+        if not reply.is_refused:
             ctx.fail(f"{name} without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
 
 
@@ -150,21 +143,21 @@ async def known_user(ctx: Context) -> None:
     """Skip where there is no other user, or one whose token is always refused: that tells nothing about others."""
     another_user(ctx)
     reply = await ctx.shared("known-user", lambda: as_other(ctx, "GetTask", {"id": ctx.unknown_id()}))
-    if refused(reply):
+    if reply.is_refused:
         ctx.skip(f"the token of the other user, which other_token_env names, is refused: {reply.describe()}")
 
 
-async def as_other(ctx: Context, operation: str, params: Mapping[str, Any]) -> Reply:
+async def as_other(ctx: Context, operation: str, params: Mapping[str, Any]) -> WireReply:
     """Call as another user."""
     other = another_user(ctx)
     return await ctx.call(operation, params, auth=False, headers=other.headers, query=other.query)
 
 
-def _hidden(ctx: Context, reply: Reply, what: str) -> None:
+def _hidden(ctx: Context, reply: WireReply, what: str) -> None:
     """Record a failure unless another's task looks as if it did not exist."""
     if reply.error is None:
         ctx.fail(f"{what}: {reply.describe()}", expected="TaskNotFoundError", replies=(reply,))
-    elif not reply.error.may_be("TaskNotFoundError") and not refused(reply):
+    elif not reply.error.may_be("TaskNotFoundError") and not reply.is_refused:
         found = f"{what} is refused in a way that shows that the task exists: {reply.error}"
         ctx.fail(found, expected="TaskNotFoundError", replies=(reply,))
 
@@ -203,7 +196,7 @@ async def foreign_looks_unknown(ctx: Context) -> None:
         ctx.fail(found, expected="the same error for both", replies=(foreign, unknown))
 
 
-def _shape(reply: Reply) -> tuple[Any, ...]:
+def _shape(reply: WireReply) -> tuple[Any, ...]:
     error = reply.error
     return (reply.status, error and (error.name, error.code, error.grpc_status, error.reason))
 
@@ -228,7 +221,7 @@ async def bindings_demand_the_same(ctx: Context) -> None:
     here = await ctx.call("SendMessage", ctx.send_params(), auth=False)
     for other in ctx.siblings():
         there = await other.call("SendMessage", other.send_params(), auth=False)
-        if refused(there) and not refused(here):
+        if there.is_refused and not here.is_refused:
             found = f"without credentials {other.binding} refuses, {ctx.binding} does not: {here.describe()}"
             ctx.fail(found, expected="the same credentials on every binding", replies=(here, there))
             return
@@ -253,6 +246,6 @@ async def encryption_is_up_to_date(ctx: Context) -> None:
     if not ctx.target.verify_ssl:
         ctx.skip("the verification of certificates is switched off")
     # The TLS library refuses older versions and certificates that it cannot verify.
-    reply = await steps.get(ctx, ctx.unknown_id())
+    reply = await ctx.get_task(ctx.unknown_id())
     if reply.status is None:
         ctx.fail(f"no request got through: {reply.describe()}", expected="TLS 1.2 or later", replies=(reply,))

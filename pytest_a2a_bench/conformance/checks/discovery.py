@@ -1,12 +1,17 @@
-"""Discovery: whether the interfaces of the card are there, and whether it leaves any out."""
+"""What the card leads to: its address, the extended card, and its tenants."""
 
 from __future__ import annotations
 
 import urllib.parse
 import uuid
+from collections.abc import Mapping
 
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.card import check_card
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.finding import Finding
+from pytest_a2a_bench.conformance.protocol.streams import read_event
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
 @check("CARD-007")
@@ -18,7 +23,7 @@ async def interface_is_true(ctx: Context) -> None:
         ctx.fail(reply.describe(), expected=wanted, pointer="/supportedInterfaces", replies=[reply])
 
 
-def _is_web_server(reply: Reply) -> bool:
+def _is_web_server(reply: WireReply) -> bool:
     """Tell whether a 404 is about the path: what web frameworks say by themselves, and no agent does."""
     said = reply.document
     return reply.status == 404 and (
@@ -40,17 +45,143 @@ async def no_undeclared_binding(ctx: Context) -> None:
         ctx.fail(found, pointer="/supportedInterfaces", fix=f"declare the {other} interface", replies=[reply])
 
 
-async def _ask_rest(ctx: Context) -> Reply:
+async def _ask_rest(ctx: Context) -> WireReply:
     return await ctx.call("GetTask", http_method="GET", path=f"/tasks/{ctx.unknown_id()}")
 
 
-async def _ask_rpc(ctx: Context) -> Reply:
+async def _ask_rpc(ctx: Context) -> WireReply:
     request = {"jsonrpc": "2.0", "id": "a2a-bench", "method": "GetTask", "params": {"id": str(uuid.uuid4())}}
     path = "" if urllib.parse.urlsplit(ctx.target.url).path.strip("/") else "/"
     return await ctx.call("GetTask", http_method="POST", path=path, body=request)
 
 
-def _speaks(reply: Reply, binding: str) -> bool:
+def _speaks(reply: WireReply, binding: str) -> bool:
     if binding == "JSONRPC":
         return isinstance(reply.document, dict) and reply.document.get("jsonrpc") == "2.0"
     return '"TASK_NOT_FOUND"' in reply.exchange.response
+
+
+# -- the extended card --
+
+
+OPERATION = "GetExtendedAgentCard"
+SECRETS_RULE = "CARD-017"
+
+
+async def extended(ctx: Context) -> WireReply:
+    """Return the extended card, fetched with the user's credentials; skip where there is none to be had."""
+    ctx.require_capability("extendedAgentCard")
+    reply = await ctx.shared("extended-card", lambda: ctx.call(OPERATION, {}))
+    if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
+        ctx.skip("the agent has no extended card configured")
+    auth = ctx.target.auth
+    if reply.is_refused and not (auth.headers or auth.query or auth.cookies):
+        ctx.skip("the extended card needs credentials, and none were given")
+    return reply
+
+
+def judged(ctx: Context, reply: WireReply) -> list[Finding]:
+    """Return what is wrong with the card; skip where there is none."""
+    return check_card(ctx.skip_unless_ok(reply, OPERATION).result, url=ctx.target.url)
+
+
+@check("XCARD-001")
+async def refused_without_the_capability(ctx: Context) -> None:
+    """Without the capability the operation is not supported."""
+    ctx.forbid_capability("extendedAgentCard")
+    reply = await ctx.call(OPERATION, {})
+    ctx.expect_error(reply, "UnsupportedOperationError", what=f"{OPERATION} without the capability")
+
+
+@check("XCARD-002")
+async def card_or_not_configured(ctx: Context) -> None:
+    """With the capability there is a card, or the error that says that none is configured."""
+    reply = await extended(ctx)
+    if not reply.ok:
+        expected = "a card, or ExtendedAgentCardNotConfiguredError"
+        ctx.fail(f"{OPERATION}: {reply.describe()}", expected=expected, replies=(reply,))
+
+
+@check("XCARD-003")
+async def credentials_are_needed(ctx: Context) -> None:
+    """The extended card is refused to strangers."""
+    ctx.require_capability("extendedAgentCard")
+    reply = await ctx.call(OPERATION, {}, auth=False)
+    if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
+        ctx.skip("the agent has no extended card configured")
+    if not reply.is_refused:
+        ctx.fail(f"{OPERATION} without credentials: {reply.describe()}", expected="a refusal", replies=(reply,))
+
+
+@check("XCARD-004")
+async def card_is_valid(ctx: Context) -> None:
+    """The extended card is a complete and valid agent card."""
+    reply = await extended(ctx)
+    for finding in judged(ctx, reply):
+        if finding.severity == "error":
+            found = f"{finding.rule}: {finding.found}"
+            ctx.fail(found, pointer=finding.pointer, expected=finding.expected, fix=finding.fix, replies=(reply,))
+
+
+@check("XCARD-005")
+async def caching_is_controlled(ctx: Context) -> None:
+    """The extended card says how long, and by whom, it may be kept."""
+    reply = ctx.skip_unless_ok(await extended(ctx), OPERATION)
+    directives = reply.headers.get("cache-control", "").lower()
+    if not directives:
+        ctx.fail("no Cache-Control", expected="Cache-Control: private, with max-age", replies=(reply,))
+    elif "public" in directives:
+        found = f"Cache-Control is {directives!r}: shared caches may give the card to others"
+        ctx.fail(found, expected="Cache-Control: private", replies=(reply,))
+
+
+@check("XCARD-006")
+async def card_has_no_secrets(ctx: Context) -> None:
+    """The extended card holds no credentials."""
+    reply = await extended(ctx)
+    for finding in judged(ctx, reply):
+        if finding.rule == SECRETS_RULE:
+            ctx.fail(finding.found, pointer=finding.pointer, expected=finding.expected, replies=(reply,))
+
+
+# -- tenants --
+
+
+def other_tenants(ctx: Context) -> list[str]:
+    """Return the card's other tenants of this binding."""
+    found = ctx.target.card.get("supportedInterfaces")
+    items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    same = [item for item in items if str(item.get("protocolBinding", "")).upper() == ctx.binding]
+    return sorted({str(item.get("tenant") or "") for item in same} - {ctx.target.tenant, ""})
+
+
+@check("TEN-001")
+async def tenant_is_served(ctx: Context) -> None:
+    """A message with the interface's tenant is answered."""
+    if not ctx.target.tenant:
+        ctx.skip("the card's interface has no tenant")
+    reply = await ctx.send()
+    if not reply.ok:
+        found = f"a message for the tenant {ctx.target.tenant!r}: {reply.describe()}"
+        ctx.fail(found, expected="an answer", replies=(reply,))
+        return
+    event = read_event(reply.result)
+    if event.kind == "task":
+        again = await ctx.call("GetTask", {"id": event.task_id})
+        if not again.ok:
+            found = f"the tenant's own task: {again.describe()}"
+            ctx.fail(found, expected="the Task", replies=(reply, again))
+
+
+@check("TEN-002")
+async def tenants_are_apart(ctx: Context) -> None:
+    """One tenant's tasks are not visible in another."""
+    others = other_tenants(ctx)
+    if not ctx.target.tenant or not others:
+        ctx.skip("the card has no two tenants on this binding")
+    task = await ctx.completed_task()
+    for tenant in others:
+        reply = await ctx.call("GetTask", {"id": task["id"], "tenant": tenant})
+        if reply.ok:
+            found = f"the task of tenant {ctx.target.tenant!r} is visible in tenant {tenant!r}"
+            ctx.fail(found, expected="TaskNotFoundError", replies=(reply,))

@@ -6,38 +6,39 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.checks.send import odd_media_type
-from pytest_a2a_bench.conformance.spelling import state_of, task_in
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import state_of, task_in
 from pytest_a2a_bench.conformance.wire.reply import (
     BAD_REQUEST,
     DOMAIN,
     ERROR_INFO,
     ERRORS,
     ErrorRow,
-    Reply,
     ReplyError,
+    WireReply,
 )
 
 _TRACE = re.compile(r"Traceback \(most recent call last\)|\bFile \"[^\"]+\", line \d+|^\s+at [\w.$]+\(", re.MULTILINE)
 _LARGE = 10_000_000
-_CRASH_STATES = ("TASK_STATE_FAILED", "TASK_STATE_REJECTED")
+_CRASH_STATES = ("failed", "rejected")
 
 
 # -- provoking each error --
 
 
-async def unknown_task(ctx: Context) -> Reply:
+async def unknown_task(ctx: Context) -> WireReply:
     """Ask for a task that does not exist, once for all checks."""
     return await ctx.shared("unknown task", lambda: ctx.call("GetTask", {"id": ctx.unknown_id()}))
 
 
-async def invalid_send(ctx: Context) -> Reply:
+async def invalid_send(ctx: Context) -> WireReply:
     """Send nothing, once for all checks."""
     return await ctx.shared("invalid send", lambda: ctx.call("SendMessage", {}))
 
 
-async def _not_cancelable(ctx: Context) -> Reply:
+async def _not_cancelable(ctx: Context) -> WireReply:
     task = await ctx.completed_task()
     reply = await ctx.call("CancelTask", {"id": task.get("id")})
     if reply.ok:
@@ -45,18 +46,18 @@ async def _not_cancelable(ctx: Context) -> Reply:
     return reply
 
 
-async def _no_push(ctx: Context) -> Reply:
+async def _no_push(ctx: Context) -> WireReply:
     ctx.forbid_capability("pushNotifications")
     params = {"taskId": ctx.unknown_id(), "url": "https://example.com/hook"}
     return await ctx.call("CreateTaskPushNotificationConfig", params)
 
 
-async def _unsupported(ctx: Context) -> Reply:
+async def _unsupported(ctx: Context) -> WireReply:
     task = await ctx.completed_task()
     return await ctx.send(task_id=str(task.get("id")), context_id=str(task.get("contextId") or ""))
 
 
-async def _no_extended_card(ctx: Context) -> Reply:
+async def _no_extended_card(ctx: Context) -> WireReply:
     ctx.require_capability("extendedAgentCard")
     reply = await ctx.call("GetExtendedAgentCard")
     if reply.ok:
@@ -67,17 +68,17 @@ async def _no_extended_card(ctx: Context) -> Reply:
     return reply
 
 
-async def _no_extension(ctx: Context) -> Reply:
+async def _no_extension(ctx: Context) -> WireReply:
     if not ctx.target.required_extensions:
         ctx.skip("the card declares no extension that is required")
     return await ctx.call("SendMessage", ctx.send_params(), headers={"A2A-Extensions": ""})
 
 
-async def _no_version(ctx: Context) -> Reply:
+async def _no_version(ctx: Context) -> WireReply:
     return await ctx.call("GetTask", {"id": ctx.unknown_id()}, version_header="99.0")
 
 
-_PROVOKE: Mapping[str, Callable[[Context], Awaitable[Reply]]] = {
+_PROVOKE: Mapping[str, Callable[[Context], Awaitable[WireReply]]] = {
     "TaskNotFound": unknown_task,
     "TaskNotCancelable": _not_cancelable,
     "PushNotificationNotSupported": _no_push,
@@ -122,7 +123,7 @@ def _numbers(place: str, row: ErrorRow, error: ReplyError) -> tuple[Any, Any, An
 # -- the shape of errors --
 
 
-async def _rpc_errors(ctx: Context) -> list[Reply]:
+async def _rpc_errors(ctx: Context) -> list[WireReply]:
     return [await unknown_task(ctx), await invalid_send(ctx)]
 
 
@@ -183,7 +184,7 @@ async def rest_error_shape(ctx: Context) -> None:
             ctx.fail(f"the body is {reply.exchange.response!r:.200}", pointer="/error", replies=[reply])
 
 
-def _rest_members(ctx: Context, reply: Reply, raw: Mapping[str, Any]) -> None:
+def _rest_members(ctx: Context, reply: WireReply, raw: Mapping[str, Any]) -> None:
     details = raw.get("details", [])
     wrong = [
         name
@@ -262,7 +263,7 @@ async def response_id(ctx: Context) -> None:
     _same_id(ctx, await ctx.call("GetTask", body="{bad"), None)
 
 
-def _same_id(ctx: Context, reply: Reply, rpc_id: Any) -> None:
+def _same_id(ctx: Context, reply: WireReply, rpc_id: Any) -> None:
     if not isinstance(reply.document, Mapping):
         ctx.fail(reply.describe(), expected="a JSON-RPC answer", replies=[reply])
         return
@@ -274,7 +275,7 @@ def _same_id(ctx: Context, reply: Reply, rpc_id: Any) -> None:
 # -- when the agent breaks --
 
 
-async def _crash(ctx: Context) -> Reply:
+async def _crash(ctx: Context) -> WireReply:
     prompt = ctx.prompt("crash")
     return await ctx.shared("crash", lambda: ctx.send(prompt))
 

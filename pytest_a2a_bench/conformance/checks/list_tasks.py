@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.checks.get_task import history_of
-from pytest_a2a_bench.conformance.events import state_of
-from pytest_a2a_bench.conformance.instants import parse_instant
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.checks.tasks import history_of
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 OWN_TASKS = 3
 MOST_PAGES = 10
@@ -26,32 +25,32 @@ async def _make(ctx: Context) -> tuple[str, list[str]]:
     context_id, ids = "", list[str]()
     for _ in range(OWN_TASKS):
         reply = await ctx.send(ctx.prompt("task"), context_id=context_id)
-        task = steps.task_of(ctx, reply, "the scenario task")
+        task = ctx.task_of(reply, "the scenario task")
         context_id = context_id or str(task.get("contextId") or "")
         if task.get("contextId") != context_id:
             ctx.skip("the agent does not keep a contextId, so that no list can be judged")
-        await steps.settled(ctx, str(task["id"]))
+        await ctx.wait_for_task(str(task["id"]))
         ids.append(str(task["id"]))
     return context_id, ids
 
 
-async def listed(ctx: Context, **params: Any) -> Reply:
+async def listed(ctx: Context, **params: Any) -> WireReply:
     """List tasks, which has to work; skip where it does not, for LIST-002 judges that."""
-    return steps.usable(ctx, await ctx.call("ListTasks", params), "ListTasks")
+    return ctx.skip_unless_ok(await ctx.call("ListTasks", params), "ListTasks")
 
 
-def tasks_of(reply: Reply) -> list[Mapping[str, Any]]:
+def tasks_of(reply: WireReply) -> list[Mapping[str, Any]]:
     """Return the tasks of one page."""
     found = reply.result.get("tasks") if isinstance(reply.result, Mapping) else None
     return [task for task in found if isinstance(task, Mapping)] if isinstance(found, list) else []
 
 
-def ids_of(reply: Reply) -> list[str]:
+def ids_of(reply: WireReply) -> list[str]:
     """Return the ids of one page's tasks."""
     return [str(task.get("id", "")) for task in tasks_of(reply)]
 
 
-def member(reply: Reply, name: str) -> Any:
+def member(reply: WireReply, name: str) -> Any:
     """Return a member of the answer; gRPC does not send what is empty, so its default stands for it."""
     value = reply.result.get(name) if isinstance(reply.result, Mapping) else None
     if value is None and reply.exchange.binding == "GRPC":
@@ -59,9 +58,9 @@ def member(reply: Reply, name: str) -> Any:
     return value
 
 
-async def walk(ctx: Context, context_id: str, size: int) -> list[Reply]:
+async def walk(ctx: Context, context_id: str, size: int) -> list[WireReply]:
     """Return all pages of a context; stops where the server gives token after token."""
-    pages: list[Reply] = []
+    pages: list[WireReply] = []
     token = ""
     while len(pages) < MOST_PAGES:
         more = {"pageToken": token} if token else {}
@@ -121,7 +120,7 @@ async def artifacts_come_when_asked_for(ctx: Context) -> None:
     context_id, _ = await own(ctx)
     reply = await listed(ctx, contextId=context_id, includeArtifacts=True)
     for task in tasks_of(reply):
-        whole = await steps.get(ctx, str(task.get("id")))
+        whole = await ctx.get_task(str(task.get("id")))
         if whole.ok and whole.result.get("artifacts") and not task.get("artifacts"):
             found = f"task {task.get('id')!r} comes without its artifacts"
             expected = "the artifacts that GetTask returns"
@@ -134,7 +133,7 @@ async def newest_come_first(ctx: Context) -> None:
     """Sorted by the time of their status, newest first."""
     context_id, ids = await own(ctx)
     reply = await listed(ctx, contextId=context_id)
-    times = [parse_instant(task.get("status", {}).get("timestamp")) for task in tasks_of(reply)]
+    times = [parse_timestamp(task.get("status", {}).get("timestamp")) for task in tasks_of(reply)]
     known = [time for time in times if time is not None]
     if len(known) < len(ids):
         ctx.skip("the tasks have no timestamps, so their order cannot be judged")
@@ -181,7 +180,7 @@ async def page_size_has_limits(ctx: Context) -> None:
     await listed(ctx)
     for size in (0, -1, 101):
         reply = await ctx.call("ListTasks", {"pageSize": size})
-        steps.expect_error(ctx, reply, "InvalidParamsError", f"pageSize {size}")
+        ctx.expect_error(reply, "InvalidParamsError", what=f"pageSize {size}")
 
 
 @check("LIST-010")
@@ -216,12 +215,12 @@ async def time_filters(ctx: Context) -> None:
     context_id, _ = await own(ctx)
     whole = await listed(ctx, contextId=context_id)
     stamps = [task.get("status", {}).get("timestamp") for task in tasks_of(whole)]
-    if not stamps or any(parse_instant(stamp) is None for stamp in stamps):
+    if not stamps or any(parse_timestamp(stamp) is None for stamp in stamps):
         ctx.skip("the tasks have no timestamps, so the filter cannot be judged")
     future = await listed(ctx, contextId=context_id, statusTimestampAfter="2999-01-01T00:00:00Z")
     if tasks_of(future):
         ctx.fail("tasks come from the year 2999", pointer="/tasks", expected="no tasks", replies=(future,))
-    newest = max(stamps, key=lambda stamp: parse_instant(stamp) or 0)
+    newest = max(stamps, key=lambda stamp: parse_timestamp(stamp) or 0)
     reply = await listed(ctx, contextId=context_id, statusTimestampAfter=newest)
     if newest not in [task.get("status", {}).get("timestamp") for task in tasks_of(reply)]:
         found = f"the task of {newest} is not among those from {newest} on"
@@ -233,7 +232,7 @@ async def unknown_status_is_refused(ctx: Context) -> None:
     """A state that does not exist is refused."""
     await listed(ctx)
     reply = await ctx.call("ListTasks", {"status": "TASK_STATE_RUNNING"})
-    steps.expect_error(ctx, reply, "InvalidParamsError", "status TASK_STATE_RUNNING, which does not exist")
+    ctx.expect_error(reply, "InvalidParamsError", what="status TASK_STATE_RUNNING, which does not exist")
 
 
 @check("LIST-014")
@@ -241,7 +240,7 @@ async def bad_page_token_is_refused(ctx: Context) -> None:
     """A token that the server never gave is refused."""
     await listed(ctx)
     reply = await ctx.call("ListTasks", {"pageToken": "no such token %%%"})
-    steps.expect_error(ctx, reply, "InvalidParamsError", "a pageToken that was never given out")
+    ctx.expect_error(reply, "InvalidParamsError", what="a pageToken that was never given out")
 
 
 @check("LIST-015")

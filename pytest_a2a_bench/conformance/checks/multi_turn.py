@@ -6,9 +6,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, SkipCheck, check, uncheckable
-from pytest_a2a_bench.conformance.events import state_of
+from pytest_a2a_bench.conformance.check import SkipCheck, check, uncheckable
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.protocol.streams import read_event
 
 uncheckable(
     {
@@ -20,10 +21,10 @@ uncheckable(
 
 async def waiting_task(ctx: Context, key: str = "input", state: str = "input-required") -> Mapping[str, Any]:
     """Return a new task that waits for the user; skip where the scenario does not lead there."""
-    reply = await steps.send(ctx, ctx.prompt(key))
-    task = steps.task_of(ctx, reply, f"the scenario {key}")
+    reply = await ctx.send(ctx.prompt(key))
+    task = ctx.task_of(reply, f"the scenario {key}")
     if state_of(task) != state:
-        task = (await steps.settled(ctx, str(task["id"]))).result or {}
+        task = (await ctx.wait_for_task(str(task["id"]))).result or {}
     if state_of(task) != state:
         ctx.skip(f"the scenario {key} led to {state_of(task) or 'no state'}, not to {state}")
     return task
@@ -32,8 +33,8 @@ async def waiting_task(ctx: Context, key: str = "input", state: str = "input-req
 @check("MT-001")
 async def generated_context_is_returned(ctx: Context) -> None:
     """The response has a contextId."""
-    reply = steps.usable(ctx, await steps.send(ctx, ctx.prompt("default")), "sending a message")
-    event = steps.sent(reply)
+    reply = ctx.skip_unless_ok(await ctx.send(ctx.prompt("default")), "sending a message")
+    event = read_event(reply.result)
     if not event.context_id:
         expected = "the contextId that the agent made"
         ctx.fail(
@@ -45,10 +46,10 @@ async def generated_context_is_returned(ctx: Context) -> None:
 async def given_context_is_kept(ctx: Context) -> None:
     """A client's contextId is kept, or refused, never replaced."""
     wanted = str(uuid.uuid4())
-    reply = await steps.send(ctx, ctx.prompt("default"), contextId=wanted)
-    if reply.error is not None and not steps.is_internal(reply):
+    reply = await ctx.send(ctx.prompt("default"), contextId=wanted)
+    if reply.error is not None and not reply.is_internal_error:
         return
-    event = steps.sent(steps.usable(ctx, reply, "sending a message with a contextId"))
+    event = read_event(ctx.skip_unless_ok(reply, "sending a message with a contextId").result)
     if event.context_id != wanted:
         found = f"contextId {wanted!r} became {event.context_id!r}"
         expected = "the client's contextId, or an error"
@@ -68,8 +69,8 @@ async def task_ids_are_unique(ctx: Context) -> None:
 async def context_is_inferred(ctx: Context) -> None:
     """The contextId is inferred from the taskId."""
     task = await waiting_task(ctx)
-    reply = await steps.send(ctx, ctx.prompt("input_answer"), taskId=task["id"])
-    event = steps.sent(reply)
+    reply = await ctx.send(ctx.prompt("input_answer"), taskId=task["id"])
+    event = read_event(reply.result)
     if not reply.ok:
         found = f"a follow-up with taskId only: {reply.describe()}"
         ctx.fail(found, expected="the context of the task", replies=(reply,))
@@ -86,8 +87,8 @@ async def mismatching_context_is_refused(ctx: Context) -> None:
     except SkipCheck:
         task = await ctx.completed_task()
     other = str(uuid.uuid4())
-    reply = await steps.send(ctx, ctx.prompt("default"), taskId=task["id"], contextId=other)
-    steps.expect_refused(ctx, reply, "a message with the taskId of another context")
+    reply = await ctx.send(ctx.prompt("default"), taskId=task["id"], contextId=other)
+    ctx.expect_refusal(reply, "a message with the taskId of another context")
 
 
 @check("MT-006")
@@ -95,11 +96,11 @@ async def waiting_task_goes_on(ctx: Context) -> None:
     """A follow-up continues the waiting task, with the same ids."""
     task = await waiting_task(ctx)
     ids = {"taskId": task["id"], "contextId": task.get("contextId")}
-    reply = await steps.send(ctx, ctx.prompt("input_answer"), **ids)
+    reply = await ctx.send(ctx.prompt("input_answer"), **ids)
     if not reply.ok:
         ctx.fail(f"the follow-up: {reply.describe()}", expected="the task, continued", replies=(reply,))
         return
-    event = steps.sent(reply)
+    event = read_event(reply.result)
     if (event.task_id, event.context_id) != (ids["taskId"], ids["contextId"]):
         found = f"the follow-up is task {event.task_id!r} in context {event.context_id!r}"
         expected = f"task {ids['taskId']!r} in context {ids['contextId']!r}"
@@ -110,11 +111,11 @@ async def waiting_task_goes_on(ctx: Context) -> None:
 async def context_alone_starts_a_task(ctx: Context) -> None:
     """A contextId without a taskId starts a new task in that context."""
     task = await ctx.completed_task()
-    reply = await steps.send(ctx, ctx.prompt("task"), contextId=task.get("contextId"))
+    reply = await ctx.send(ctx.prompt("task"), contextId=task.get("contextId"))
     if not reply.ok:
         ctx.fail(f"a message in a known context: {reply.describe()}", expected="a new task", replies=(reply,))
         return
-    event = steps.sent(reply)
+    event = read_event(reply.result)
     if event.context_id != task.get("contextId"):
         found = f"the new task is in context {event.context_id!r}"
         expected = f"context {task.get('contextId')!r}"
@@ -128,7 +129,7 @@ async def references_are_accepted(ctx: Context) -> None:
     """Given referenceTaskIds are accepted."""
     task = await ctx.completed_task()
     ids: dict[str, Any] = {"contextId": task.get("contextId"), "referenceTaskIds": [task["id"]]}
-    reply = await steps.send(ctx, ctx.prompt("default"), **ids)
+    reply = await ctx.send(ctx.prompt("default"), **ids)
     if not reply.ok:
         ctx.fail(f"a message with referenceTaskIds: {reply.describe()}", expected="an answer", replies=(reply,))
 
@@ -137,7 +138,7 @@ async def references_are_accepted(ctx: Context) -> None:
 async def authorization_is_explained(ctx: Context) -> None:
     """AUTH_REQUIRED comes on a Task, with a message that explains it."""
     task = await waiting_task(ctx, "auth", "auth-required")
-    reply = await steps.get(ctx, str(task["id"]))
+    reply = await ctx.get_task(str(task["id"]))
     status = task.get("status")
     message = status.get("message") if isinstance(status, Mapping) else None
     if not isinstance(message, Mapping) or not message.get("parts"):
@@ -150,7 +151,7 @@ async def messages_are_accepted_meanwhile(ctx: Context) -> None:
     """A task that waits for authorization accepts messages."""
     task = await waiting_task(ctx, "auth", "auth-required")
     ids = {"taskId": task["id"], "contextId": task.get("contextId")}
-    reply = await steps.send(ctx, ctx.prompt("default"), **ids)
+    reply = await ctx.send(ctx.prompt("default"), **ids)
     if not reply.ok:
         found = f"a message to a task that waits for authorization: {reply.describe()}"
         ctx.fail(found, expected="that it is accepted", replies=(reply,))

@@ -1,4 +1,4 @@
-"""SendMessage: what comes back, when, and how much of it."""
+"""SendMessage: what comes back, when, and how much of it; and that invalid messages are refused."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.spelling import INTERRUPTED, TERMINAL, message_in, state_of, task_in
-from pytest_a2a_bench.conformance.walk import nodes
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.a2a.messages import SETTLED
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, spelled_state, state_of, task_in
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 _FOLLOW_SECONDS = 15.0
 _MODES = 3
 _ODD_MEDIA_TYPE = "application/x-a2a-bench-unknown"
 
 
-async def ordinary(ctx: Context) -> Reply:
+async def ordinary(ctx: Context) -> WireReply:
     """Return the answer to an ordinary message, one for all checks."""
     return await ctx.shared("send", ctx.send)
 
 
-async def ordinary_task(ctx: Context) -> tuple[Reply, Mapping[str, Any]]:
+async def ordinary_task(ctx: Context) -> tuple[WireReply, Mapping[str, Any]]:
     """Return the ordinary answer and its task; skip where the agent answers with a message."""
     reply = await ordinary(ctx)
     if not ctx.expect_ok(reply):
@@ -30,7 +31,7 @@ async def ordinary_task(ctx: Context) -> tuple[Reply, Mapping[str, Any]]:
     return reply, task_or_skip(ctx, reply)
 
 
-def task_or_skip(ctx: Context, reply: Reply) -> Mapping[str, Any]:
+def task_or_skip(ctx: Context, reply: WireReply) -> Mapping[str, Any]:
     """Return the task of an answer."""
     task = task_in(reply.result)
     return task if task is not None else ctx.skip("the agent answers with a message, not a task")
@@ -51,15 +52,17 @@ async def one_of_task_and_message(ctx: Context) -> None:
 async def blocking_by_default(ctx: Context) -> None:
     """Look at the state of an ordinary task."""
     reply, task = await ordinary_task(ctx)
-    if state_of(task) not in TERMINAL | INTERRUPTED:
-        ctx.fail(f"the task is returned in state {state_of(task)!r}", pointer="/task/status/state", replies=[reply])
+    if state_of(task) not in SETTLED:
+        ctx.fail(
+            f"the task is returned in state {spelled_state(task)!r}", pointer="/task/status/state", replies=[reply]
+        )
 
 
 @check("SEND-003")
 async def blocking_result_is_complete(ctx: Context) -> None:
     """Compare the task that came back with GetTask."""
     reply, task = await ordinary_task(ctx)
-    if state_of(task) not in TERMINAL | INTERRUPTED:
+    if state_of(task) not in SETTLED:
         # What such a task still becomes is a matter of time.
         ctx.skip("the agent answers before the task is over, which SEND-002 judges")
     later = await ctx.call("GetTask", {"id": task.get("id")})
@@ -71,7 +74,7 @@ async def blocking_result_is_complete(ctx: Context) -> None:
             ctx.fail(found, pointer=f"/task/{name}", replies=[reply, later])
 
 
-async def started(ctx: Context) -> Reply:
+async def started(ctx: Context) -> WireReply:
     """Return the answer to a slow message with returnImmediately, one for all checks."""
     prompt = ctx.prompt("slow")
     return await ctx.shared("slow now", lambda: ctx.send(prompt, configuration={"returnImmediately": True}))
@@ -83,9 +86,9 @@ async def return_immediately(ctx: Context) -> None:
     reply = await started(ctx)
     if ctx.expect_ok(reply):
         task = task_or_skip(ctx, reply)
-        if state_of(task) in TERMINAL | INTERRUPTED:
+        if state_of(task) in SETTLED:
             ctx.fail(
-                f"after {reply.exchange.seconds:.2f} s the task is returned in state {state_of(task)!r}",
+                f"after {reply.exchange.seconds:.2f} s the task is returned in state {spelled_state(task)!r}",
                 pointer="/task/status/state",
                 replies=[reply],
             )
@@ -102,7 +105,7 @@ async def early_task_can_be_followed(ctx: Context) -> None:
     until = loop.time() + _FOLLOW_SECONDS
     while loop.time() < until:
         later = await ctx.call("GetTask", {"id": task.get("id")})
-        if not ctx.expect_ok(later) or state_of(later.result) in TERMINAL | INTERRUPTED:
+        if not ctx.expect_ok(later) or state_of(later.result) in SETTLED:
             return
         await asyncio.sleep(0.1)
     ctx.fail(f"the task has not ended after {_FOLLOW_SECONDS:g} s", replies=[reply, later])
@@ -131,7 +134,7 @@ async def unknown_task(ctx: Context) -> None:
     ctx.expect_error(await ctx.send(task_id=ctx.unknown_id()), "TaskNotFoundError")
 
 
-async def odd_media_type(ctx: Context) -> Reply:
+async def odd_media_type(ctx: Context) -> WireReply:
     """Send a file of a media type that no agent supports, once for all checks."""
     modes = ctx.target.card.get("defaultInputModes")
     if isinstance(modes, list) and any("*" in str(m) for m in modes):
@@ -167,7 +170,7 @@ async def history_length(ctx: Context) -> None:
             ctx.fail(found, pointer="/task/history", expected=f"at most {most}")
 
 
-async def _last_of_two(ctx: Context) -> Reply:
+async def _last_of_two(ctx: Context) -> WireReply:
     """Ask for one message of a task that has two, where there is a prompt for such a task."""
     configuration = {"historyLength": 1}
     asked = ctx.target.scenarios.get("input")
@@ -203,7 +206,7 @@ async def accepted_output_modes(ctx: Context) -> None:
         ctx.fail(found, pointer="/task/artifacts", replies=ctx.replies[:1])
 
 
-def _media_types(reply: Reply) -> frozenset[str]:
+def _media_types(reply: WireReply) -> frozenset[str]:
     """Return what the artifacts' parts say to be; a part that says nothing counts for nothing."""
     found = (n.value.get("mediaType") for n in nodes(reply.result) if n.kind == "part" and n.owner == "artifact")
     return frozenset(str(m).partition(";")[0].strip() for m in found if m)
@@ -249,3 +252,51 @@ async def repeated_message_id(ctx: Context) -> None:
         if broken or (reply.ok and task_in(reply.result) is None and message_in(reply.result) is None):
             ctx.fail(f"a repeated messageId: {reply.describe()}", replies=[first, second])
             return
+
+
+# -- invalid messages --
+
+
+def _without(name: str) -> dict[str, Any]:
+    return {name: None}
+
+
+_TEXT = "x"
+# What is wrong with the message: members replaced, or taken away where the value is None.
+_BROKEN: Mapping[str, Mapping[str, Any]] = {
+    "VAL-002": _without("messageId"),
+    "VAL-003": _without("role"),
+    "VAL-004": _without("parts"),
+    "VAL-005": {"parts": []},
+    "VAL-006": {"parts": [{}]},
+    "VAL-007": {"parts": [{"text": _TEXT, "url": "https://example.com/x.txt"}]},
+    "VAL-008": {"parts": _TEXT},
+    "VAL-009": {"role": "ROLE_BOGUS"},
+    "VAL-010": {"parts": [{"text": _TEXT}, {"raw": "%%%", "mediaType": "text/plain"}]},
+}
+
+
+@check(*_BROKEN)
+async def invalid_message(ctx: Context) -> None:
+    """Send a message with one thing wrong."""
+    if ctx.binding == "GRPC" and ctx.requirement.id == "VAL-010":
+        ctx.skip("gRPC carries bytes, so that there is no base64 to be wrong")
+    message = {k: v for k, v in ctx.message(**_BROKEN[ctx.requirement.id]).items() if v is not None}
+    await _refused(ctx, {"message": message})
+
+
+@check("VAL-001")
+async def no_message(ctx: Context) -> None:
+    """Send no message at all."""
+    await _refused(ctx, {})
+
+
+@check("VAL-011")
+async def negative_history_length(ctx: Context) -> None:
+    """Ask for a negative number of messages."""
+    await _refused(ctx, ctx.send_params(configuration={"historyLength": -1}))
+
+
+async def _refused(ctx: Context, params: Mapping[str, Any]) -> None:
+    reply = await ctx.call("SendMessage", params)
+    ctx.expect_error(reply, "InvalidParamsError", old_names=("InvalidRequestError",))

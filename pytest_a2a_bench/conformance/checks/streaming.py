@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.events import (
-    TERMINAL,
-    Event,
+from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
+from pytest_a2a_bench.conformance.protocol.streams import (
+    StreamEvent,
     differences,
     first_event,
     ids_agree,
@@ -20,30 +20,30 @@ from pytest_a2a_bench.conformance.events import (
     read_events,
     rebuild,
 )
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 END_SECONDS = 1.0
 """How long a stream may stay open after its terminal event."""
 
 
-async def ordinary(ctx: Context) -> Reply:
+async def ordinary(ctx: Context) -> WireReply:
     """Return the stream of an ordinary message, one for all checks."""
     ctx.require_capability("streaming")
-    return await ctx.shared("stream", lambda: steps.stream(ctx, ctx.prompt("task")))
+    return await ctx.shared("stream", lambda: ctx.stream(ctx.prompt("task")))
 
 
-async def readable(ctx: Context) -> tuple[Reply, list[Event]]:
+async def readable(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
     """Return the ordinary stream and its events; skip where there is none."""
     reply = await ordinary(ctx)
-    return reply, steps.followed(ctx, reply, "the stream")
+    return reply, ctx.events_of(reply, "the stream")
 
 
-async def chunked(ctx: Context) -> tuple[Reply, list[Event]]:
+async def chunked(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:
     """Return the stream of the scenario ``chunks``."""
     ctx.require_capability("streaming")
     text = ctx.prompt("chunks")
-    reply = await ctx.shared("stream-chunks", lambda: steps.stream(ctx, text))
-    return reply, steps.followed(ctx, reply, "the stream of the scenario chunks")
+    reply = await ctx.shared("stream-chunks", lambda: ctx.stream(text))
+    return reply, ctx.events_of(reply, "the stream of the scenario chunks")
 
 
 @check("STREAM-001")
@@ -64,7 +64,7 @@ async def answers_with_a_stream(ctx: Context) -> None:
 async def starts_with_task_or_message(ctx: Context) -> None:
     """The first event is a Task or a Message."""
     reply, events = await readable(ctx)
-    steps.judge(ctx, first_event(events), reply, fix="send the Task before its updates")
+    ctx.report_problems(first_event(events), reply, fix="send the Task before its updates")
 
 
 @check("STREAM-003")
@@ -72,11 +72,11 @@ async def message_stream_is_one_event(ctx: Context) -> None:
     """A Message stands alone in its stream."""
     ctx.require_capability("streaming")
     text = ctx.prompt("message")
-    reply = await ctx.shared("stream-message", lambda: steps.stream(ctx, text))
-    events = steps.followed(ctx, reply, "the stream of the scenario message")
+    reply = await ctx.shared("stream-message", lambda: ctx.stream(text))
+    events = ctx.events_of(reply, "the stream of the scenario message")
     if events[0].kind != "message":
         ctx.skip(f"the scenario message gives a {events[0].kind or 'stream of no known kind'}, not a Message")
-    steps.judge(ctx, order_of_kinds(events), reply)
+    ctx.report_problems(order_of_kinds(events), reply)
     if not reply.ended:
         ctx.fail("the stream stays open after the Message", expected="the end of the stream", replies=(reply,))
 
@@ -85,7 +85,7 @@ async def message_stream_is_one_event(ctx: Context) -> None:
 async def updates_follow_the_task(ctx: Context) -> None:
     """After the Task come updates only."""
     reply, events = await readable(ctx)
-    steps.judge(ctx, order_of_kinds(events), reply)
+    ctx.report_problems(order_of_kinds(events), reply)
 
 
 @check("STREAM-005")
@@ -107,7 +107,7 @@ async def ends_with_the_task(ctx: Context) -> None:
         )
 
 
-def _ends_in_time(ctx: Context, reply: Reply, state: str) -> None:
+def _ends_in_time(ctx: Context, reply: WireReply, state: str) -> None:
     waited = reply.exchange.seconds - (reply.times[-1] if reply.times else reply.exchange.seconds)
     if not reply.ended or waited > END_SECONDS:
         found = f"the stream stayed open for {waited:.1f} s after the state {state}"
@@ -119,7 +119,7 @@ async def ends_when_input_is_required(ctx: Context) -> None:
     """The stream ends when the task waits for the user."""
     ctx.require_capability("streaming")
     text = ctx.prompt("input")
-    reply = await ctx.shared("stream-input", lambda: steps.stream(ctx, text, timeout=3 * END_SECONDS))
+    reply = await ctx.shared("stream-input", lambda: ctx.stream(text, timeout=3 * END_SECONDS))
     events = read_events(reply.events)
     if not any(event.state == "input-required" for event in events):
         ctx.skip("the scenario input did not bring the task to TASK_STATE_INPUT_REQUIRED in a stream")
@@ -135,14 +135,14 @@ async def ends_when_input_is_required(ctx: Context) -> None:
 async def events_have_one_member(ctx: Context) -> None:
     """Each event holds exactly one member."""
     reply, _ = await readable(ctx)
-    steps.judge(ctx, one_member(reply.events), reply)
+    ctx.report_problems(one_member(reply.events), reply)
 
 
 @check("STREAM-008")
 async def updates_name_their_task(ctx: Context) -> None:
     """Updates carry the ids of the first Task."""
     reply, events = await readable(ctx)
-    steps.judge(ctx, ids_agree(events), reply)
+    ctx.report_problems(ids_agree(events), reply)
 
 
 @check("STREAM-009")
@@ -164,7 +164,7 @@ async def events_are_rpc_responses(ctx: Context) -> None:
             ctx.fail(f"event {number}: {', '.join(wrong)}", pointer=f"/{number}", expected=expected, replies=(reply,))
 
 
-def _request_id(reply: Reply) -> Any:
+def _request_id(reply: WireReply) -> Any:
     try:
         return json.loads(reply.exchange.request)["id"]
     except (ValueError, KeyError, TypeError):
@@ -185,12 +185,12 @@ async def events_are_bare(ctx: Context) -> None:
 async def chunks_keep_their_order(ctx: Context) -> None:
     """Chunks that are put together are the stored artifact."""
     reply, events = await chunked(ctx)
-    stored = steps.usable(ctx, await steps.get(ctx, _task_id(ctx, events)), "GetTask")
+    stored = ctx.skip_unless_ok(await ctx.get_task(_task_id(ctx, events)), "GetTask")
     problems = [p for p in differences(rebuild(events), stored.result) if p.pointer.startswith("/artifacts")]
-    steps.judge(ctx, problems, reply, stored)
+    ctx.report_problems(problems, reply, stored)
 
 
-def _task_id(ctx: Context, events: Sequence[Event]) -> str:
+def _task_id(ctx: Context, events: Sequence[StreamEvent]) -> str:
     if not events or not events[0].task_id or events[0].kind != "task":
         ctx.skip("the stream does not start with a Task")
     return events[0].task_id
@@ -201,22 +201,22 @@ async def refused_without_the_capability(ctx: Context) -> None:
     """Without the capability streaming is refused."""
     if ctx.target.declares("streaming"):
         ctx.skip("the card declares capabilities.streaming")
-    reply = await steps.stream(ctx, ctx.prompt("default"))
-    steps.expect_error(ctx, reply, "UnsupportedOperationError", "SendStreamingMessage without the capability")
+    reply = await ctx.stream(ctx.prompt("default"))
+    ctx.expect_error(reply, "UnsupportedOperationError", what="SendStreamingMessage without the capability")
 
 
 @check("STREAM-013")
 async def feedback_is_immediate(ctx: Context) -> None:
     """The first event comes before the work is done."""
     ctx.require_capability("streaming")
-    for attempt in range(steps.ATTEMPTS):
-        reply = await steps.stream(ctx, ctx.prompt("slow"))
-        steps.followed(ctx, reply, "the stream of the scenario slow")
+    for attempt in range(ATTEMPTS):
+        reply = await ctx.stream(ctx.prompt("slow"))
+        ctx.events_of(reply, "the stream of the scenario slow")
         if reply.times[-1] < 0.2:
             ctx.skip(f"the scenario slow took {reply.times[-1]:.2f} s: too short to tell")
         if reply.times[0] <= reply.times[-1] / 2:
             return
-        if attempt == steps.ATTEMPTS - 1:
+        if attempt == ATTEMPTS - 1:
             found = f"the first event came after {reply.times[0]:.2f} s of {reply.times[-1]:.2f} s"
             ctx.fail(found, expected="the Task at once, and updates while it works", replies=(reply,))
 
@@ -225,23 +225,23 @@ async def feedback_is_immediate(ctx: Context) -> None:
 async def errors_are_errors(ctx: Context) -> None:
     """A message to an unknown task gives an error, not a stream."""
     ctx.require_capability("streaming")
-    reply = await steps.stream(ctx, ctx.prompt("default"), taskId=ctx.unknown_id())
-    steps.expect_error(ctx, reply, "TaskNotFoundError", "streaming to an unknown task")
+    reply = await ctx.stream(ctx.prompt("default"), taskId=ctx.unknown_id())
+    ctx.expect_error(reply, "TaskNotFoundError", what="streaming to an unknown task")
 
 
 @check("STREAM-015")
 async def terminal_is_final(ctx: Context) -> None:
     """Nothing follows a terminal state."""
     reply, events = await readable(ctx)
-    steps.judge(ctx, nothing_after_terminal(events), reply)
+    ctx.report_problems(nothing_after_terminal(events), reply)
 
 
 @check("STREAM-016")
 async def streamed_equals_stored(ctx: Context) -> None:
     """What was streamed is what GetTask returns."""
     reply, events = await readable(ctx)
-    stored = steps.usable(ctx, await steps.get(ctx, _task_id(ctx, events)), "GetTask")
-    steps.judge(ctx, differences(rebuild(events), stored.result), reply, stored)
+    stored = ctx.skip_unless_ok(await ctx.get_task(_task_id(ctx, events)), "GetTask")
+    ctx.report_problems(differences(rebuild(events), stored.result), reply, stored)
 
 
 @check("STREAM-019")
@@ -251,11 +251,11 @@ async def task_outlives_its_stream(ctx: Context) -> None:
     params = ctx.send_params(ctx.prompt("slow"))
     # The connection is closed after the first event, while the task works.
     reply = await ctx.call("SendStreamingMessage", params, until=lambda event: True)
-    events = steps.followed(ctx, reply, "the stream of the scenario slow")
+    events = ctx.events_of(reply, "the stream of the scenario slow")
     if any(event.state in TERMINAL for event in events):
         ctx.skip("the task of the scenario slow was over at once")
     task_id = _task_id(ctx, events)
-    stored = await steps.settled(ctx, task_id)
+    stored = await ctx.wait_for_task(task_id)
     ended = rebuild(read_events([{"task": stored.result}])).state if stored.ok else ""
     if ended != "completed":
         found = f"after its stream was closed the task is {ended or stored.describe()}"
@@ -267,7 +267,7 @@ async def chunk_marks_agree(ctx: Context) -> None:
     """The marks append and lastChunk make sense."""
     reply, events = await chunked(ctx)
     built = rebuild(events)
-    steps.judge(ctx, built.problems, reply)
+    ctx.report_problems(built.problems, reply)
     for name in built.never_closed:
         ctx.warn(
             f"artifact {name!r} came in chunks, none of which has lastChunk",

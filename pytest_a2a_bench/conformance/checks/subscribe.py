@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
-from pytest_a2a_bench.conformance.checks.equivalence import is_missing
-from pytest_a2a_bench.conformance.events import TERMINAL, differences, is_suffix, read_events, rebuild, updates
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.checks.binding import is_missing
+from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
+from pytest_a2a_bench.conformance.protocol.streams import differences, is_suffix, read_events, rebuild, updates
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,9 @@ class Watched:
     """One slow task, watched by two streams to its end and by a third that was closed early."""
 
     task_id: str
-    one: Reply
-    other: Reply
-    stored: Reply
+    one: WireReply
+    other: WireReply
+    stored: WireReply
 
 
 async def watched(ctx: Context) -> Watched:
@@ -31,8 +32,8 @@ async def watched(ctx: Context) -> Watched:
 
 
 async def _watch(ctx: Context, text: str) -> Watched:
-    for _ in range(steps.ATTEMPTS):
-        task_id = str((await steps.start(ctx, text))["id"])
+    for _ in range(ATTEMPTS):
+        task_id = str((await ctx.start_task(text))["id"])
         params = {"id": task_id}
         one, other, _closed = await asyncio.gather(
             ctx.call("SubscribeToTask", params),
@@ -42,7 +43,7 @@ async def _watch(ctx: Context, text: str) -> Watched:
         # A stream that was opened when the task was over already shows nothing.
         if one.events and other.events:
             break
-    return Watched(task_id, one, other, await steps.settled(ctx, task_id))
+    return Watched(task_id, one, other, await ctx.wait_for_task(task_id))
 
 
 async def both(ctx: Context) -> Watched:
@@ -56,7 +57,7 @@ async def both(ctx: Context) -> Watched:
 async def readable(ctx: Context) -> Watched:
     """Watch a slow task; skip where subscribing does not work at all."""
     seen = await watched(ctx)
-    steps.followed(ctx, seen.one, "SubscribeToTask")
+    ctx.events_of(seen.one, "SubscribeToTask")
     return seen
 
 
@@ -90,7 +91,7 @@ async def ends_with_the_task(ctx: Context) -> None:
         ctx.fail(found, expected="the terminal state, then the end of the stream", replies=(seen.one, seen.stored))
 
 
-def _end(reply: Reply) -> str:
+def _end(reply: WireReply) -> str:
     return "ended" if reply.ended else f"did not end ({reply.problem or 'the time was up'})"
 
 
@@ -100,7 +101,7 @@ async def terminal_task_is_refused(ctx: Context) -> None:
     ctx.require_capability("streaming")
     task = await ctx.completed_task()
     reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
-    steps.expect_error(ctx, reply, "UnsupportedOperationError", "subscribing to a completed task")
+    ctx.expect_error(reply, "UnsupportedOperationError", what="subscribing to a completed task")
 
 
 @check("SUB-004")
@@ -108,7 +109,7 @@ async def unknown_task_is_not_found(ctx: Context) -> None:
     """An unknown task is not found."""
     ctx.require_capability("streaming")
     reply = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()})
-    steps.expect_error(ctx, reply, "TaskNotFoundError", "subscribing to an unknown task")
+    ctx.expect_error(reply, "TaskNotFoundError", what="subscribing to an unknown task")
 
 
 @check("SUB-005")
@@ -118,17 +119,17 @@ async def refused_without_the_capability(ctx: Context) -> None:
         ctx.skip("the card declares capabilities.streaming")
     # A task that is over would be refused with the same error by an agent that does stream.
     slow = ctx.target.scenarios.get("slow")
-    task = await steps.start(ctx, slow) if slow is not None else await ctx.completed_task()
+    task = await ctx.start_task(slow) if slow is not None else await ctx.completed_task()
     reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
-    steps.expect_error(ctx, reply, "UnsupportedOperationError", "SubscribeToTask without the capability")
+    ctx.expect_error(reply, "UnsupportedOperationError", what="SubscribeToTask without the capability")
 
 
 @check("SUB-006")
 async def no_gap(ctx: Context) -> None:
     """The first Task and the later events make the final task."""
     seen = await readable(ctx)
-    stored = steps.usable(ctx, seen.stored, "GetTask")
-    steps.judge(ctx, differences(rebuild(read_events(seen.one.events)), stored.result), seen.one, stored)
+    stored = ctx.skip_unless_ok(seen.stored, "GetTask")
+    ctx.report_problems(differences(rebuild(read_events(seen.one.events)), stored.result), seen.one, stored)
 
 
 @check("SUB-007")
@@ -142,7 +143,7 @@ async def rest_subscribe_is_reachable(ctx: Context) -> None:
         ctx.fail(found, expected="TaskNotFoundError from POST or GET /tasks/{id}:subscribe", replies=(post, get))
 
 
-def _says_not_found(reply: Reply) -> bool:
+def _says_not_found(reply: WireReply) -> bool:
     return reply.error is not None and reply.error.may_be("TaskNotFoundError") and not is_missing(reply)
 
 

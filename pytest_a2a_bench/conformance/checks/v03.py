@@ -1,17 +1,30 @@
-"""Version 0.3: messages, tasks, streams and credentials; JSON-RPC tags objects with ``kind``, the others do not."""
+"""Version 0.3: messages, tasks, streams, credentials and push notifications."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check, uncheckable
+from pytest_a2a_bench.a2a.messages import SETTLED, TERMINAL
+from pytest_a2a_bench.conformance.check import check, uncheckable
 from pytest_a2a_bench.conformance.checks.auth import GARBAGE, credentials, demands_credentials
-from pytest_a2a_bench.conformance.checks.equivalence import first
-from pytest_a2a_bench.conformance.checks.get_task import history_of
-from pytest_a2a_bench.conformance.events import TERMINAL, read_event, read_events, rebuild, state_of
-from pytest_a2a_bench.conformance.steps import refused
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.checks.binding import first
+from pytest_a2a_bench.conformance.checks.notifications import (
+    CREATE,
+    DELETE,
+    DELIVERY_SECONDS,
+    GET,
+    LIST,
+    NEVER_CALLED,
+    Delivered,
+    ended,
+    receiver,
+)
+from pytest_a2a_bench.conformance.checks.tasks import history_of
+from pytest_a2a_bench.conformance.context import ATTEMPTS, Context
+from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS, state_of
+from pytest_a2a_bench.conformance.protocol.streams import read_event, read_events, rebuild
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 OLD = "0.3"
 
@@ -31,7 +44,7 @@ async def result_is_task_or_message(ctx: Context) -> None:
         return
     result = reply.result if isinstance(reply.result, Mapping) else {}
     bare = result.get("kind") in ("task", "message")
-    wrapped = [name for name in steps.V03_WRAPPERS if isinstance(result.get(name), Mapping)]
+    wrapped = [name for name in V03_WRAPPERS if isinstance(result.get(name), Mapping)]
     if not (bare if ctx.binding == "JSONRPC" else len(wrapped) == 1):
         expected = 'kind "task" or "message"' if ctx.binding == "JSONRPC" else "one member, task or message"
         ctx.fail(f"the result has {sorted(result)[:8]}", expected=expected, replies=(reply,))
@@ -40,10 +53,10 @@ async def result_is_task_or_message(ctx: Context) -> None:
 @check("V03-SEND-002", version=OLD)
 async def blocking_waits(ctx: Context) -> None:
     """With blocking the answer comes when the task is over."""
-    text = ctx.prompt("slow" if steps.has_prompt(ctx, "slow") else "task")
-    reply = await steps.send(ctx, text, configuration={"returnImmediately": False})
-    task = steps.task_of(ctx, reply, "sending a message with blocking")
-    if state_of(task) not in TERMINAL | {"input-required", "auth-required"}:
+    text = ctx.prompt("slow" if ctx.has_prompt("slow") else "task")
+    reply = await ctx.send(text, configuration={"returnImmediately": False})
+    task = ctx.task_of(reply, "sending a message with blocking")
+    if state_of(task) not in SETTLED:
         found = f"with blocking true the task is {state_of(task) or 'without state'}"
         ctx.fail(found, expected="the finished task", replies=(reply,))
 
@@ -53,21 +66,21 @@ async def terminal_task_takes_no_messages(ctx: Context) -> None:
     """A terminal task accepts no more messages."""
     task = await ctx.completed_task()
     reply = await ctx.send(task_id=task["id"], context_id=task.get("contextId"))
-    steps.expect_refused(ctx, reply, "a message to a completed task")
+    ctx.expect_refusal(reply, "a message to a completed task")
 
 
 @check("V03-SEND-005", version=OLD)
 async def unknown_task_is_not_found(ctx: Context) -> None:
     """A message to an unknown task fails."""
     reply = await ctx.send(task_id=ctx.unknown_id())
-    steps.expect_error(ctx, reply, "TaskNotFoundError", "a message to an unknown task")
+    ctx.expect_error(reply, "TaskNotFoundError", what="a message to an unknown task")
 
 
-async def streamed(ctx: Context) -> Reply:
+async def streamed(ctx: Context) -> WireReply:
     """Return the stream of an ordinary message, one for all checks; skip where there is none."""
     ctx.require_capability("streaming")
-    reply = await ctx.shared("stream", lambda: steps.stream(ctx, ctx.prompt("task")))
-    steps.skip_if_refused(ctx, reply)
+    reply = await ctx.shared("stream", lambda: ctx.stream(ctx.prompt("task")))
+    ctx.skip_if_refused(reply)
     return reply
 
 
@@ -96,11 +109,11 @@ async def events_have_their_kind(ctx: Context) -> None:
 async def last_update_is_final(ctx: Context) -> None:
     """The last status update says final."""
     reply = await streamed(ctx)
-    events = steps.followed(ctx, reply, "the stream")
+    events = ctx.events_of(reply, "the stream")
     updates = [(number, event) for number, event in enumerate(events) if event.kind == "statusUpdate"]
     if not updates:
         ctx.skip("the stream has no status update")
-    if rebuild(events).state not in TERMINAL | {"input-required", "auth-required"} or not reply.ended:
+    if rebuild(events).state not in SETTLED or not reply.ended:
         found = f"the stream ends at {rebuild(events).state or 'no state'}: {reply.describe()}"
         ctx.fail(found, expected="a last status update with final true", replies=(reply,))
         return
@@ -116,8 +129,8 @@ async def last_update_is_final(ctx: Context) -> None:
 async def resubscribing_goes_on(ctx: Context) -> None:
     """tasks/resubscribe gives the rest of a running task's events."""
     ctx.require_capability("streaming")
-    for _ in range(steps.ATTEMPTS):
-        task = await steps.start(ctx, ctx.prompt("slow"))
+    for _ in range(ATTEMPTS):
+        task = await ctx.start_task(ctx.prompt("slow"))
         reply = await ctx.call("SubscribeToTask", {"id": task["id"]})
         if reply.events:
             break
@@ -131,21 +144,21 @@ async def resubscribing_goes_on(ctx: Context) -> None:
 async def streaming_needs_the_capability(ctx: Context) -> None:
     """Without the capability streaming is refused."""
     ctx.forbid_capability("streaming")
-    reply = await steps.stream(ctx, ctx.prompt("task"))
-    steps.expect_error(ctx, reply, "UnsupportedOperationError", "streaming without the capability")
+    reply = await ctx.stream(ctx.prompt("task"))
+    ctx.expect_error(reply, "UnsupportedOperationError", what="streaming without the capability")
 
 
 @check("V03-TASK-001", version=OLD)
 async def get_returns_the_task(ctx: Context) -> None:
     """tasks/get returns the task, with as much history as was asked for."""
     task = await ctx.completed_task()
-    reply = await steps.get(ctx, task["id"])
+    reply = await ctx.get_task(task["id"])
     got = reply.result if isinstance(reply.result, Mapping) else {}
     if got.get("id") != task["id"]:
         found = f"the result is no Task with id {task['id']!r}: {reply.describe()}"
         ctx.fail(found, expected="the Task", replies=(reply,))
         return
-    short = await steps.get(ctx, task["id"], historyLength=1)
+    short = await ctx.get_task(task["id"], historyLength=1)
     if len(history_of(short.result)) > 1:
         found = f"historyLength 1 gives {len(history_of(short.result))} messages"
         ctx.fail(found, pointer="/history", expected="at most one message", replies=(short,))
@@ -155,13 +168,13 @@ async def get_returns_the_task(ctx: Context) -> None:
 async def cancelling_is_possible_or_refused(ctx: Context) -> None:
     """Unknown tasks are not found, terminal ones not cancelable, running ones are cancelled."""
     reply = await ctx.call("CancelTask", {"id": ctx.unknown_id()})
-    steps.expect_error(ctx, reply, "TaskNotFoundError", "cancelling an unknown task")
+    ctx.expect_error(reply, "TaskNotFoundError", what="cancelling an unknown task")
     task = await ctx.completed_task()
     reply = await ctx.call("CancelTask", {"id": task["id"]})
-    steps.expect_error(ctx, reply, "TaskNotCancelableError", "cancelling a completed task")
-    if not steps.has_prompt(ctx, "slow"):
+    ctx.expect_error(reply, "TaskNotCancelableError", what="cancelling a completed task")
+    if not ctx.has_prompt("slow"):
         return
-    running = await steps.start(ctx, ctx.prompt("slow"))
+    running = await ctx.start_task(ctx.prompt("slow"))
     reply = await ctx.call("CancelTask", {"id": running["id"]})
     refusals = ("TaskNotCancelableError", "UnsupportedOperationError")
     if reply.error is not None and any(reply.error.may_be(name) for name in refusals):
@@ -176,7 +189,7 @@ async def extension_header_is_accepted(ctx: Context) -> None:
     """The header X-A2A-Extensions does no harm."""
     uri = "https://extensions.example.org/never-heard-of/v1"
     reply = await ctx.call("SendMessage", ctx.send_params(), headers={"X-A2A-Extensions": uri})
-    steps.skip_if_refused(ctx, reply)
+    ctx.skip_if_refused(reply)
     if not reply.ok:
         ctx.fail(f"a message with X-A2A-Extensions: {reply.describe()}", expected="an answer", replies=(reply,))
 
@@ -199,7 +212,7 @@ async def extended_card_needs_credentials(ctx: Context) -> None:
 async def no_version_header_is_needed(ctx: Context) -> None:
     """A request without A2A-Version is served."""
     reply = await ctx.call("SendMessage", ctx.send_params(), version_header=None)
-    steps.skip_if_refused(ctx, reply)
+    ctx.skip_if_refused(reply)
     if not reply.ok:
         ctx.fail(f"a message without A2A-Version: {reply.describe()}", expected="an answer", replies=(reply,))
 
@@ -211,7 +224,7 @@ async def credentials_are_checked(ctx: Context) -> None:
     wrong = credentials(ctx, GARBAGE)
     for what, headers, query in (("no", {}, {}), ("wrong", wrong.headers, wrong.query)):
         reply = await ctx.call("SendMessage", ctx.send_params(), auth=False, headers=headers, query=query)
-        if not refused(reply):
+        if not reply.is_refused:
             found = f"a message with {what} credentials: {reply.describe()}"
             ctx.fail(found, expected="401 or 403", replies=(reply,))
 
@@ -221,11 +234,112 @@ async def transports_are_equivalent(ctx: Context) -> None:
     """A task is the same, and unknown ones are unknown, on every transport."""
     model = first(ctx)
     task = await ctx.completed_task()
-    there = await steps.get(model, task["id"])
+    there = await model.get_task(task["id"])
     if not there.ok or state_of(there.result) != state_of(task):
         found = f"a task made on {ctx.binding} on {model.binding}: {state_of(there.result) or there.describe()}"
         ctx.fail(found, expected=f"the same task, {state_of(task)}", replies=(there,))
-    here = await steps.get(ctx, ctx.unknown_id())
+    here = await ctx.get_task(ctx.unknown_id())
     if here.error is None or not here.error.may_be("TaskNotFoundError"):
         found = f"an unknown task on {ctx.binding}: {here.describe()}"
         ctx.fail(found, expected="TaskNotFoundError, as on every transport", replies=(here,))
+
+
+# -- push notifications --
+
+
+TOKEN = "c29tZS13ZWJob29rLXRva2Vu"
+
+
+def inner(reply: WireReply) -> Mapping[str, Any]:
+    """Return the inner config of 0.3's TaskPushNotificationConfig."""
+    found = reply.result.get("pushNotificationConfig") if isinstance(reply.result, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+@check("V03-PUSH-001", version=OLD)
+async def configs_are_kept(ctx: Context) -> None:
+    """A config that was set can be got, listed and deleted."""
+    ctx.require_capability("pushNotifications")
+    task = await ctx.completed_task()
+    one = {"taskId": task["id"], "id": ctx.unknown_id()}
+    made = await ctx.call(CREATE, {**one, "url": NEVER_CALLED})
+    if inner(made).get("url") != NEVER_CALLED:
+        found = f"setting a config: {made.describe()}"
+        ctx.fail(found, pointer="/pushNotificationConfig/url", expected="the config", replies=(made,))
+        return
+    ctx.created_push_config(task["id"], one["id"])
+    got = await ctx.call(GET, one)
+    if inner(got).get("url") != NEVER_CALLED:
+        ctx.fail(f"getting it: {got.describe()}", expected="the config", replies=(made, got))
+    listed = await ctx.call(LIST, {"taskId": task["id"]})
+    if not listed.ok:
+        ctx.fail(f"listing the configs: {listed.describe()}", expected="a list", replies=(made, listed))
+    deleted = await ctx.call(DELETE, one)
+    if deleted.error is not None:
+        ctx.fail(f"deleting it: {deleted.describe()}", expected="no error", replies=(made, deleted))
+    gone = await ctx.call(GET, one)
+    if inner(gone).get("url") == NEVER_CALLED:
+        ctx.fail("a deleted config is still there", expected="an error", replies=(deleted, gone))
+
+
+async def delivered(ctx: Context) -> Delivered:
+    """Let the agent notify a webhook that came with the message, once for all checks."""
+    ctx.require_capability("pushNotifications")
+    text = ctx.prompt("task")
+    seen: Delivered = await ctx.shared("delivered", lambda: _deliver(ctx, text))
+    return seen
+
+
+async def _deliver(ctx: Context, text: str) -> Delivered:
+    async with receiver(ctx) as hooks:
+        hook = hooks.hook()
+        config = {"id": ctx.unknown_id(), "url": hook.url, "token": TOKEN}
+        reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
+        task = ctx.task_of(reply, "sending a message with pushNotificationConfig")
+        await hook.wait(ended, DELIVERY_SECONDS / 2)
+        stored = await ctx.wait_for_task(str(task["id"]))
+    return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
+
+
+@check("V03-SEND-003", version=OLD)
+async def config_comes_with_the_message(ctx: Context) -> None:
+    """A config that comes with the message is used."""
+    seen = await delivered(ctx)
+    if not seen.deliveries:
+        found = "a config that came with the message: no notification"
+        ctx.fail(found, expected="at least one POST to the webhook", replies=(seen.reply, seen.stored))
+
+
+@check("V03-PUSH-002", version=OLD)
+async def body_is_the_task(ctx: Context) -> None:
+    """The body of a notification is the Task."""
+    seen = await delivered(ctx)
+    if not seen.deliveries:
+        ctx.skip("nothing was delivered to the webhook")
+    for payload in seen.payloads:
+        bare = isinstance(payload, Mapping) and "status" in payload and payload.get("id") == seen.task_id
+        if not bare:
+            kind = read_event(payload).kind or "no known kind"
+            found = f"the body is {kind} with {sorted(payload)[:6] if isinstance(payload, Mapping) else payload!r}"
+            ctx.fail(found, expected="the Task, not wrapped", replies=(seen.reply,))
+            return
+
+
+@check("V03-PUSH-003", version=OLD)
+async def token_is_repeated(ctx: Context) -> None:
+    """The header X-A2A-Notification-Token repeats the token."""
+    seen = await delivered(ctx)
+    if not seen.deliveries:
+        ctx.skip("nothing was delivered to the webhook")
+    if any(d.headers.get("x-a2a-notification-token") != TOKEN for d in seen.deliveries):
+        found = "notifications come without the token of their config"
+        ctx.fail(found, expected="X-A2A-Notification-Token with the token", replies=(seen.reply,))
+
+
+@check("V03-PUSH-004", version=OLD)
+async def refused_without_the_capability(ctx: Context) -> None:
+    """Without the capability a config cannot be set."""
+    ctx.forbid_capability("pushNotifications")
+    task = await ctx.completed_task()
+    reply = await ctx.call(CREATE, {"taskId": task["id"], "id": ctx.unknown_id(), "url": NEVER_CALLED})
+    ctx.expect_error(reply, "PushNotificationNotSupportedError", what="setting a config without the capability")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.conformance import steps
-from pytest_a2a_bench.conformance.check import Context, check
+from pytest_a2a_bench.conformance.check import check
 from pytest_a2a_bench.conformance.checks.auth import operations
-from pytest_a2a_bench.conformance.checks.equivalence import is_missing
-from pytest_a2a_bench.conformance.operations import OPERATIONS
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.checks.binding import is_missing
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS
+from pytest_a2a_bench.conformance.protocol.payloads import V03_WRAPPERS
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 OLD = "0.3"
 STATES = frozenset("submitted working input-required completed canceled failed rejected auth-required unknown".split())
@@ -74,7 +75,7 @@ def _items(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield number, item
 
 
-async def seen(ctx: Context) -> list[tuple[Reply, Found]]:
+async def seen(ctx: Context) -> list[tuple[WireReply, Found]]:
     """Return every object in ordinary answers; skip where there is none."""
     replies = await ctx.samples()
     found = [(r, o) for r in replies for value in (r.result, *r.events) for o in objects(value)]
@@ -196,7 +197,7 @@ async def methods_exist(ctx: Context) -> None:
     """The methods that the card offers are there."""
     for name, params in {"SendMessage": ctx.send_params(), **operations(ctx)}.items():
         reply = await ctx.call(name, params)
-        steps.skip_if_refused(ctx, reply)
+        ctx.skip_if_refused(reply)
         if is_missing(reply):
             method = OPERATIONS[name].rpc03
             ctx.fail(f"{method}: {reply.describe()}", expected=f"the method {method}", replies=(reply,))
@@ -259,7 +260,7 @@ async def protocol_errors_have_their_codes(ctx: Context) -> None:
         ("CancelTask", {"id": task["id"]}, "TaskNotCancelableError"),
     )
     for operation, params, name in wanted:
-        steps.expect_error(ctx, await ctx.call(operation, params), name, operation)
+        ctx.expect_error(await ctx.call(operation, params), name, what=operation)
 
 
 @check("V03-REST-001", version=OLD)
@@ -267,7 +268,7 @@ async def paths_start_with_v1(ctx: Context) -> None:
     """The paths start with /v1."""
     for name, params in (("SendMessage", ctx.send_params()), ("GetTask", {"id": ctx.unknown_id()})):
         reply = await ctx.call(name, params)
-        steps.skip_if_refused(ctx, reply)
+        ctx.skip_if_refused(reply)
         readable = isinstance(reply.document, Mapping) and set(reply.document) != {"detail"}
         if reply.status in (405, 501) or (reply.status == 404 and not readable):
             verb, path = OPERATIONS[name].rest03
@@ -278,9 +279,9 @@ async def paths_start_with_v1(ctx: Context) -> None:
 async def bodies_are_protobuf_json(ctx: Context) -> None:
     """Bodies are protobuf's JSON: content for parts, task or message around the result."""
     reply = await ctx.shared("sent", ctx.send)
-    steps.skip_if_refused(ctx, reply)
+    ctx.skip_if_refused(reply)
     result = reply.result if isinstance(reply.result, Mapping) else {}
-    if not any(isinstance(result.get(name), Mapping) for name in steps.V03_WRAPPERS):
+    if not any(isinstance(result.get(name), Mapping) for name in V03_WRAPPERS):
         ctx.fail(f"message:send: {reply.describe()}", expected="an object with task or message", replies=(reply,))
 
 
@@ -288,4 +289,4 @@ async def bodies_are_protobuf_json(ctx: Context) -> None:
 async def transport_is_spoken(ctx: Context) -> None:
     """The declared address speaks the declared transport."""
     reply = await ctx.call("GetTask", {"id": ctx.unknown_id()})
-    steps.expect_error(ctx, reply, "TaskNotFoundError", f"GetTask of an unknown task at {ctx.target.url}")
+    ctx.expect_error(reply, "TaskNotFoundError", what=f"GetTask of an unknown task at {ctx.target.url}")

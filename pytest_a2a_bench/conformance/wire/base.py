@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 
 class _Unset:
@@ -55,7 +55,7 @@ class WireRequest:
 class Wire(Protocol):
     """A connection to one interface."""
 
-    async def call(self, request: WireRequest) -> Reply:
+    async def call(self, request: WireRequest) -> WireReply:
         """Send a request and read the answer; never raises for what the agent does.
 
         :raises CannotExpressError: if the binding has no form for the request.

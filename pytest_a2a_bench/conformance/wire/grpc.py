@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.card import read_target
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.operations import OPERATIONS, Operation, operation
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation, operation
 from pytest_a2a_bench.conformance.wire.base import UNSET, CannotExpressError, WireRequest
-from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, clip, dump, late
-from pytest_a2a_bench.conformance.wire.reply import Reply, ReplyError, read_grpc_error
+from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late
+from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply, read_grpc_error
 from pytest_a2a_bench.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class GrpcWire:
         """Close the channel."""
         await self._channel.close()
 
-    async def call(self, request: WireRequest) -> Reply:
+    async def call(self, request: WireRequest) -> WireReply:
         """Send a request and read the answer."""
         if request.path is not None or request.http_method or request.query:
             raise CannotExpressError("gRPC has no URL paths, verbs and queries")
@@ -117,7 +117,7 @@ class GrpcWire:
         pairs.update(request.headers)
         return tuple((k.lower(), v) for k, v in pairs.items())
 
-    async def _invoke(self, request: WireRequest, method: str, content: bytes, reply_type: Any) -> Reply:
+    async def _invoke(self, request: WireRequest, method: str, content: bytes, reply_type: Any) -> WireReply:
         reading = _Reading(request, reply_type, self._limits)
         path = f"/{SERVICES[self.version]}/{method}"
         metadata = self._metadata(request)
@@ -137,7 +137,7 @@ class GrpcWire:
             status=reading.status,
             response_headers=shown.headers(reading.headers),
             response=shown.text(reading.text()),
-            events=tuple(clip(shown.text(dump(e)), 8192) for e in reading.events[:200]) if request.stream else (),
+            events=tuple(shown.text(dump(e), EVENT_BYTES) for e in reading.events[:EVENTS_KEPT] if request.stream),
             problem=shown.text(reading.problem),
             seconds=time.monotonic() - started,
         )
@@ -221,7 +221,7 @@ class _Reading:
         elif name == "UNAVAILABLE":
             self.problem = f"gRPC UNAVAILABLE: {message:.300}"
         elif name == "RESOURCE_EXHAUSTED" and "larger than max" in message:
-            self.problem = f"the answer is larger than {self.limits.body_bytes} bytes"
+            self.problem = f"the answer is larger than {self.limits.body_bytes} bytes, and was not read"
         self.error = read_grpc_error(name, message, details)
 
     def text(self) -> str:
@@ -232,10 +232,10 @@ class _Reading:
             )
         return "" if self.request.stream else "".join(map(dump, self.events))
 
-    def reply(self, exchange: Exchange) -> Reply:
+    def reply(self, exchange: Exchange) -> WireReply:
         """Return what was read."""
         events = tuple(self.events) if self.request.stream else ()
-        return Reply(
+        return WireReply(
             exchange,
             self.status,
             self.headers,

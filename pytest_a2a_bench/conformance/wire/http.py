@@ -17,16 +17,18 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
 from pytest_a2a_bench.conformance.finding import Exchange
-from pytest_a2a_bench.conformance.operations import OPERATIONS, operation, rest_call
+from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
-from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, clip, late
-from pytest_a2a_bench.conformance.wire.reply import Reply, ReplyError, read_rest_error, read_rpc_error
+from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, late
+from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply, read_rest_error, read_rpc_error
 from pytest_a2a_bench.errors import ProtocolError
 
 JSON = "application/json"
 A2A_JSON = "application/a2a+json"
 EVENT_STREAM = "text/event-stream"
 _CONNECTIONS = 64
+_PING_BYTES = 4_096
+"""What may come in a stream before it has begun: comments that keep it open, every few seconds."""
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class _Answer:
     body: bytearray = field(default_factory=bytearray)
     events: list[str] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
+    received: int = 0
     problem: str = ""
     ended: bool = False
     stopped: bool = False
@@ -81,14 +84,14 @@ class HttpWire:
         await self._client.aclose()
         await self._fresh.aclose()
 
-    async def call(self, request: WireRequest) -> Reply:
+    async def call(self, request: WireRequest) -> WireReply:
         """Send a request and read the answer."""
         try:
             prepared, rpc_id = self._build(request)
         except (httpx.InvalidURL, ValueError) as error:
             problem = f"the request to {self.url!r:.200} cannot be made: {error}"
             shown = self._redactor.text
-            return Reply(
+            return WireReply(
                 Exchange(self.binding, request.operation, shown(self.url), problem=shown(problem)),
                 problem=shown(problem),
             )
@@ -97,11 +100,15 @@ class HttpWire:
             async with asyncio.timeout(request.timeout):
                 await self._exchange_again(prepared, request, answer, started)
         except TimeoutError:
-            answer.problem = late(request.timeout)
+            answer.problem = answer.problem or self._late(request, answer)
         except (ProtocolError, httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             answer.problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         exchange = self._record(request, prepared, answer, time.monotonic() - started)
         return self._read(exchange, answer, rpc_id)
+
+    def _late(self, request: WireRequest, answer: _Answer) -> str:
+        has_begun = bool(answer.body) or answer.received > _PING_BYTES
+        return late(request.timeout) + (f": {answer.received} bytes had come" if has_begun else "")
 
     # -- writing --
 
@@ -179,8 +186,10 @@ class HttpWire:
             else:
                 async for chunk in response.aiter_raw():
                     answer.body += chunk
+                    answer.received = len(answer.body)
                     if len(answer.body) > self._limits.body_bytes:
-                        raise ProtocolError(f"the body is larger than {self._limits.body_bytes} bytes")
+                        answer.problem = f"the answer is larger than {self._limits.body_bytes} bytes, and was cut there"
+                        return
             answer.ended = not answer.stopped
         finally:
             await response.aclose()
@@ -188,10 +197,10 @@ class HttpWire:
     async def _read_events(
         self, response: httpx.Response, request: WireRequest, answer: _Answer, started: float
     ) -> None:
-        parser, size = SSEParser(self._limits.body_bytes), 0
+        parser = SSEParser(self._limits.body_bytes)
         async for chunk in _chunks(response):
-            size += len(chunk)
-            if size > self._limits.stream_bytes or len(answer.events) > self._limits.events:
+            answer.received += len(chunk)
+            if answer.received > self._limits.stream_bytes or len(answer.events) > self._limits.events:
                 raise ProtocolError(
                     f"the stream does not end within {self._limits.events} events and {self._limits.stream_bytes} bytes"
                 )
@@ -218,13 +227,13 @@ class HttpWire:
             status=answer.status,
             response_headers=shown.headers(answer.headers),
             response=shown.text(bytes(answer.body).decode("utf-8", "replace")),
-            events=tuple(clip(shown.text(e), 8192) for e in answer.events[:200]),
+            events=tuple(shown.text(e, EVENT_BYTES) for e in answer.events[:EVENTS_KEPT]),
             problem=shown.text(answer.problem),
             seconds=seconds,
         )
 
-    def _read(self, exchange: Exchange, answer: _Answer, rpc_id: Any) -> Reply:
-        reply = Reply(exchange, answer.status, answer.headers, problem=answer.problem, ended=answer.ended)
+    def _read(self, exchange: Exchange, answer: _Answer, rpc_id: Any) -> WireReply:
+        reply = WireReply(exchange, answer.status, answer.headers, problem=answer.problem, ended=answer.ended)
         if answer.streamed:
             return self._read_stream(reply, answer)
         if answer.problem or answer.status is None:
@@ -232,7 +241,7 @@ class HttpWire:
         document, problem = _document(bytes(answer.body))
         return self._read_document(reply, document, problem, answer.status)
 
-    def _read_document(self, reply: Reply, document: Any, problem: str, status: int) -> Reply:
+    def _read_document(self, reply: WireReply, document: Any, problem: str, status: int) -> WireReply:
         if self.binding == "JSONRPC":
             if not isinstance(document, Mapping) or not ("error" in document or "result" in document):
                 what = problem or "neither result nor error in the JSON-RPC answer"
@@ -246,7 +255,7 @@ class HttpWire:
             return dataclasses.replace(reply, problem=f"HTTP {status}: {problem}")
         return dataclasses.replace(reply, document=document, result={} if document is None else document)
 
-    def _read_stream(self, reply: Reply, answer: _Answer) -> Reply:
+    def _read_stream(self, reply: WireReply, answer: _Answer) -> WireReply:
         documents = [_json_or_none(text) for text in answer.events]
         problem = reply.problem or ("an event of the stream is not JSON" if None in documents else "")
         errors = [e for e in map(self._event_error, documents) if e is not None]

@@ -11,6 +11,8 @@ from pytest_a2a_bench.conformance.finding import Exchange
 DOMAIN = "a2a-protocol.org"
 ERROR_INFO = "google.rpc.ErrorInfo"
 BAD_REQUEST = "google.rpc.BadRequest"
+AUTH_STATUSES = (401, 403)
+AUTH_GRPC_STATUSES = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ class ReplyError:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class WireReply:
     """One answer.
 
     :param status: HTTP status, or gRPC status number.
@@ -153,6 +155,33 @@ class Reply:
     def ok(self) -> bool:
         """Whether it is a result, not an error and not noise."""
         return self.error is None and not self.problem and (self.result is not None or bool(self.events))
+
+    @property
+    def has_auth_status(self) -> bool:
+        """Whether its HTTP or gRPC status says that credentials are missing or wrong."""
+        error = self.error
+        if error is None:
+            return False
+        http = error.http_status in AUTH_STATUSES or self.status in AUTH_STATUSES
+        return http or error.grpc_status in AUTH_GRPC_STATUSES
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the request was refused for its credentials: an A2A error shows that it was not."""
+        error = self.error
+        if error is None or self.has_auth_status:
+            return error is not None
+        # JSON-RPC has no code for it, so servers take one that is in no table.
+        return self.exchange.binding == "JSONRPC" and error.code is not None and error.name not in ERRORS
+
+    @property
+    def is_internal_error(self) -> bool:
+        """Whether it is an error that says that the server broke down."""
+        error = self.error
+        if error is None:
+            return False
+        broken = error.name == "InternalError" or error.grpc_status in ("INTERNAL", "UNKNOWN")
+        return broken or (error.code is None and (error.http_status or 0) >= 500)
 
     @property
     def content_type(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import http.client
 import json
 import secrets
 import socket
@@ -15,13 +16,16 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+import h11
+
 from pytest_a2a_bench.errors import ConfigurationError
 
 _HEAD_LIMIT = 64 * 1024
 _BODY_LIMIT = 4 * 1024 * 1024
 _READ_SECONDS = 10.0
 _MOST_DELIVERIES = 500
-_REASONS = {200: "OK", 404: "Not Found", 413: "Content Too Large", 500: "Internal Server Error"}
+# Small beside the limit of a head, which h11 looks at between two reads only.
+_READ_BYTES = 8 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +143,6 @@ class Hook:
         return wanted(self.deliveries)
 
 
-class _BadRequest(Exception):
-    """What arrived is no HTTP request, or too large."""
-
-
 class WebhookReceiver:
     """Listens for what agents deliver; use it as an async context manager on the loop that also makes the calls.
 
@@ -167,7 +167,7 @@ class WebhookReceiver:
     async def start(self) -> None:
         """Start to listen; does nothing if it listens already."""
         if self._server is None:
-            self._server = await asyncio.start_server(self._serve, *self._address(), limit=_HEAD_LIMIT)
+            self._server = await asyncio.start_server(self._serve, *self._address())
 
     async def close(self) -> None:
         """Stop, and drop the connections that are still open."""
@@ -221,67 +221,77 @@ class WebhookReceiver:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        incoming = _Incoming(reader, writer)
         try:
             async with asyncio.timeout(_READ_SECONDS):
-                path, delivery = await _read_request(reader, writer)
-        except (_BadRequest, asyncio.LimitOverrunError, ValueError):
-            await _respond(writer, 413)
+                arrived = await incoming.read()
+        except h11.RemoteProtocolError as error:
+            await incoming.respond(error.error_status_hint)
             return
+        if arrived is None:
+            return
+        path, delivery = arrived
         # What stands between the agent and this may have changed what comes before the name.
         hook = self._hooks.get(path.partition("?")[0].rpartition("/")[2])
         if hook is None:
-            await _respond(writer, 404)
+            await incoming.respond(404)
             return
         hook.add(delivery)
         if hook.delay and len(hook.deliveries) <= hook.late:
             await asyncio.sleep(hook.delay)
-        await _respond(writer, hook.status)
+        await incoming.respond(hook.status)
+
+
+class _Incoming:
+    """One request on a connection of its own, and its answer."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_LIMIT)
+
+    async def read(self) -> tuple[str, Delivery] | None:
+        """Return the request's target and what it delivers; None where the peer goes without asking.
+
+        :raises h11.RemoteProtocolError: if it is no request, or too large.
+        """
+        request = await self._next_event()
+        if not isinstance(request, h11.Request):
+            return None
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+        # h11 has made sure that it is a number; a body that is announced as too large is not waited for.
+        if int(headers.get("content-length", "0")) > _BODY_LIMIT:
+            raise _too_large()
+        if self._http.they_are_waiting_for_100_continue:
+            await self._send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
+        body = bytearray()
+        while isinstance(event := await self._next_event(), h11.Data):
+            body += event.data
+            if len(body) > _BODY_LIMIT:
+                raise _too_large()
+        delivery = Delivery(request.method.decode("ascii"), headers, bytes(body), time.monotonic())
+        return request.target.decode("latin-1"), delivery
+
+    async def respond(self, status: int) -> None:
+        """Answer with an empty body, after which the connection is closed."""
+        reason = http.client.responses.get(status, "Status").encode("ascii")
+        headers = [("Content-Length", "0"), ("Connection", "close")]
+        await self._send(h11.Response(status_code=status, headers=headers, reason=reason))
+
+    async def _next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            self._http.receive_data(await self._reader.read(_READ_BYTES))
+        return event
+
+    async def _send(self, event: h11.Event) -> None:
+        self._writer.write(self._http.send(event) or b"")
+        await self._writer.drain()
+
+
+def _too_large() -> h11.RemoteProtocolError:
+    return h11.RemoteProtocolError(f"the body is larger than {_BODY_LIMIT} bytes", error_status_hint=413)
 
 
 async def _rounds(count: int = 5) -> None:
     """Let the event loop go round; it takes three to make a connection and start its handler."""
     for _ in range(count):
         await asyncio.sleep(0)
-
-
-async def _respond(writer: asyncio.StreamWriter, status: int) -> None:
-    reason = _REASONS.get(status, "Status")
-    writer.write(f"HTTP/1.1 {status} {reason}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
-    await writer.drain()
-
-
-async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, Delivery]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    first, *lines = head.split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3:
-        raise _BadRequest(first)
-    headers = {
-        name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)
-    }
-    if headers.get("expect", "").lower() == "100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        await writer.drain()
-    body = await _read_body(reader, headers)
-    return words[1], Delivery(words[0], headers, body, time.monotonic())
-
-
-async def _read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
-    if "chunked" in headers.get("transfer-encoding", "").lower():
-        return await _read_chunks(reader)
-    length = int(headers.get("content-length", "0"))
-    if not 0 <= length <= _BODY_LIMIT:
-        raise _BadRequest(f"{length} bytes")
-    return await reader.readexactly(length)
-
-
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    body = bytearray()
-    while True:
-        size = int((await reader.readuntil(b"\r\n")).split(b";")[0], 16)
-        if not 0 <= size <= _BODY_LIMIT - len(body):
-            raise _BadRequest(f"{size} bytes more")
-        if size == 0:
-            return bytes(body)
-        body += await reader.readexactly(size)
-        await reader.readexactly(2)

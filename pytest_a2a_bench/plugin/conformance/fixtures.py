@@ -16,10 +16,9 @@ from pytest_a2a_bench.plugin.run.state import BenchRun
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.conformance.finding import Finding
-    from pytest_a2a_bench.conformance.judging import Judge
+    from pytest_a2a_bench.conformance.judging import Judge, RawWire
     from pytest_a2a_bench.conformance.report import Judgement
     from pytest_a2a_bench.conformance.subject import Subject
-    from pytest_a2a_bench.conformance.wire.raw import RawWire
     from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
 
 

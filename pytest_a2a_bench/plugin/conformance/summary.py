@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.conformance.report import Row, removable
+from pytest_a2a_bench.conformance.report import CheckRow, removable
 from pytest_a2a_bench.conformance.subject import Subject
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import one_line
@@ -72,5 +72,5 @@ def _values(report: Any) -> dict[str, Any]:
     return {str(name)[len(_PREFIX) :]: value for name, value in pairs if str(name).startswith(_PREFIX)}
 
 
-def _row(values: dict[str, Any]) -> Row:
-    return Row(**{name[len(_ROW) :]: value for name, value in values.items() if name.startswith(_ROW)})
+def _row(values: dict[str, Any]) -> CheckRow:
+    return CheckRow(**{name[len(_ROW) :]: value for name, value in values.items() if name.startswith(_ROW)})

@@ -11,16 +11,14 @@ import pytest
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance import subject
-from pytest_a2a_bench.conformance.card.sources import load_jwks
-from pytest_a2a_bench.conformance.complaints import complaints
+from pytest_a2a_bench.conformance.card.fetch import load_jwks
 from pytest_a2a_bench.conformance.finding import CheckResult
-from pytest_a2a_bench.conformance.judging import Judge
+from pytest_a2a_bench.conformance.judging import Judge, RawWire
 from pytest_a2a_bench.conformance.report import Judgement, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
-from pytest_a2a_bench.conformance.wire.raw import RawWire
 from pytest_a2a_bench.conformance.wire.webhook import check_place, read_place
-from pytest_a2a_bench.errors import ConformanceWarning
+from pytest_a2a_bench.errors import ConformanceWarning, collect_errors
 from pytest_a2a_bench.plugin.conformance.check_items import CHECK, ItemCheck
 from pytest_a2a_bench.plugin.run import partition, state
 from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties
@@ -30,8 +28,8 @@ from pytest_a2a_bench.reports import evidence
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.engine import Planned
+    from pytest_a2a_bench.conformance.session.target import Target
     from pytest_a2a_bench.conformance.subject import Subject
-    from pytest_a2a_bench.conformance.target import Target
     from pytest_a2a_bench.conformance.wire.webhook import Place
 
 JUDGEMENT = pytest.StashKey[Judgement]()
@@ -44,10 +42,9 @@ def check_files(run: BenchRun) -> None:
 
     :raises pytest.UsageError: naming all that is wrong.
     """
-    settings = run.settings
-    wrong = complaints(
+    wrong = collect_errors(
         lambda: check_place(_webhook(run)),
-        lambda: _jwks(run) if "://" not in (settings.card_jwks or "://") else None,
+        lambda: _jwks(run) if "://" not in (run.settings.card_jwks or "://") else None,
         lambda: _waivers(run),
         lambda: _scenarios(run),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.conformance.report import Row
+from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.plugin.report import terminal
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
@@ -72,7 +72,7 @@ class Page:
             endpoint=agent["endpoint"],
             agent=agent.get("name", ""),
             interface=agent.get("interface", ""),
-            checks=[Row(**values) for values in self._checks.values()],  # type: ignore[arg-type]
+            checks=[CheckRow(**values) for values in self._checks.values()],  # type: ignore[arg-type]
             explanations=self._explanations,
             verdict=Verdict.from_json(verdict.to_json()) if verdict is not None else None,
             comparison=getattr(verdict, "comparison", None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from pytest_a2a_bench.conformance.report import Row, Status, compliance
+from pytest_a2a_bench.conformance.report import CheckRow, Status, compliance
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import matrix
 from pytest_a2a_bench.reports.html.markup import Html, el
@@ -16,7 +16,7 @@ _TONES = {"failed": "bad", "error": "bad", "warned": "unsure", "waived": "muted"
 _FINDINGS = 200
 
 
-def section(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html:
+def section(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Html:
     """Return the matrix of groups and bindings, and what was found."""
     head, *body = matrix.cells(rows)
     table = el(
@@ -37,7 +37,7 @@ def section(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html:
     )
 
 
-def name_of(row: Row) -> str:
+def name_of(row: CheckRow) -> str:
     """Return what tells a check from every other: a requirement of a version on a binding."""
     return f"{row.id} {row.version} [{row.binding}]"
 
@@ -53,7 +53,7 @@ def _cell(text: str) -> Html:
     return el("td", text, class_=f"cell {tone}" if text else None)
 
 
-def _findings(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html | None:
+def _findings(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Html | None:
     told = [row for row in rows if row.status in ("failed", "error", "warned", "waived")]
     if not told:
         return None
@@ -70,13 +70,13 @@ def _findings(rows: Sequence[Row], explanations: Mapping[str, str]) -> Html | No
     )
 
 
-def _finding(row: Row, text: str) -> Html:
+def _finding(row: CheckRow, text: str) -> Html:
     name = el("span", f"{row.id} [{row.binding}] {row.level}", class_="mono")
     said = text or row.reason or "nothing more is known here; the conformance report has it"
     return el("details", el("summary", pill(_TONES[row.status], row.status), name), el("pre", said))
 
 
-def read_checks(data: Mapping[str, Any]) -> tuple[list[Row], dict[str, str]]:
+def read_checks(data: Mapping[str, Any]) -> tuple[list[CheckRow], dict[str, str]]:
     """Return the rows of a report and what is to be said about those that have findings.
 
     :param data: what ``a2a-bench conformance --format json`` writes.
@@ -93,10 +93,10 @@ def read_checks(data: Mapping[str, Any]) -> tuple[list[Row], dict[str, str]]:
     return rows, texts
 
 
-def _row(data: Mapping[str, Any]) -> Row:
+def _row(data: Mapping[str, Any]) -> CheckRow:
     if data["status"] not in get_args(Status):
         raise ValueError(f"status {data['status']!r}")
-    return Row(
+    return CheckRow(
         id=str(data["id"]),
         group=str(data["group"]),
         level=str(data["level"]),

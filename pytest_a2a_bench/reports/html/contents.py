@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.conformance.report import Row
+from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.summary import benchmark_notes
 from pytest_a2a_bench.results import caveats
@@ -79,7 +79,7 @@ class Contents:
     endpoint: str = ""
     agent: str = ""
     interface: str = ""
-    checks: Sequence[Row] = ()
+    checks: Sequence[CheckRow] = ()
     explanations: Mapping[str, str] = field(default_factory=dict)
     verdict: Verdict | None = None
     comparison: Comparison | None = None

@@ -56,6 +56,13 @@ class Target:
         return self.capabilities.get(capability) is True
 
     @property
+    def wants_credentials(self) -> bool:
+        """Whether the card says that every request must be authenticated."""
+        wanted = self.card.get("securityRequirements") or self.card.get("security")
+        alternatives = wanted if isinstance(wanted, list) else [wanted]
+        return bool(wanted) and all(i.get("schemes", i) if isinstance(i, Mapping) else i for i in alternatives)
+
+    @property
     def required_extensions(self) -> tuple[str, ...]:
         """URIs of the extensions without which the agent serves nobody; they are asked for in every request."""
         found = self.capabilities.get("extensions")

@@ -1,4 +1,4 @@
-"""Reading tasks and stream events of either protocol version, and the rules of a stream (pure).
+"""Streams: reading their events of either protocol version, and the rules of a stream (pure).
 
 Nothing here forgives: a shape that is neither version's is reported as such. States are compared in one spelling,
 ``input-required``; ``TASK_STATE_INPUT_REQUIRED`` reads the same.
@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-TERMINAL = frozenset({"completed", "failed", "canceled", "rejected"})
-INTERRUPTED = frozenset({"input-required", "auth-required"})
+from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
+
 MEMBERS = ("task", "message", "statusUpdate", "artifactUpdate")
 _KINDS = {"status-update": "statusUpdate", "artifact-update": "artifactUpdate", "task": "task", "message": "message"}
 # 0.3's HTTP+JSON and gRPC call the message so.
 _ALIASES = {"msg": "message"}
 
 
-class Problem(NamedTuple):
+class StreamProblem(NamedTuple):
     """What a stream does wrong: where, what, and what was expected."""
 
     pointer: str
@@ -28,7 +29,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StreamEvent:
     """One event of a stream.
 
     :param kind: one of :data:`MEMBERS`, or empty if none can be made out.
@@ -60,43 +61,27 @@ def _text(body: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def state_of(task: Any) -> str:
-    """Return the state in ``task.status`` in the neutral spelling, or empty."""
-    status = task.get("status") if isinstance(task, Mapping) else None
-    state = status.get("state") if isinstance(status, Mapping) else None
-    return neutral_state(state)
-
-
-def neutral_state(state: Any) -> str:
-    """Return ``completed`` for ``TASK_STATE_COMPLETED`` as for ``completed``; empty for what is no text."""
-    if not isinstance(state, str):
-        return ""
-    spelled = state.removeprefix("TASK_STATE_").lower().replace("_", "-")
-    # The 0.3 proto file spells the word with two l.
-    return "canceled" if spelled == "cancelled" else spelled
-
-
-def read_event(raw: Any) -> Event:
+def read_event(raw: Any) -> StreamEvent:
     """Read a StreamResponse of 1.0, or a kind-tagged object of 0.3."""
     if not isinstance(raw, Mapping):
-        return Event("", {}, ())
+        return StreamEvent("", {}, ())
     named = {_ALIASES.get(name, name): value for name, value in raw.items()}
     members = tuple(name for name in MEMBERS if isinstance(named.get(name), Mapping) and named[name])
     if members:
-        return Event(members[0], named[members[0]], members)
+        return StreamEvent(members[0], named[members[0]], members)
     kind = _KINDS.get(str(raw.get("kind")), "")
-    return Event(kind, raw if kind else {}, (kind,) if kind else ())
+    return StreamEvent(kind, raw if kind else {}, (kind,) if kind else ())
 
 
-def read_events(raws: Sequence[Any]) -> list[Event]:
+def read_events(raws: Sequence[Any]) -> list[StreamEvent]:
     """Read the events of a stream."""
     return [read_event(raw) for raw in raws]
 
 
-def one_member(raws: Sequence[Any]) -> list[Problem]:
+def one_member(raws: Sequence[Any]) -> list[StreamProblem]:
     """Find events that do not have exactly one member of the oneof."""
     return [
-        Problem(
+        StreamProblem(
             f"/{number}",
             f"event {number} has {' and '.join(event.members) or 'none of the members: ' + _excerpt(raws[number])}",
             "exactly one of task, message, statusUpdate, artifactUpdate",
@@ -106,15 +91,15 @@ def one_member(raws: Sequence[Any]) -> list[Problem]:
     ]
 
 
-def first_event(events: Sequence[Event]) -> list[Problem]:
+def first_event(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     """Find a stream that starts with neither a Task nor a Message."""
     if events and events[0].kind in ("task", "message"):
         return []
     found = f"the first event is {events[0].kind or 'of no known kind'}" if events else "the stream had no event"
-    return [Problem("/0", found, "a Task or a Message as the first event")]
+    return [StreamProblem("/0", found, "a Task or a Message as the first event")]
 
 
-def order_of_kinds(events: Sequence[Event]) -> list[Problem]:
+def order_of_kinds(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     """Find what may not follow a Task or a Message; a Task snapshot may close a stream."""
     if not events:
         return []
@@ -125,17 +110,21 @@ def order_of_kinds(events: Sequence[Event]) -> list[Problem]:
         closing = number == len(events) - 1 or events[number].state in TERMINAL
         if event.kind == "message" or (event.kind == "task" and not closing):
             found = f"event {number} is a {event.kind.capitalize()} in the stream of a task"
-            problems.append(Problem(f"/{number}", found, "statusUpdate and artifactUpdate after the Task"))
+            problems.append(StreamProblem(f"/{number}", found, "statusUpdate and artifactUpdate after the Task"))
     return problems
 
 
-def _alone(events: Sequence[Event]) -> list[Problem]:
+def _alone(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     if len(events) == 1:
         return []
-    return [Problem("/1", f"{len(events) - 1} more events follow a Message", "one Message, then the end of the stream")]
+    return [
+        StreamProblem(
+            "/1", f"{len(events) - 1} more events follow a Message", "one Message, then the end of the stream"
+        )
+    ]
 
 
-def ids_agree(events: Sequence[Event]) -> list[Problem]:
+def ids_agree(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     """Find updates whose taskId or contextId is not that of the first Task."""
     first = next((event for event in events if event.kind == "task"), None)
     if first is None:
@@ -150,11 +139,13 @@ def ids_agree(events: Sequence[Event]) -> list[Problem]:
         ):
             if value != wanted:
                 found = f"{event.kind} {number} has {name} {value!r}; the Task has {wanted!r}"
-                problems.append(Problem(f"/{number}/{event.kind}/{name}", found, f"the Task's {name} in each update"))
+                problems.append(
+                    StreamProblem(f"/{number}/{event.kind}/{name}", found, f"the Task's {name} in each update")
+                )
     return problems
 
 
-def nothing_after_terminal(events: Sequence[Event]) -> list[Problem]:
+def nothing_after_terminal(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     """Find updates that come after a terminal state, other than a snapshot that repeats it."""
     ended = ""
     for number, event in enumerate(events):
@@ -163,7 +154,7 @@ def nothing_after_terminal(events: Sequence[Event]) -> list[Problem]:
             found = f"event {number} ({event.kind or 'unknown'} {event.state}) follows the state {ended}".replace(
                 " )", ")"
             )
-            return [Problem(f"/{number}", found, "nothing after a terminal state")]
+            return [StreamProblem(f"/{number}", found, "nothing after a terminal state")]
         if event.state in TERMINAL:
             ended = event.state
     return []
@@ -179,7 +170,7 @@ class Rebuilt:
 
     state: str = ""
     artifacts: dict[str, list[Any]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[StreamProblem] = field(default_factory=list)
     appended: set[str] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
 
@@ -189,7 +180,7 @@ class Rebuilt:
         return sorted(self.appended - self.closed)
 
 
-def rebuild(events: Sequence[Event]) -> Rebuilt:
+def rebuild(events: Sequence[StreamEvent]) -> Rebuilt:
     """Put a task together again from the events of its stream."""
     built = Rebuilt()
     for number, event in enumerate(events):
@@ -208,13 +199,14 @@ def _add_chunk(built: Rebuilt, number: int, body: Mapping[str, Any]) -> None:
     artifact = body.get("artifact")
     artifact = artifact if isinstance(artifact, Mapping) else {}
     name, parts = _text(artifact, "artifactId"), _list(artifact.get("parts"))
+    where = f"/{number}/artifactUpdate"
     if body.get("append") is True:
         if name not in built.artifacts:
             found = f"event {number} appends to artifact {name!r}, of which there is nothing yet"
-            built.problems.append(Problem(f"/{number}/artifactUpdate/append", found, "append false in the first chunk"))
+            built.problems.append(StreamProblem(f"{where}/append", found, "append false in the first chunk"))
         if name in built.closed:
             found = f"event {number} appends to artifact {name!r} after its last chunk"
-            built.problems.append(Problem(f"/{number}/artifactUpdate/lastChunk", found, "nothing after lastChunk"))
+            built.problems.append(StreamProblem(f"{where}/lastChunk", found, "nothing after lastChunk"))
         built.appended.add(name)
         built.artifacts[name] = [*built.artifacts.get(name, []), *parts]
     else:
@@ -249,23 +241,23 @@ def _joined(parts: Sequence[Any]) -> list[str]:
     return [*joined, "text:" + "".join(text)] if text else joined
 
 
-def differences(built: Rebuilt, task: Mapping[str, Any]) -> list[Problem]:
+def differences(built: Rebuilt, task: Mapping[str, Any]) -> list[StreamProblem]:
     """Compare what a stream told with what the server keeps: state and artifacts."""
     problems = []
     kept = state_of(task)
     if built.state != kept:
         found = f"the stream ended with state {built.state or 'none'}; GetTask says {kept or 'none'}"
-        problems.append(Problem("/status/state", found, "the same state"))
+        problems.append(StreamProblem("/status/state", found, "the same state"))
     stored = artifacts_of(task)
     for name in sorted({*built.artifacts, *stored}):
         if not same_parts(built.artifacts.get(name, []), stored.get(name, [])):
             streamed = _excerpt(built.artifacts.get(name))
             found = f"artifact {name!r}: streamed {streamed}; GetTask has {_excerpt(stored.get(name))}"
-            problems.append(Problem("/artifacts", found, "the streamed chunks, joined in their order"))
+            problems.append(StreamProblem("/artifacts", found, "the streamed chunks, joined in their order"))
     return problems
 
 
-def updates(events: Sequence[Event]) -> list[str]:
+def updates(events: Sequence[StreamEvent]) -> list[str]:
     """Return the updates of a stream in canonical form, to compare two streams of one task."""
     return [canonical(event.body) for event in events if event.kind in ("statusUpdate", "artifactUpdate")]
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
-from pytest_a2a_bench.conformance.steps import is_internal, refused
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.conformance.session import Session
-    from pytest_a2a_bench.conformance.wire.reply import Reply
+    from pytest_a2a_bench.conformance.session.session import Session
+    from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 BEGIN_SECONDS = 2.0
 """Most seconds that the checks of other interfaces wait for the first probe of a slow one."""
@@ -39,12 +38,12 @@ class Asked(NamedTuple):
 
     started: float
     ended: float
-    reply: Reply
+    reply: WireReply
 
 
-def works(reply: Reply) -> bool:
+def works(reply: WireReply) -> bool:
     """Tell whether an answer is one of an agent that works: a result, or an error that it means."""
-    return not reply.problem and not is_internal(reply)
+    return not reply.problem and not reply.is_internal_error
 
 
 class Health:
@@ -56,10 +55,10 @@ class Health:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._asked: deque[Asked] = deque(maxlen=_KEPT)
-        self._first: asyncio.Task[Reply | None] | None = None
+        self._first: asyncio.Task[WireReply | None] | None = None
         self._asking = asyncio.Lock()
         self._well_since = 0.0
-        self._broken: Reply | None = None
+        self._broken: WireReply | None = None
         self._refuses = ""
         self._is_silent = False
         self._told = ""
@@ -69,7 +68,7 @@ class Health:
         """Whether the agent has stopped working."""
         return self._broken is not None
 
-    def note(self, started: float, reply: Reply) -> None:
+    def note(self, started: float, reply: WireReply) -> None:
         """Remember a request of a check."""
         if not self.is_broken:
             self._asked.append(Asked(started, time.monotonic(), reply))
@@ -112,15 +111,15 @@ class Health:
         first = await asyncio.shield(self._first) if self._first is not None else None
         return first is not None and works(first)
 
-    async def _look(self) -> Reply | None:
+    async def _look(self) -> WireReply | None:
         """Ask whether anything can be judged here: nothing where all that is asked is refused, or never answered."""
         first = await self._probe()
-        if first is None or (works(first) and not refused(first)):
+        if first is None or (works(first) and not first.is_refused):
             return first
-        if refused(first):
+        if first.is_refused:
             # Refusing an unknown task may be a defect of one operation; nothing comes of a message that is refused.
             sent = await self._probe("SendMessage", {"message": self._message()}, self._session.target.timeout)
-            if sent is not None and refused(sent):
+            if sent is not None and sent.is_refused:
                 self._refuses = sent.describe()
         elif is_silence(first.exchange, self._probe_seconds):
             seconds = self._session.target.timeout
@@ -139,7 +138,7 @@ class Health:
 
     async def _probe(
         self, operation: str = OPERATION, params: dict[str, object] | None = None, seconds: float = 0.0
-    ) -> Reply | None:
+    ) -> WireReply | None:
         asked = params if params is not None else {"id": str(uuid.uuid4())}
         try:
             return await self._session.ask(operation, asked, seconds or self._probe_seconds)

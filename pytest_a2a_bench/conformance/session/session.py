@@ -5,27 +5,136 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
-from pytest_a2a_bench.conformance.health import Health
-from pytest_a2a_bench.conformance.prepared import Prepared
-from pytest_a2a_bench.conformance.spelling import (
-    TERMINAL,
+from pytest_a2a_bench.conformance.protocol.operations import to_v03_params
+from pytest_a2a_bench.conformance.protocol.payloads import (
     config_ids,
     configures,
     message_ids,
-    spell_params,
+    message_in,
+    spelled_state,
+    state_of,
     task_id_in,
     task_in,
 )
-from pytest_a2a_bench.conformance.target import Target
+from pytest_a2a_bench.conformance.session.health import Health
+from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
-from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor, is_late
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.wire.connect import open_wire
+from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.context import Context
+    from pytest_a2a_bench.conformance.wire.reply import WireReply
+
+T = TypeVar("T")
+
+
+class SharedObjects:
+    """A cache of what was made; concurrent checks wait for one making."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, asyncio.Future[Any]] = {}
+
+    async def once(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
+        """Make something once; what making it raised is raised for everyone who wants it."""
+        future = self._made.get(key)
+        if future is None:
+            future = self._made[key] = asyncio.ensure_future(make())
+        result: T = await asyncio.shield(future)
+        return result
+
+    async def close(self) -> None:
+        """Stop what is still being made: nobody waits for it any more."""
+        for future in self._made.values():
+            future.cancel()
+        await asyncio.gather(*self._made.values(), return_exceptions=True)
+
+    async def completed_task(self, ctx: Context) -> Mapping[str, Any]:
+        """Return a terminal task."""
+        _, tasks = await self.context_with_tasks(ctx, 1)
+        return tasks[0]
+
+    async def context_with_tasks(self, ctx: Context, count: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
+        """Return a contextId and at least ``count`` terminal tasks in it."""
+        first = await self.once("task", lambda: self._new_task(ctx, ""))
+        context_id = str(first.get("contextId") or "")
+        tasks = [first]
+        for number in range(1, count):
+            tasks.append(await self._further_task(ctx, context_id, number))
+        return context_id, tuple(tasks)
+
+    async def _further_task(self, ctx: Context, context_id: str, number: int) -> Mapping[str, Any]:
+        return await self.once(("task", number), lambda: self._new_task(ctx, context_id))
+
+    async def _new_task(self, ctx: Context, context_id: str) -> Mapping[str, Any]:
+        reply = await ctx.send(context_id=context_id)
+        if not reply.ok:
+            raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
+        task = task_in(reply.result)
+        if task is None:
+            ctx.skip('the agent answers with a message, not a task; give a prompt that makes a task: task = "..."')
+        return await self._until_terminal(ctx, task)
+
+    async def _until_terminal(self, ctx: Context, task: Mapping[str, Any]) -> Mapping[str, Any]:
+        for attempt in range(8):
+            if state_of(task) in TERMINAL:
+                return task
+            if attempt and not state_of(task):
+                break
+            await asyncio.sleep(0.05 * 2**attempt)
+            reply = await ctx.call("GetTask", {"id": task.get("id")})
+            task = task_in(reply.result) or task
+        state = spelled_state(task)
+        ctx.skip(f"the task for the ordinary prompt does not end (it is {state!r}); give another: task = ...")
+
+    async def message_reply(self, ctx: Context) -> Mapping[str, Any]:
+        """Return a direct message of the agent."""
+
+        async def make() -> Mapping[str, Any]:
+            text = ctx.target.scenarios.get("message")
+            reply = await ctx.send(text)
+            if not reply.ok:
+                raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
+            message = message_in(reply.result)
+            if message is None:
+                if text is None:
+                    ctx.prompt("message")
+                ctx.skip("the agent answers the prompt of the scenario 'message' with a task")
+            return message
+
+        return await self.once("message", make)
+
+    async def samples(self, ctx: Context) -> tuple[WireReply, ...]:
+        """Return ordinary answers of several operations."""
+
+        async def make() -> tuple[WireReply, ...]:
+            replies = [await ctx.send()]
+            task = task_in(replies[0].result)
+            if task is not None:
+                task_id = str(task.get("id"))
+                further = [ctx.call("GetTask", {"id": task_id})]
+                if ctx.version != "0.3":
+                    context_id = str(task.get("contextId") or "")
+                    further.append(ctx.call("ListTasks", {"contextId": context_id, "includeArtifacts": True}))
+                replies += await asyncio.gather(*further)
+            if ctx.target.declares("streaming"):
+                replies.append(await ctx.call("SendStreamingMessage", ctx.send_params()))
+            for key in ("message", "data", "file", "input"):
+                prompt = ctx.target.scenarios.get(key)
+                if prompt is not None:
+                    replies.append(await ctx.send(prompt))
+            return tuple(replies)
+
+        return await self.once("samples", make)
+
 
 _CLEANUP_SECONDS = 6.0
 _ONE_SECONDS = 3.0
@@ -44,7 +153,7 @@ class Session:
 
     def __init__(self, target: Target, siblings: dict[tuple[str, str], Session] | None = None) -> None:
         self.target = target
-        self.prepared = Prepared()
+        self.shared = SharedObjects()
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
         self.configured_tasks: set[str] = set()
@@ -60,7 +169,7 @@ class Session:
         """Return the session of another interface, or None."""
         return self._siblings.get((binding, version))
 
-    async def call(self, request: WireRequest) -> Reply:
+    async def call(self, request: WireRequest) -> WireReply:
         """Send a request; tasks and push configurations that it made are remembered.
 
         :raises SkipCheck: if the binding has no form for the request.
@@ -70,7 +179,7 @@ class Session:
         self.health.note(started, reply)
         return reply
 
-    async def _call_noting(self, request: WireRequest) -> Reply:
+    async def _call_noting(self, request: WireRequest) -> WireReply:
         message = request.params.get("message") if request.operation in _SENDING else None
         name = message.get("messageId") if isinstance(message, Mapping) else None
         sent = {name} if isinstance(name, str) else set()
@@ -82,7 +191,7 @@ class Session:
         self._note(request, reply)
         return reply
 
-    def _note(self, request: WireRequest, reply: Reply) -> None:
+    def _note(self, request: WireRequest, reply: WireReply) -> None:
         if request.operation in _SENDING:
             self._remember(reply, configures(request.params))
         elif request.operation == "CreateTaskPushNotificationConfig" and reply.ok:
@@ -94,7 +203,7 @@ class Session:
         :raises NoAnswer: if it cannot listen there.
         """
         owner = next(iter(self._siblings.values()))
-        return await owner.prepared.once("webhooks", owner._listen)
+        return await owner.shared.once("webhooks", owner._listen)
 
     async def _listen(self) -> WebhookReceiver:
         receiver = WebhookReceiver(self.target.webhook)
@@ -111,7 +220,7 @@ class Session:
                 self._receiver = receiver
                 return receiver
 
-    async def ask(self, operation: str, params: dict[str, Any], timeout: float) -> Reply:
+    async def ask(self, operation: str, params: dict[str, Any], timeout: float) -> WireReply:
         """Ask something on the judge's own account, with parameters in the form of 1.0.
 
         :raises SkipCheck: if the binding has no form for the request.
@@ -120,14 +229,14 @@ class Session:
         old = target.version == "0.3"
         request = WireRequest(
             operation,
-            spell_params(operation, params, target.binding) if old else params,
+            to_v03_params(operation, params, target.binding) if old else params,
             headers=target.extension_headers,
             version_header=None if old else target.version,
             timeout=timeout,
         )
         return await self._call_noting(request)
 
-    async def _call(self, request: WireRequest) -> Reply:
+    async def _call(self, request: WireRequest) -> WireReply:
         if self._wire is None:
             self._wire = self._open()
         try:
@@ -139,26 +248,36 @@ class Session:
             raise SkipCheck(f"cannot be asked over {request.operation} on {self.target.binding}: {error}") from error
 
     def _open(self) -> Wire:
+        target = self.target
         try:
-            return open_wire(self.target)
+            return open_wire(
+                target.binding,
+                target.version,
+                target.url,
+                endpoint=target.endpoint,
+                tenant=target.tenant,
+                auth=target.auth,
+                verify_ssl=target.verify_ssl,
+                redactor=Redactor(target.secrets),
+            )
         except MissingExtraError as error:
             raise SkipCheck(str(error)) from error
         except (ProtocolError, ValueError) as error:
-            raise NoAnswer(f"the interface {self.target.url!r:.200} cannot be asked: {error}") from error
+            raise NoAnswer(f"the interface {target.url!r:.200} cannot be asked: {error}") from error
 
-    def _remember(self, reply: Reply, configured: bool) -> None:
+    def _remember(self, reply: WireReply, configured: bool) -> None:
         for value in (reply.result, *reply.events[:1], *reply.events[-1:]):
             task = task_in(value)
             if task is not None and isinstance(task.get("id"), str):
-                self.created_tasks[task["id"]] = _state(task) in TERMINAL
+                self.created_tasks[task["id"]] = state_of(task) in TERMINAL
                 self.configured_tasks |= {task["id"]} if configured else set()
             update = value.get("statusUpdate") if isinstance(value, Mapping) else None
-            if isinstance(update, Mapping) and _state(update) in TERMINAL:
+            if isinstance(update, Mapping) and state_of(update) in TERMINAL:
                 self.created_tasks[str(update.get("taskId"))] = True
 
     async def close(self) -> None:
         """Delete and cancel what the checks left behind, then close the connection."""
-        await self.prepared.close()
+        await self.shared.close()
         await self.health.close()
         try:
             with contextlib.suppress(TimeoutError):
@@ -203,7 +322,7 @@ class Session:
             for task in tasks if isinstance(tasks, list) else []:
                 found = message_ids(task) & self.unanswered
                 if found and isinstance(task.get("id"), str):
-                    self.created_tasks[task["id"]] = _state(task) in TERMINAL
+                    self.created_tasks[task["id"]] = state_of(task) in TERMINAL
                     self.unanswered -= found
             token = str(result.get("nextPageToken") or "")
             if not token:
@@ -215,41 +334,7 @@ class Session:
         count = len(self.unanswered)
         return f"{count} messages to {self.target} were never answered; tasks of theirs may still run" if count else ""
 
-    async def _quietly(self, operation: str, params: dict[str, Any]) -> Reply | None:
+    async def _quietly(self, operation: str, params: dict[str, Any]) -> WireReply | None:
         with contextlib.suppress(SkipCheck, NoAnswer):
             return await self.ask(operation, params, _ONE_SECONDS)
         return None
-
-
-def open_wire(target: Target) -> Wire:
-    """Open a connection to a target's interface."""
-    redactor = Redactor(target.secrets)
-    if target.binding == "GRPC":
-        from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
-
-        return GrpcWire(
-            target.url,
-            target.version,
-            endpoint=target.endpoint,
-            tenant=target.tenant,
-            auth=target.auth,
-            limits=Limits(),
-            redactor=redactor,
-        )
-    from pytest_a2a_bench.conformance.wire.http import HttpWire
-
-    return HttpWire(
-        target.url,
-        target.binding,
-        target.version,
-        tenant=target.tenant,
-        auth=target.auth,
-        verify_ssl=target.verify_ssl,
-        limits=Limits(),
-        redactor=redactor,
-    )
-
-
-def _state(value: Mapping[str, Any]) -> str:
-    status = value.get("status")
-    return str(status.get("state")) if isinstance(status, Mapping) else ""

@@ -7,14 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.conformance import steps
+from pytest_a2a_bench.a2a.messages import TERMINAL
 from pytest_a2a_bench.conformance.card.urls import judge_url
-from pytest_a2a_bench.conformance.check import Context
-from pytest_a2a_bench.conformance.events import (
-    TERMINAL,
-    read_event,
-)
-from pytest_a2a_bench.conformance.wire.reply import Reply
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.streams import read_event
+from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.conformance.wire.webhook import Delivery, Hook, WebhookReceiver
 
 CREATE = "CreateTaskPushNotificationConfig"
@@ -33,11 +30,11 @@ HELD_UP_SECONDS = 1.5
 class Delivered:
     """A task, and what its webhook got."""
 
-    reply: Reply
+    reply: WireReply
     task_id: str
     hook: Hook
     deliveries: tuple[Delivery, ...]
-    stored: Reply
+    stored: WireReply
 
     @property
     def payloads(self) -> list[Any]:
@@ -79,10 +76,10 @@ async def _deliver(ctx: Context, text: str, scheme: str) -> Delivered:
     async with receiver(ctx) as hooks:
         hook = hooks.hook()
         config = {"url": hook.url, "authentication": {"scheme": scheme, "credentials": SECRET}}
-        reply = await steps.send(ctx, text, configuration={"taskPushNotificationConfig": config})
-        task = steps.task_of(ctx, reply, "sending a message with taskPushNotificationConfig")
+        reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
+        task = ctx.task_of(reply, "sending a message with taskPushNotificationConfig")
         await hook.wait(ended, DELIVERY_SECONDS)
-        stored = await steps.settled(ctx, str(task["id"]))
+        stored = await ctx.wait_for_task(str(task["id"]))
     return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
 
 
@@ -100,16 +97,16 @@ def show(seen: Delivered) -> str:
     return f"{len(kinds)} deliveries ({', '.join(kinds[:10])})"
 
 
-async def create(ctx: Context, task_id: str, **members: Any) -> Reply:
+async def create(ctx: Context, task_id: str, **members: Any) -> WireReply:
     """Create a config that no event will ever use, with an id of its own: checks share the task."""
     return await ctx.call(CREATE, {"taskId": task_id, "id": ctx.unknown_id(), "url": NEVER_CALLED, **members})
 
 
-async def created(ctx: Context, **members: Any) -> tuple[str, Mapping[str, Any], Reply]:
+async def created(ctx: Context, **members: Any) -> tuple[str, Mapping[str, Any], WireReply]:
     """Return a task's id and a new config of it; skip where creating does not work."""
     ctx.require_capability("pushNotifications")
     task = await ctx.completed_task()
-    reply = steps.usable(ctx, await create(ctx, str(task["id"]), **members), CREATE)
+    reply = ctx.skip_unless_ok(await create(ctx, str(task["id"]), **members), CREATE)
     if not isinstance(reply.result, Mapping) or not reply.result.get("id"):
         ctx.skip(f"{CREATE} returned no id")
     ctx.created_push_config(str(task["id"]), str(reply.result["id"]))

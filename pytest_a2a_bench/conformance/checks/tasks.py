@@ -1,0 +1,252 @@
+"""GetTask and CancelTask: what they return, how much of the history, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.a2a.messages import TERMINAL
+from pytest_a2a_bench.conformance.check import check
+from pytest_a2a_bench.conformance.context import Context
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.protocol.streams import canonical, rebuild
+from pytest_a2a_bench.conformance.wire.reply import WireReply
+
+
+def history_of(task: Any) -> list[Any]:
+    """Return a task's messages, none if there is no such list."""
+    history = task.get("history") if isinstance(task, Mapping) else None
+    return history if isinstance(history, list) else []
+
+
+@check("GET-001")
+async def returns_the_task(ctx: Context) -> None:
+    """The Task comes bare and in its current state."""
+    task = await ctx.completed_task()
+    reply = await ctx.get_task(task["id"])
+    got = reply.result if isinstance(reply.result, Mapping) else {}
+    if got.get("id") != task["id"]:
+        ctx.fail(
+            f"the result is no Task with id {task['id']!r}: {reply.describe()}",
+            expected="the Task itself, not wrapped",
+            replies=(reply,),
+        )
+    elif state_of(got) != state_of(task):
+        ctx.fail(
+            f"the state is {state_of(got) or 'missing'}; sending the message gave {state_of(task)}",
+            pointer="/status/state",
+            expected=state_of(task),
+            replies=(reply,),
+        )
+
+
+@check("GET-002")
+async def unknown_task_is_not_found(ctx: Context) -> None:
+    """An unknown task is not found."""
+    ctx.expect_error(await ctx.get_task(ctx.unknown_id()), "TaskNotFoundError", what="an unknown task")
+
+
+@check("GET-003")
+async def no_history_when_none_is_wanted(ctx: Context) -> None:
+    """A historyLength of 0 leaves the history out."""
+    task = await ctx.completed_task()
+    reply = ctx.skip_unless_ok(await ctx.get_task(task["id"], historyLength=0), "GetTask")
+    if history_of(reply.result):
+        found = f"historyLength 0 gives {len(history_of(reply.result))} messages"
+        ctx.fail(found, pointer="/history", expected="no history", replies=(reply,))
+
+
+@check("GET-004")
+async def history_is_limited_to_the_latest(ctx: Context) -> None:
+    """At most historyLength messages, and the most recent ones."""
+    task = await _task_with_history(ctx)
+    whole = ctx.skip_unless_ok(await ctx.get_task(task["id"]), "GetTask")
+    reply = ctx.skip_unless_ok(await ctx.get_task(task["id"], historyLength=1), "GetTask with historyLength")
+    full, some = history_of(whole.result), history_of(reply.result)
+    if len(some) > 1:
+        found = f"historyLength 1 gives {len(some)} messages"
+        ctx.fail(found, pointer="/history", expected="at most one message", replies=(reply,))
+    elif some and full and canonical(some[0]) != canonical(full[-1]):
+        found = f"historyLength 1 gives {json.dumps(some[0])[:200]}, which is not the latest message"
+        ctx.fail(found, pointer="/history/0", expected="the most recent message", replies=(whole, reply))
+
+
+async def _task_with_history(ctx: Context) -> Mapping[str, Any]:
+    """Return a task of two messages, where there is a prompt for such a one."""
+    asked = ctx.target.scenarios.get("input")
+    if asked is None:
+        return await ctx.completed_task()
+    task = ctx.task_of(await ctx.send(asked), "sending the prompt of the scenario input")
+    answer = ctx.target.scenarios.get("input_answer") or "yes"
+    return ctx.task_of(await ctx.send(answer, taskId=task["id"]), "answering the agent's question")
+
+
+@check("GET-005")
+async def negative_history_is_refused(ctx: Context) -> None:
+    """A negative historyLength is refused."""
+    task = await ctx.completed_task()
+    reply = await ctx.get_task(task["id"], historyLength=-1)
+    ctx.expect_error(reply, "InvalidParamsError", what="historyLength -1")
+
+
+@check("GET-006")
+async def missing_id_is_refused(ctx: Context) -> None:
+    """A request without an id is refused."""
+    if ctx.target.binding == "HTTP+JSON":
+        ctx.skip("with HTTP+JSON the id is part of the path: without it this is another operation")
+    ctx.expect_error(await ctx.call("GetTask", {}), "InvalidParamsError", what="GetTask without id")
+
+
+@check("GET-007")
+async def repeated_calls_agree(ctx: Context) -> None:
+    """Two calls give the same Task."""
+    task = await ctx.completed_task()
+    one = ctx.skip_unless_ok(await ctx.get_task(task["id"]), "GetTask")
+    other = await ctx.get_task(task["id"])
+    if canonical(one.result) != canonical(other.result):
+        ctx.fail(f"a second call gives {other.describe()}", expected="the same Task", replies=(one, other))
+
+
+# -- CancelTask --
+
+
+STREAM_SECONDS = 5.0
+OPEN_SECONDS = 1.0
+AFTER_SECONDS = 0.3
+"""How long after its usual end a cancelled task is looked at again."""
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """A slow task that was cancelled twice while a stream watched.
+
+    :param later: the task some time after.
+    """
+
+    first: WireReply
+    second: WireReply
+    soon: WireReply
+    later: WireReply
+    stream: WireReply | None
+
+
+async def cancelled(ctx: Context) -> Cancelled:
+    """Cancel a slow task, once for all checks."""
+    text = ctx.prompt("slow")
+    seen: Cancelled = await ctx.shared("cancelled", lambda: _cancel(ctx, text))
+    return seen
+
+
+async def _cancel(ctx: Context, text: str) -> Cancelled:
+    usual = asyncio.ensure_future(ctx.slow_seconds())
+    try:
+        return await _cancel_and_wait(ctx, text, usual)
+    finally:
+        usual.cancel()
+
+
+async def _cancel_and_wait(ctx: Context, text: str, usual: asyncio.Future[float]) -> Cancelled:
+    started = time.monotonic()
+    task_id = str((await ctx.start_task(text))["id"])
+    watching: asyncio.Task[WireReply] | None = None
+    if ctx.target.declares("streaming"):
+        opened = asyncio.Event()
+        watching = asyncio.create_task(
+            ctx.call("SubscribeToTask", {"id": task_id}, timeout=STREAM_SECONDS, on_event=lambda event: opened.set())
+        )
+        opening = asyncio.create_task(opened.wait())
+        await asyncio.wait({opening, watching}, timeout=OPEN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        opening.cancel()
+    first = await ctx.call("CancelTask", {"id": task_id})
+    second = await ctx.call("CancelTask", {"id": task_id})
+    soon = await ctx.get_task(task_id)
+    await asyncio.sleep(await usual + AFTER_SECONDS - (time.monotonic() - started))
+    later = await ctx.get_task(task_id)
+    return Cancelled(first, second, soon, later, await watching if watching else None)
+
+
+async def accepted(ctx: Context) -> Cancelled:
+    """Cancel a slow task; skip where the agent refuses, which it may."""
+    seen = await cancelled(ctx)
+    if not seen.first.ok:
+        ctx.skip(f"the agent did not cancel the task: {seen.first.describe()}")
+    return seen
+
+
+@check("CAN-001")
+async def running_task_is_cancelled(ctx: Context) -> None:
+    """Cancelling returns the task, cancelled; an agent may say that it cannot."""
+    seen = await cancelled(ctx)
+    if seen.first.error is not None and seen.first.error.may_be("TaskNotCancelableError"):
+        return
+    if not seen.first.ok:
+        found = f"cancelling a running task: {seen.first.describe()}"
+        ctx.fail(found, expected="the Task, or TaskNotCancelableError", replies=(seen.first,))
+    elif state_of(seen.first.result) != "canceled" and state_of(seen.later.result) != "canceled":
+        found = f"CancelTask returned state {state_of(seen.first.result) or 'none'}, and the task was never cancelled"
+        ctx.fail(found, pointer="/status/state", expected="TASK_STATE_CANCELED", replies=(seen.first, seen.later))
+
+
+@check("CAN-002")
+async def terminal_task_is_refused(ctx: Context) -> None:
+    """A terminal task cannot be cancelled."""
+    task = await ctx.completed_task()
+    reply = await ctx.call("CancelTask", {"id": task["id"]})
+    ctx.expect_error(reply, "TaskNotCancelableError", what="cancelling a completed task")
+
+
+@check("CAN-003")
+async def unknown_task_to_cancel_is_not_found(ctx: Context) -> None:
+    """An unknown task is not found."""
+    reply = await ctx.call("CancelTask", {"id": ctx.unknown_id()})
+    ctx.expect_error(reply, "TaskNotFoundError", what="cancelling an unknown task")
+
+
+@check("CAN-004")
+async def cancelling_twice_changes_nothing(ctx: Context) -> None:
+    """A second cancel has no further effect; it may be refused."""
+    seen = await accepted(ctx)
+    if seen.second.is_internal_error or seen.second.problem:
+        found = f"cancelling a second time: {seen.second.describe()}"
+        ctx.fail(found, expected="the cancelled Task, or TaskNotCancelableError", replies=(seen.second,))
+    gone = seen.soon.error is not None and seen.soon.error.may_be("TaskNotFoundError")
+    if state_of(seen.first.result) == "canceled" and state_of(seen.soon.result) != "canceled" and not gone:
+        found = f"after a second cancel the task is {state_of(seen.soon.result) or seen.soon.describe()}"
+        ctx.fail(found, expected="TASK_STATE_CANCELED as before", replies=(seen.first, seen.second, seen.soon))
+
+
+@check("CAN-005")
+async def cancelled_task_stays_cancelled(ctx: Context) -> None:
+    """The agent does not complete a cancelled task."""
+    seen = await accepted(ctx)
+    state = state_of(seen.later.result)
+    if state_of(seen.first.result) == "canceled" and seen.later.ok and state != "canceled":
+        found = f"some time after it was cancelled the task is {state or 'without state'}"
+        ctx.fail(found, pointer="/status/state", expected="TASK_STATE_CANCELED", replies=(seen.first, seen.later))
+
+
+@check("CAN-006")
+async def streams_see_the_end(ctx: Context) -> None:
+    """Open streams get the state CANCELED and end."""
+    ctx.require_capability("streaming")
+    seen = await accepted(ctx)
+    if state_of(seen.first.result) != "canceled" or seen.stream is None:
+        ctx.skip("the task was not cancelled at once")
+    stream = seen.stream
+    state = rebuild(ctx.events_of(stream, "SubscribeToTask")).state
+    if state not in TERMINAL or not stream.ended:
+        found = f"the open stream saw {state or 'no state'} last and {'ended' if stream.ended else 'stayed open'}"
+        expected = "TASK_STATE_CANCELED in every open stream, then its end"
+        ctx.fail(found, expected=expected, replies=(seen.first, stream))
+
+
+@check("CAN-007")
+async def missing_id_to_cancel_is_refused(ctx: Context) -> None:
+    """A request without an id is refused."""
+    if ctx.target.binding == "HTTP+JSON":
+        ctx.skip("with HTTP+JSON the id is part of the path")
+    ctx.expect_error(await ctx.call("CancelTask", {}), "InvalidParamsError", what="CancelTask without id")

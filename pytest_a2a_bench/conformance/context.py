@@ -1,0 +1,370 @@
+"""The vocabulary of checks: one definition each of asking, of skipping, and of judging an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from pytest_a2a_bench.a2a.messages import SETTLED
+from pytest_a2a_bench.conformance.check import SkipCheck
+from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
+from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
+from pytest_a2a_bench.conformance.protocol.payloads import state_of
+from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events
+from pytest_a2a_bench.conformance.scenarios import missing_text
+from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
+from pytest_a2a_bench.conformance.wire.exchange import Redactor
+from pytest_a2a_bench.conformance.wire.reply import ERRORS, WireReply
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.session.session import Session
+    from pytest_a2a_bench.conformance.session.target import Target
+
+T = TypeVar("T")
+
+ATTEMPTS = 3
+"""How often something that depends on time is tried before an agent is blamed: the machine may have been busy."""
+_POLL_SECONDS = 0.05
+_WAIT_SECONDS = 15.0
+_RUNNING = frozenset({"submitted", "working"})
+_FOUND_LIMIT = 600
+
+
+@dataclass(slots=True)
+class Context:
+    """What a check works with: one requirement, one interface, and what has been found so far.
+
+    :param requirement: the one that is being checked.
+    """
+
+    requirement: Requirement
+    session: Session
+    findings: list[Finding] = field(default_factory=list)
+    replies: list[WireReply] = field(default_factory=list)
+
+    # -- what is judged --
+
+    @property
+    def target(self) -> Target:
+        """The interface."""
+        return self.session.target
+
+    @property
+    def binding(self) -> str:
+        """Its binding."""
+        return self.session.target.binding
+
+    @property
+    def version(self) -> str:
+        """Its protocol version."""
+        return self.session.target.version
+
+    def sibling(self, binding: str, version: str | None = None) -> Context | None:
+        """Return the same check on another interface of the agent, or None; findings are shared."""
+        other = self.session.sibling(binding, version or self.version)
+        return dataclasses.replace(self, session=other) if other is not None else None
+
+    def siblings(self) -> list[Context]:
+        """Return this check on every interface of the same version, this one included."""
+        others = (self.sibling(b) for b, v in self.target.interfaces if v == self.version)
+        return [c for c in others if c is not None]
+
+    # -- asking --
+
+    async def call(
+        self,
+        operation: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        version_header: Any = UNSET,
+        body: Any = UNSET,
+        rpc_id: Any = UNSET,
+        stream: bool | None = None,
+        timeout: float | None = None,
+        until: Callable[[Any], bool] | None = None,
+        on_event: Callable[[Any], None] | None = None,
+        query: Mapping[str, str] | None = None,
+        http_method: str = "",
+        path: str | None = None,
+        auth: bool = True,
+        spell: bool = True,
+    ) -> WireReply:
+        """Ask the agent; never raises for what it answers.
+
+        :param params: in the form of 1.0; spelled as 0.3 on an interface of 0.3 unless ``spell`` is False.
+        :param version_header: by default the interface's version (nothing for 0.3); None leaves it out.
+        :param body: sent instead of what would be sent.
+        :param stream: by default what the operation is.
+        :param until: stops reading a stream after the first event for which it is true.
+        :param path: HTTP bindings: asks this path below the interface's URL with ``http_method``.
+        :raises SkipCheck: if the binding has no form for the request.
+        """
+        params = dict(params or {})
+        if spell and self.version == "0.3":
+            params = to_v03_params(operation, params, self.binding)
+        request = WireRequest(
+            operation=operation,
+            params=params,
+            headers={**self.target.extension_headers, **(headers or {})},
+            version_header=self._version(version_header),
+            body=body,
+            rpc_id=rpc_id,
+            stream=operation in STREAMING if stream is None else stream,
+            timeout=timeout or self.target.timeout,
+            until=until,
+            on_event=on_event,
+            query=query or {},
+            http_method=http_method,
+            path=path,
+            auth=auth,
+        )
+        reply = await self.session.call(request)
+        self.replies.append(reply)
+        return reply
+
+    def _version(self, given: Any) -> str | None:
+        if given is UNSET:
+            return None if self.version == "0.3" else self.version
+        return None if given is None else str(given)
+
+    def message(self, text: str | None = None, **fields: Any) -> dict[str, Any]:
+        """Return a user message in the form of 1.0; ``fields`` are added, or replace what is there."""
+        text = text if text is not None else self.target.scenarios.get("task")
+        return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}], **fields}
+
+    def send_params(
+        self,
+        text: str | None = None,
+        *,
+        task_id: str = "",
+        context_id: str = "",
+        configuration: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        """Return parameters of SendMessage in the form of 1.0."""
+        if task_id:
+            fields["taskId"] = task_id
+        if context_id:
+            fields["contextId"] = context_id
+        if configuration is None and self.version == "0.3":
+            # There the default is not to wait for the task.
+            configuration = {"returnImmediately": False}
+        params: dict[str, Any] = {"message": self.message(text, **fields)}
+        return {**params, "configuration": dict(configuration)} if configuration is not None else params
+
+    async def send(self, text: str | None = None, **options: Any) -> WireReply:
+        """Send a message (see :meth:`send_params`) and return the answer."""
+        return await self.call("SendMessage", self.send_params(text, **options))
+
+    async def stream(self, text: str | None = None, *, timeout: float | None = None, **options: Any) -> WireReply:
+        """Send a message (see :meth:`send_params`) and read the stream that answers it."""
+        return await self.call("SendStreamingMessage", self.send_params(text, **options), timeout=timeout)
+
+    async def get_task(self, task_id: str, **params: Any) -> WireReply:
+        """Ask for a task."""
+        return await self.call("GetTask", {"id": task_id, **params})
+
+    async def start_task(self, text: str, **configuration: Any) -> Mapping[str, Any]:
+        """Start a task that runs on, and return it; skip where it is over at once."""
+        reply = await self.send(text, configuration={"returnImmediately": True, **configuration})
+        task = self.task_of(reply, "starting a slow task")
+        if state_of(task) in SETTLED:
+            self.skip(f"the task of the slow scenario was {state_of(task)} at once, so nothing could be watched")
+        return task
+
+    async def wait_for_task(self, task_id: str, *, seconds: float = _WAIT_SECONDS) -> WireReply:
+        """Poll a task until it is terminal or waits for the user, or the time is up; return the last answer."""
+        until = time.monotonic() + seconds
+        while True:
+            reply = await self.get_task(task_id)
+            # A state that is none of the protocol's will not become one by waiting.
+            if not reply.ok or state_of(reply.result) not in _RUNNING or time.monotonic() > until:
+                return reply
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def unknown_id(self) -> str:
+        """Return an id that the agent cannot know."""
+        return str(uuid.uuid4())
+
+    # -- shared objects, made once for all checks of the interface --
+
+    async def slow_seconds(self) -> float:
+        """Return how long the agent takes for the scenario ``slow``; measured once."""
+        text = self.prompt("slow")
+        reply = await self.shared("slow", lambda: self.send(text))
+        return self.skip_unless_ok(reply, "the scenario slow").exchange.seconds
+
+    async def completed_task(self) -> Mapping[str, Any]:
+        """Return a terminal task that the agent made for the ``task`` prompt; shared, so it must not be changed."""
+        return await self.session.shared.completed_task(self)
+
+    async def message_reply(self) -> Mapping[str, Any]:
+        """Return a direct message of the agent (``message`` prompt, or the ordinary one if that gives a message)."""
+        return await self.session.shared.message_reply(self)
+
+    async def context_with_tasks(self, count: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
+        """Return a contextId and at least ``count`` terminal tasks in it, oldest first; shared."""
+        return await self.session.shared.context_with_tasks(self, count)
+
+    async def samples(self) -> tuple[WireReply, ...]:
+        """Return ordinary answers of several operations, to look at their form; shared."""
+        return await self.session.shared.samples(self)
+
+    async def shared(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
+        """Make something once for all checks of this interface; ``key`` names it."""
+        return await self.session.shared.once(("shared", key), make)
+
+    def created(self, task_id: str) -> None:
+        """Remember a task, so that it is cancelled at the end should it still run (sent ones are remembered)."""
+        self.session.created_tasks[task_id] = False
+
+    def created_push_config(self, task_id: str, config_id: str) -> None:
+        """Remember a push configuration, so that it is deleted at the end."""
+        self.session.created_configs.add((task_id, config_id))
+
+    # -- not applying --
+
+    def skip(self, reason: str) -> NoReturn:
+        """End the check: it does not apply.
+
+        :raises SkipCheck: always.
+        """
+        raise SkipCheck(reason)
+
+    def require_capability(self, name: str) -> None:
+        """End the check unless the card declares a capability."""
+        if not self.target.declares(name):
+            self.skip(f"the card does not declare capabilities.{name}")
+
+    def forbid_capability(self, name: str) -> None:
+        """End the check if the card declares a capability."""
+        if self.target.declares(name):
+            self.skip(f"the card declares capabilities.{name}")
+
+    def prompt(self, key: str) -> str:
+        """Return a scenario's prompt, or end the check with how to give one; ``default`` and ``task`` have one."""
+        found = self.target.scenarios.get(key)
+        return found if found is not None else self.skip(missing_text(key))
+
+    def has_prompt(self, key: str) -> bool:
+        """Tell whether there is a prompt for a scenario."""
+        return self.target.scenarios.get(key) is not None
+
+    def skip_unless_ok(self, reply: WireReply, what: str) -> WireReply:
+        """Return a reply that has a result; otherwise end the check, for another one judges that."""
+        if not reply.ok:
+            self.skip(f"{what} did not work: {reply.describe()}")
+        return reply
+
+    def skip_if_refused(self, reply: WireReply) -> None:
+        """End the check where the agent wants credentials that this interface does not get: nothing was judged."""
+        auth = self.target.auth
+        if auth.headers or auth.query or auth.cookies or not reply.is_refused:
+            return
+        # Where the card wants no credentials, a code of JSON-RPC that is in no table is a wrong code and no refusal.
+        if reply.has_auth_status or self.target.wants_credentials:
+            self.skip(f"the agent wants credentials, and none are sent to {self.target.url}")
+
+    def task_of(self, reply: WireReply, what: str) -> Mapping[str, Any]:
+        """Return the Task in the reply to a message; end the check where the agent answered with a Message."""
+        event = read_event(self.skip_unless_ok(reply, what).result)
+        if event.kind != "task" or not event.task_id:
+            self.skip(f"{what}: the agent answers with a {event.kind or 'result of no known kind'}, not with a Task")
+        return event.body
+
+    def events_of(self, reply: WireReply, what: str) -> list[StreamEvent]:
+        """Return the events of a stream, whether or not it ended; end the check where there is none."""
+        if not reply.events:
+            self.skip(f"{what} did not work: {reply.describe()}")
+        return read_events(reply.events)
+
+    # -- judging --
+
+    def fail(
+        self,
+        found: str,
+        *,
+        pointer: str = "",
+        expected: str = "",
+        fix: str = "",
+        replies: Iterable[WireReply] | None = None,
+    ) -> None:
+        """Record that the requirement is not met: an error for a MUST, a warning for anything less."""
+        severity: Severity = "error" if self.requirement.level == "MUST" else "warning"
+        self._record(severity, found, pointer, expected, fix, replies)
+
+    def warn(
+        self,
+        found: str,
+        *,
+        pointer: str = "",
+        expected: str = "",
+        fix: str = "",
+        replies: Iterable[WireReply] | None = None,
+    ) -> None:
+        """Record something softer than the requirement's level says, such as a contradiction of the specification."""
+        self._record("warning", found, pointer, expected, fix, replies)
+
+    def _record(
+        self, severity: Severity, found: str, pointer: str, expected: str, fix: str, replies: Iterable[WireReply] | None
+    ) -> None:
+        redactor = Redactor(self.target.secrets)
+        chosen = list(replies) if replies is not None else self.replies[-1:]
+        self.findings.append(
+            Finding(
+                rule=self.requirement.id,
+                severity=severity,
+                found=redactor.text(found)[:_FOUND_LIMIT],
+                expected=redactor.text(expected) or self.requirement.text,
+                spec=self.requirement.spec,
+                pointer=redactor.text(pointer),
+                fix=redactor.text(fix),
+                exchanges=tuple(r.exchange for r in chosen),
+            )
+        )
+
+    def expect_ok(self, reply: WireReply, what: str = "") -> bool:
+        """Fail unless there is a result; return whether there is."""
+        if not reply.ok:
+            self.fail(reply.describe(), expected=what or "a result", replies=[reply])
+        return reply.ok
+
+    def expect_error(self, reply: WireReply, *names: str, what: str = "", old_names: Iterable[str] = ()) -> bool:
+        """Fail unless the answer is one of these errors; return whether it is.
+
+        Ends the check where the agent wants credentials that this interface does not get.
+
+        :param names: names of the specification's table, such as ``TaskNotFoundError``.
+        :param what: what was asked, to begin the finding with.
+        :param old_names: errors that are tolerated with a warning.
+        """
+        self.skip_if_refused(reply)
+        wanted = " or ".join(f"{n} ({ERRORS[n].code})" for n in names)
+        found = f"{what}: {reply.describe()}" if what else reply.describe()
+        if reply.error is not None:
+            if any(reply.error.may_be(n) for n in names):
+                return True
+            if any(reply.error.may_be(n) for n in old_names):
+                self.warn(found, expected=wanted, replies=[reply])
+                return True
+        self.fail(found, expected=wanted, replies=[reply])
+        return False
+
+    def expect_refusal(self, reply: WireReply, what: str, expected: str = "an error") -> None:
+        """Fail unless the request was refused with whatever error of the client's."""
+        if reply.error is None:
+            self.fail(f"{what}: {reply.describe()}", expected=expected, replies=(reply,))
+        elif reply.is_internal_error:
+            found = f"{what}: the server failed instead of refusing: {reply.error}"
+            self.fail(found, expected=expected, replies=(reply,))
+
+    def report_problems(self, problems: Sequence[StreamProblem], *replies: WireReply, fix: str = "") -> None:
+        """Record each problem of a stream as a failure."""
+        for problem in problems:
+            self.fail(problem.found, pointer=problem.pointer, expected=problem.expected, fix=fix, replies=replies)

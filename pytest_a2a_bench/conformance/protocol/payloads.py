@@ -1,0 +1,194 @@
+"""What is in an answer, whatever its version: states, tasks, messages, ids, times and every object (pure)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+# -- states --
+
+
+def state_of(task: Any) -> str:
+    """Return the state in ``status`` of a task or status update as :func:`neutral_state` spells it, or empty."""
+    return neutral_state(spelled_state(task))
+
+
+def spelled_state(task: Any) -> str:
+    """Return the state in ``status`` of a task or status update as the agent spells it, or empty."""
+    status = task.get("status") if isinstance(task, Mapping) else None
+    state = status.get("state") if isinstance(status, Mapping) else None
+    return state if isinstance(state, str) else ""
+
+
+def neutral_state(state: Any) -> str:
+    """Return ``completed`` for ``TASK_STATE_COMPLETED`` as for ``completed``; empty for what is no text.
+
+    What is in neither version's table stays as it is: a check must see it.
+    """
+    if not isinstance(state, str):
+        return ""
+    spelled = state.removeprefix("TASK_STATE_").lower().replace("_", "-")
+    # The 0.3 proto file spells the word with two l.
+    return "canceled" if spelled == "cancelled" else spelled
+
+
+# -- tasks, messages and ids --
+
+V03_WRAPPERS = ("task", "message", "msg")
+"""What is around a 0.3 result in protobuf's JSON: the field is called msg and its JSON name is message."""
+
+
+def task_in(result: Any) -> Mapping[str, Any] | None:
+    """Return the task of a result: wrapped, or bare as GetTask and 0.3 give it."""
+    if not isinstance(result, Mapping):
+        return None
+    if isinstance(result.get("task"), Mapping):
+        found: Mapping[str, Any] = result["task"]
+        return found
+    bare = "status" in result and "id" in result and "taskId" not in result
+    return result if bare or result.get("kind") == "task" else None
+
+
+def message_in(result: Any) -> Mapping[str, Any] | None:
+    """Return the message of a result: wrapped, or bare as 0.3 gives it."""
+    if not isinstance(result, Mapping):
+        return None
+    for name in ("message", "msg"):
+        if isinstance(result.get(name), Mapping):
+            found: Mapping[str, Any] = result[name]
+            return found
+    return result if result.get("kind") == "message" or "messageId" in result else None
+
+
+def message_ids(task: Any) -> set[str]:
+    """Return the ids of the messages in a task's history."""
+    history = task.get("history") if isinstance(task, Mapping) else None
+    messages = history if isinstance(history, list) else []
+    return {str(m["messageId"]) for m in messages if isinstance(m, Mapping) and m.get("messageId")}
+
+
+def config_ids(result: Any) -> list[str]:
+    """Return the ids of the push configurations of a result: one, or a list of them, as 1.0 and 0.3 give them."""
+    inside = result.get("configs", [result]) if isinstance(result, Mapping) else result
+    return [found for item in inside if (found := _config_id(item))] if isinstance(inside, list) else []
+
+
+def _config_id(config: Any) -> str:
+    if not isinstance(config, Mapping):
+        return ""
+    inner = config.get("pushNotificationConfig")
+    name = str(config.get("name") or "").rpartition("/")[2]
+    return str(config.get("id") or (inner.get("id") if isinstance(inner, Mapping) else "") or name or "")
+
+
+def configures(params: Mapping[str, Any]) -> bool:
+    """Tell whether the parameters of a message, of either version, bring a push configuration."""
+    configuration = params.get("configuration")
+    names = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
+    return isinstance(configuration, Mapping) and any(configuration.get(name) for name in names)
+
+
+def task_id_in(params: Mapping[str, Any]) -> str:
+    """Return the task that parameters about a push configuration, of either version, name; empty for none."""
+    return str(params.get("taskId") or params.get("parent") or "").removeprefix("tasks/")
+
+
+# -- times --
+
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)?")
+
+
+def parse_timestamp(text: Any) -> float | None:
+    """Return seconds since 1970 of an RFC 3339 time, with fractions as long as they may be; None if it is none.
+
+    A time without an offset, which some servers write, is read as UTC.
+    """
+    match = _TIMESTAMP.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    whole, fraction, offset = match.groups()
+    try:
+        moment = datetime.fromisoformat(whole.upper() + ("" if offset in (None, "Z", "z") else offset))
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.timestamp() + (float(f"0.{fraction}") if fraction else 0.0)
+
+
+# -- every object --
+
+FREE_FORM = frozenset({"metadata", "data", "params", "header"})
+"""Members whose content is the agent's own, so that no rule of the protocol applies inside."""
+
+_CHILDREN: Mapping[str, Mapping[str, str]] = {
+    "response": {
+        "task": "task",
+        "message": "message",
+        "statusUpdate": "statusUpdate",
+        "artifactUpdate": "artifactUpdate",
+        "tasks": "task",
+    },
+    "task": {"status": "status", "artifacts": "artifact", "history": "message"},
+    "status": {"message": "message"},
+    "statusUpdate": {"status": "status"},
+    "artifactUpdate": {"artifact": "artifact"},
+    "message": {"parts": "part"},
+    "artifact": {"parts": "part"},
+}
+
+
+class Node(NamedTuple):
+    """One object.
+
+    :param kind: ``task``, ``status``, ``message``, ``artifact``, ``part``, ``statusUpdate``, ``artifactUpdate`` or
+        ``response`` for what wraps them.
+    :param owner: the kind of the object that it is in.
+    """
+
+    kind: str
+    pointer: str
+    value: Mapping[str, Any]
+    owner: str = ""
+
+
+class Member(NamedTuple):
+    """One member of any object, outside free-form content."""
+
+    name: str
+    pointer: str
+    value: Any
+
+
+def nodes(result: Any, pointer: str = "") -> Iterator[Node]:
+    """Yield the objects of a result; a bare task (GetTask) is known by its ``status``."""
+    if isinstance(result, Mapping):
+        wrapped = any(name in result for name in _CHILDREN["response"])
+        bare = "task" if not wrapped and ("status" in result or "artifacts" in result) else "response"
+        yield from _descend(bare, result, pointer, "")
+
+
+def _descend(kind: str, value: Mapping[str, Any], pointer: str, owner: str) -> Iterator[Node]:
+    yield Node(kind, pointer, value, owner)
+    for name, child in _CHILDREN.get(kind, {}).items():
+        found = value.get(name)
+        several = found if isinstance(found, list) else [found]
+        for index, item in enumerate(several):
+            if isinstance(item, Mapping):
+                where = f"{pointer}/{name}/{index}" if isinstance(found, list) else f"{pointer}/{name}"
+                yield from _descend(child, item, where, kind)
+
+
+def members(value: Any, pointer: str = "") -> Iterator[Member]:
+    """Yield every member of every object, but nothing inside free-form content."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            where = f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}"
+            yield Member(str(name), where, item)
+            if name not in FREE_FORM:
+                yield from members(item, where)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from members(item, f"{pointer}/{index}")

@@ -1,0 +1,36 @@
+"""Opening a connection to an interface, whatever its binding."""
+
+from __future__ import annotations
+
+from pytest_a2a_bench.a2a.auth import AuthParts
+from pytest_a2a_bench.conformance.wire.base import Wire
+from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor
+from pytest_a2a_bench.conformance.wire.http import HttpWire
+
+
+def open_wire(
+    binding: str,
+    version: str,
+    url: str,
+    *,
+    endpoint: str,
+    tenant: str = "",
+    auth: AuthParts | None = None,
+    verify_ssl: bool = True,
+    limits: Limits | None = None,
+    redactor: Redactor | None = None,
+) -> Wire:
+    """Open a connection to one interface.
+
+    :param endpoint: what the user gave; an address without a scheme is read in its light.
+    :raises MissingExtraError: for gRPC, where it is not installed.
+    :raises ProtocolError: if the address is none.
+    """
+    if binding == "GRPC":
+        # An extra: whoever judges HTTP alone needs no grpcio.
+        from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
+
+        return GrpcWire(url, version, endpoint=endpoint, tenant=tenant, auth=auth, limits=limits, redactor=redactor)
+    return HttpWire(
+        url, binding, version, tenant=tenant, auth=auth, verify_ssl=verify_ssl, limits=limits, redactor=redactor
+    )
