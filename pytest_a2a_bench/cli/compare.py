@@ -13,7 +13,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.configuration.rates import read_drop
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.reports import verdict
+from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results.baseline import load
+from pytest_a2a_bench.results.compare import compare, judge_drop, passes_at_worst
+from pytest_a2a_bench.results.stats import count
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.compare import Comparison
@@ -30,10 +36,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Compare the runs and print what changed."""
-    from pytest_a2a_bench.configuration.rates import read_drop
-    from pytest_a2a_bench.results.baseline import load
-    from pytest_a2a_bench.results.compare import compare, judge_drop, passes_at_worst
-
     try:
         allowed = read_drop(namespace.max_drop)
     except ValueError as error:
@@ -57,10 +59,6 @@ def run(namespace: Namespace) -> int:
 
 
 def _print(comparison: Comparison, outcome: str, allowed: float) -> None:
-    from pytest_a2a_bench.reports import verdict
-    from pytest_a2a_bench.results import inference
-    from pytest_a2a_bench.results.compare import judge_drop
-
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
     for line in verdict.comparison_lines(comparison, width):
         print(line)
@@ -73,8 +71,6 @@ def _print(comparison: Comparison, outcome: str, allowed: float) -> None:
 
 
 def _print_errors(comparison: Comparison, *, hidden: bool) -> None:
-    from pytest_a2a_bench.results.stats import count
-
     for name, number in (("A", comparison.errors_before), ("B", comparison.errors_after)):
         if number:
             tail = "; taken for misses they could be a drop beyond what is allowed" if hidden and name == "B" else ""

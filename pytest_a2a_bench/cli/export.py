@@ -5,6 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from pytest_a2a_bench.benchmarks.tau2 import export
+from pytest_a2a_bench.results import selected
+from pytest_a2a_bench.results.store import StoreError, write_atomically
+
 FORMATS = ("tau2",)
 
 
@@ -22,10 +26,6 @@ def configure(parser: ArgumentParser) -> None:
 def run(namespace: Namespace) -> int:
     """Export, and say what keeps the file from tau2's leaderboard."""
     import json
-
-    from pytest_a2a_bench.benchmarks.tau2 import export
-    from pytest_a2a_bench.results import selected
-    from pytest_a2a_bench.results.store import StoreError, write_atomically
 
     found = selected.load(namespace.directory)
     data = export.export(found, domain=namespace.domain, allow_incomplete=namespace.allow_incomplete)

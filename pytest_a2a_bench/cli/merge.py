@@ -5,6 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from pytest_a2a_bench.reports.summary import label_of
+from pytest_a2a_bench.results.merge import merge
+from pytest_a2a_bench.results.stats import count, summarise
+from pytest_a2a_bench.results.store import Store
+
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
@@ -14,11 +19,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Merge, and say what came of it."""
-    from pytest_a2a_bench.reports.summary import label_of
-    from pytest_a2a_bench.results.merge import merge
-    from pytest_a2a_bench.results.stats import count, summarise
-    from pytest_a2a_bench.results.store import Store
-
     whole = merge(namespace.directories, namespace.output)
     results = list(Store(namespace.output).read_all())
     for part in summarise(results):

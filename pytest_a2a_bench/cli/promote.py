@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.results.baseline import BY_TASK, load
+from pytest_a2a_bench.results.stats import count
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.baseline import Baseline
@@ -26,9 +28,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Write the baseline, and say what is in it."""
-    from pytest_a2a_bench.results.baseline import load
-    from pytest_a2a_bench.results.stats import count
-
     source, target = Path(namespace.directory), Path(namespace.output)
     if not source.is_dir():
         raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
@@ -61,9 +60,6 @@ def run(namespace: Namespace) -> int:
 
 
 def _check_replaced(target: Path, found: Baseline) -> None:
-    from pytest_a2a_bench.results.baseline import load
-    from pytest_a2a_bench.results.stats import count
-
     gone = sorted(set(load(target).tasks) - set(found.tasks))
     if gone:
         raise ConfigurationError(
@@ -73,8 +69,6 @@ def _check_replaced(target: Path, found: Baseline) -> None:
 
 
 def _warn_of_mixtures(found: Baseline) -> None:
-    from pytest_a2a_bench.results.baseline import BY_TASK
-
     for domain, names in found.measured.items():
         for name, values in names.items():
             if len(values) > 1 and name not in BY_TASK:

@@ -10,13 +10,20 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.conformance.stored import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
+from pytest_a2a_bench.reports.html import Contents, Verdict, now, render, write
+from pytest_a2a_bench.reports.html.conformance import read_checks
+from pytest_a2a_bench.results.baseline import Baseline, load
+from pytest_a2a_bench.results.compare import compare
+from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.store import Store
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import CheckRow
     from pytest_a2a_bench.gates.files import StoredVerdict
     from pytest_a2a_bench.model import TrialResult
-    from pytest_a2a_bench.reports.html import Contents
     from pytest_a2a_bench.results.compare import Comparison
 
 
@@ -32,9 +39,6 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Write the page and say where it is."""
-    from pytest_a2a_bench.reports.html import render, write
-    from pytest_a2a_bench.results.stats import count
-
     contents = gather(namespace.directory, namespace.baseline, namespace.conformance)
     try:
         write(namespace.output, render(contents))
@@ -49,9 +53,6 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
 
     :raises ConfigurationError: if there are no trials, or a file is not what it should be.
     """
-    from pytest_a2a_bench.reports.html import Contents, Verdict, now
-    from pytest_a2a_bench.results.store import Store
-
     if not directory.is_dir():
         raise ConfigurationError(f"{directory}: no such directory; give a run's --a2a-results")
     trials = list(Store(directory).read_all())
@@ -77,8 +78,6 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
 
 def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict | None, list[str]]:
     """Return what the verdict's file says, where it is about these trials, and what to say where it is not."""
-    from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
-
     try:
         found = VERDICT.read(directory / VERDICT_FILE)
     except FileNotFoundError:
@@ -92,9 +91,6 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
 
 
 def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:
-    from pytest_a2a_bench.conformance.stored import REPORT
-    from pytest_a2a_bench.reports.html.conformance import read_checks
-
     try:
         return read_checks(dataclasses.asdict(REPORT.read(path)))
     except FileNotFoundError as error:
@@ -105,8 +101,5 @@ def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:
 
 def _comparison(path: Path, trials: list[TrialResult]) -> tuple[Comparison, list[str]]:
     """Return the comparison, and what is to be said about the baseline."""
-    from pytest_a2a_bench.results.baseline import Baseline, load
-    from pytest_a2a_bench.results.compare import compare
-
     found = load(path)
     return compare(found, Baseline.of(trials)), [f"The baseline {path}: {note}." for note in found.notes]

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.base import evaluator, rescorer
+from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.results import rescore, selected
+from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, TrialResult
-    from pytest_a2a_bench.settings import Settings
 
 
 CHANGED = 1
@@ -39,8 +42,6 @@ def run(namespace: Namespace) -> int:
     import os
     import time
     from datetime import UTC, datetime
-
-    from pytest_a2a_bench.results import rescore, selected
 
     found = selected.load(namespace.directory)
     settings = _settings(found.manifest.settings, namespace.judge_llm, _moved(namespace))
@@ -81,8 +82,6 @@ def _settings(asked: Mapping[str, Any], judge: str | None, moved: dict[str, str]
 
     :param moved: where data are now, by the option's name.
     """
-    from pytest_a2a_bench.settings import Settings
-
     own = {option.name for suite in registry.known() for option in suite.options}
     return Settings(judge_llm=judge, benchmark_options={n: v for n, v in asked.items() if n in own} | moved)
 
@@ -92,9 +91,6 @@ def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, str]:
 
     :raises A2ABenchError: if the benchmark cannot.
     """
-    from pytest_a2a_bench.benchmarks.base import evaluator, rescorer
-    from pytest_a2a_bench.benchmarks.registry import get_benchmark
-
     benchmark = get_benchmark(result.key.suite)
     reward = rescorer(benchmark)(result, settings)
     return reward, evaluator(benchmark, result.key.domain, settings)

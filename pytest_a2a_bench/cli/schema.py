@@ -8,7 +8,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from pytest_a2a_bench import schemas
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.results.stored import JSON_FILE
 from pytest_a2a_bench.schemas import VERSIONS
+from pytest_a2a_bench.schemas.generate import FORMS
 
 _MOST = 5
 
@@ -22,8 +26,6 @@ def configure(parser: ArgumentParser) -> None:
 def run(namespace: Namespace) -> int:
     """Print, or check and say what is wrong."""
     import json
-
-    from pytest_a2a_bench import schemas
 
     if not namespace.check:
         print(json.dumps(schemas.load(namespace.name), indent=1, ensure_ascii=False))
@@ -41,11 +43,6 @@ def run(namespace: Namespace) -> int:
 def _problems(path: Path, name: str) -> list[str]:
     """Return what is wrong with a file, one line each."""
     from jsonschema import Draft202012Validator
-
-    from pytest_a2a_bench import schemas
-    from pytest_a2a_bench.errors import A2ABenchError
-    from pytest_a2a_bench.results.stored import JSON_FILE
-    from pytest_a2a_bench.schemas.generate import FORMS
 
     try:
         data = JSON_FILE.read(path)

@@ -36,8 +36,6 @@ def load_reported(
 
     :returns: the results; the runs that overwrote files, None for a file that is gone or cannot be read.
     """
-    from pytest_a2a_bench.results.store import Store, StoreError
-
     store = Store(directory)
     results: list[TrialResult] = []
     lost: Counter[str | None] = Counter()

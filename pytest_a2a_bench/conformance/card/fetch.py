@@ -252,12 +252,6 @@ def _read_file(path: str, what: str) -> bytes:
 
 
 def _download(url: str, timeout: float) -> bytes:
-    import asyncio
-
-    import httpx
-
-    from pytest_a2a_bench.a2a.loop import run
-
     async def download() -> bytes:
         async with asyncio.timeout(timeout):
             async with httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout) as client:
