@@ -139,7 +139,17 @@ def _is_alive(process_id: int) -> bool:
         return False
     except (OSError, OverflowError):
         return True
-    return True
+    return not _is_zombie(process_id)
+
+
+def _is_zombie(process_id: int) -> bool:
+    """Tell whether a process has ended and only its parent has not noticed; where that cannot be told, it has not."""
+    try:
+        # The name in brackets may hold anything; the state is what follows the last of them (proc(5)).
+        status = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[:1] == ["Z"]
 
 
 def load_trial(path: Path) -> TrialResult:

@@ -82,7 +82,8 @@ def test_calls_end_in_findings(answer: Answer, usual: float) -> None:
     spent = seconds_of(lambda: results.extend(asyncio.run(judge(answer, IDS))))
 
     verify(tuple(results))
-    assert spent < 25 * usual
+    # Without bounds on what is read and searched a huge answer cost 450 times as much as a small one.
+    assert spent < 100 * usual
 
 
 def test_a_huge_answer_is_cut_and_told_as_an_answer() -> None:
@@ -123,7 +124,8 @@ def test_cards_end_in_findings(answer: Answer, usual: float) -> None:
     spent = seconds_of(lambda: found.extend(asyncio.run(fetch())))
 
     assert found
-    assert spent < 25 * usual
+    # Without bounds on what is read and searched a huge answer cost 450 times as much as a small one.
+    assert spent < 100 * usual
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.__name__)
@@ -139,7 +141,8 @@ def test_asking_whether_a_card_is_true_ends(answer: Answer, usual: float) -> Non
 
     assert found
     assert SECRET not in str(found)
-    assert spent < 25 * usual
+    # Without bounds on what is read and searched a huge answer cost 450 times as much as a small one.
+    assert spent < 100 * usual
 
 
 def test_an_endless_answer_costs_little_memory() -> None:

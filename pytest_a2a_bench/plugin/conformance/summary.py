@@ -1,4 +1,7 @@
-"""What the terminal shows of conformance: warned items as such, and the matrix at the end."""
+"""What the terminal shows of conformance: warned items as such, and the matrix at the end.
+
+Registered in every run that takes part; the room that judges is imported where there is a matrix to write.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_a2a_bench.conformance.report import CheckRow, removable
-from pytest_a2a_bench.conformance.subject import Subject
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.reports import matrix
 
 _PREFIX = "a2a."
 _ROW = "check_"
@@ -51,8 +51,13 @@ class Summary:
             terminalreporter.write_line(line)
 
     def _lines(self) -> Iterator[str]:
-        rows = [_row(values) for values in self.reported.values()]
-        yield from matrix.lines(rows, self._planned())
+        from pytest_a2a_bench.conformance.report import CheckRow, removable
+        from pytest_a2a_bench.conformance.subject import Subject
+        from pytest_a2a_bench.reports import matrix
+
+        rows = [CheckRow(**_members(values)) for values in self.reported.values()]
+        subject = Subject.from_json(self.run.plan.subject) if self.run.plan.subject is not None else None
+        yield from matrix.lines(rows, subject.planned if subject else {})
         for waiver in removable(self.run.services.waivers or (), rows):
             yield f"removable waiver: {waiver} (its check passes)"
         skips = matrix.skip_lines(rows)
@@ -63,14 +68,11 @@ class Summary:
             yield from (one_line(text) for text in self.run.services.judge.left)
         yield matrix.count_line(rows)
 
-    def _planned(self) -> dict[str, int]:
-        return Subject.from_json(self.run.plan.subject).planned if self.run.plan.subject is not None else {}
-
 
 def _values(report: Any) -> dict[str, Any]:
     pairs = getattr(report, "user_properties", ())
     return {str(name)[len(_PREFIX) :]: value for name, value in pairs if str(name).startswith(_PREFIX)}
 
 
-def _row(values: dict[str, Any]) -> CheckRow:
-    return CheckRow(**{name[len(_ROW) :]: value for name, value in values.items() if name.startswith(_ROW)})
+def _members(values: dict[str, Any]) -> dict[str, Any]:
+    return {name[len(_ROW) :]: value for name, value in values.items() if name.startswith(_ROW)}
