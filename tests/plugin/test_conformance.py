@@ -153,6 +153,16 @@ def test_a_waived_failure_is_expected(bench: Bench, bad_url: str, pytester: pyte
     )
 
 
+def test_a_waived_failure_is_not_published(
+    bench: Bench, bad_url: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    file = write_waiver(pytester.path)
+    result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file, "--a2a-markdown=run.md")
+    assert not any(line.startswith("::") for line in result.outlines)
+    assert not (pytester.path / "run.md").exists() or "missed" not in (pytester.path / "run.md").read_text()
+
+
 def test_an_expired_waiver_fails(bench: Bench, bad_url: str, pytester: pytest.Pytester) -> None:
     file = write_waiver(pytester.path, "expires = 2020-01-01")
     result = bench("--a2a-endpoint", bad_url, "--a2a-suite", "card", "--a2a-waivers", file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,35 @@ def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: 
     assert "never communicated:\n  the price is 42" in text
     assert "\x1b" not in text
     assert "\x07" not in text
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_what_a_test_expects_itself_is_no_miss(
+    pytester: pytest.Pytester,
+    desk: Bench,
+    job_summary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok bad")
+    test = (pytester.path / "test_desk.py").read_text()
+    pytester.makepyfile(test_desk=test.replace("def test_desk", "@pytest.mark.xfail(reason='missed')\ndef test_desk"))
+    result = desk.apart(*workers, "--runxfail")
+    result.assert_outcomes(passed=1, failed=1)
+    assert "failed" in job_summary.read_text()
+
+    job_summary.unlink()
+    result = desk.apart(*workers)
+    result.assert_outcomes(xfailed=1, xpassed=1)
+    assert not any(line.startswith("::") for line in result.outlines)
+    assert "missed" not in job_summary.read_text()
+    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    assert (verdict["trials"]["missed"], verdict["missed"]) == (0, [])
+
+    job_summary.unlink()
+    result = desk.apart(*workers, "--a2a-min-pass=0.4")
+    # The mark of the test comes first: what it expects, no gate has to excuse.
+    assert "missed" not in job_summary.read_text()
 
 
 def test_elsewhere_nothing_is_said(desk: Bench, job_summary: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.results import store as store_module
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 
 
@@ -72,3 +76,20 @@ def test_unwritable_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
         Store(tmp_path / "file" / "results").prepare()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what state a process is in")
+def test_what_a_process_left_that_nobody_waited_for_is_cleared_away(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as ended:
+        assert ended.stdout is not None
+        ended.stdout.read()  # it ends, and as long as nobody waits for it, it is a zombie
+        state = Path(f"/proc/{ended.pid}/stat")
+        while state.read_text().rpartition(")")[2].split()[0] != "Z":
+            pass
+        store = Store(tmp_path)
+        store.prepare()
+        left, own = (store.trials / f".{store_module._HOST}-{pid}-x.tmp" for pid in (ended.pid, os.getpid()))
+        left.touch()
+        own.touch()
+        store.prepare()
+        assert (left.exists(), own.exists()) == (False, True)
