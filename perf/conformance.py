@@ -86,7 +86,7 @@ def command_line(spec: str) -> Row | None:
     with start_builtin(spec) as agent:
         started = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-m", "pytest_a2a_bench.cli.main", "conformance", agent.url, "--format", "json"],
+            [sys.executable, "-m", "pytest_a2a_bench.cli", "conformance", agent.url, "--format", "json"],
             cwd=Path(__file__).parents[1],
             capture_output=True,
             text=True,
