@@ -65,7 +65,7 @@ def pytest_make_collect_report(
     from pytest_a2a_bench.plugin.run import state
 
     report = yield
-    grafting.extend_report(collector, report, state.of(collector.config))
+    grafting.add_modules(collector, report, state.of(collector.config))
     return report
 
 
@@ -130,7 +130,7 @@ def pytest_runtest_makereport(
         return report
     from pytest_a2a_bench.plugin import lifecycle
 
-    lifecycle.extend_report(item, call, report)
+    lifecycle.complete_report(item, call, report)
     return report
 
 

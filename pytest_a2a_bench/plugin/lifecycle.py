@@ -103,17 +103,17 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     publishing.register(config, run, reporting)
 
 
-def extend_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:
+def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:
     """Let an item's report say what its trial or its check came to."""
     if TRIAL in item.stash:
         from pytest_a2a_bench.plugin.trials import misses, outcome
 
-        outcome.extend_report(item, report)
-        misses.extend_report(item, call, report)
+        outcome.explain_failure(item, report)
+        misses.excuse_miss(item, call, report)
     elif check_items.CHECK in item.stash:
         from pytest_a2a_bench.plugin.conformance import verdicts
 
-        verdicts.extend_report(item, report)
+        verdicts.show_evidence(item, report)
 
 
 def unconfigure(config: pytest.Config) -> None:

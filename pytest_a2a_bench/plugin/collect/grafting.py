@@ -18,7 +18,7 @@ ALL_MODULES = "a2a"
 """The node id that all built-in modules are below."""
 
 
-def extend_report(collector: pytest.Collector, report: pytest.CollectReport, run: BenchRun) -> None:
+def add_modules(collector: pytest.Collector, report: pytest.CollectReport, run: BenchRun) -> None:
     """Add the built-in modules to the session's collection report."""
     if isinstance(collector, pytest.Session) and run.plan.selection:
         report.result.extend(_graft(collector, run))

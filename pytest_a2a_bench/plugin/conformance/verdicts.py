@@ -131,7 +131,7 @@ def judge_protocol(check: ItemCheck, subject: Subject, judge: Judge) -> CheckRes
     return judge.result(check.planned)
 
 
-def extend_report(item: pytest.Item, report: pytest.TestReport) -> None:
+def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
     """Give a failure its evidence: the requirement, the wire, the command that repeats it."""
     judgement = item.stash.get(JUDGEMENT, None)
     if judgement is None or report.when != "call" or not report.failed:

@@ -80,7 +80,7 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
     return {name: value for name, value in values.items() if value is not None}
 
 
-def extend_report(item: pytest.Item, report: pytest.TestReport) -> None:
+def explain_failure(item: pytest.Item, report: pytest.TestReport) -> None:
     """Give an item's reports the conversation's duration, and its failure an explanation."""
     result = item.stash.get(RESULT, None)
     if result is None:
