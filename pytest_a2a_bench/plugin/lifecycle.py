@@ -20,6 +20,7 @@ from pytest_a2a_bench.plugin.collect import items, markers, selection
 from pytest_a2a_bench.plugin.conformance import check_items
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run import options, state
+from pytest_a2a_bench.plugin.run.partition import WorkerPart
 from pytest_a2a_bench.plugin.run.state import RUN, TRIAL, WORKER_INPUT, BenchRun, Plan
 from pytest_a2a_bench.plugin.trials import fixtures
 
@@ -38,7 +39,7 @@ def configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     worker_input = getattr(config, "workerinput", None)
     if worker_input is not None and WORKER_INPUT in worker_input:
-        run = BenchRun(Plan.from_json(worker_input[WORKER_INPUT]), worker_input)
+        run = BenchRun(Plan.from_json(worker_input[WORKER_INPUT]), WorkerPart.of(worker_input))
         selection.take_arguments(config, run.settings)
     else:
         run = _start(config)

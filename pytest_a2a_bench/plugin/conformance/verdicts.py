@@ -20,7 +20,7 @@ from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place, read_place
 from pytest_a2a_bench.errors import ConformanceWarning, collect_errors
 from pytest_a2a_bench.plugin.conformance.check_items import CHECK, ItemCheck
-from pytest_a2a_bench.plugin.run import partition, state
+from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import one_line
@@ -82,7 +82,7 @@ def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config
 def _ahead(session: pytest.Session, run: BenchRun) -> list[Planned]:
     items = session.items
     if run.worker is not None:
-        items = [items[i] for i in partition.indices_of(run.worker, len(items))]
+        items = [items[i] for i in run.worker.indices(len(items))]
     checks = [item.stash[CHECK] for item in items if CHECK in item.stash]
     return [check.planned for check in checks if check.suite == "protocol"]
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_a2a_bench.plugin.run.partition import WorkerPart
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -205,11 +206,11 @@ class Services:
 class BenchRun:
     """The run in one process.
 
-    :param worker: xdist's ``workerinput`` in a worker.
+    :param worker: what a worker was told about its part; None on the controller, and without workers.
     """
 
     plan: Plan
-    worker: Mapping[str, Any] | None = None
+    worker: WorkerPart | None = None
     collected: Collected = field(default_factory=Collected)
     services: Services = field(default_factory=Services)
 

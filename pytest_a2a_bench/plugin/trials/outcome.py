@@ -11,7 +11,7 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult, percentile
-from pytest_a2a_bench.plugin.run import partition, state
+from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import schedule as schedules
@@ -98,7 +98,7 @@ def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
     if run.worker is None:
         return schedules.order_ahead(session.items)
 
-    mine = partition.indices_of(run.worker, len(session.items))
+    mine = run.worker.indices(len(session.items))
     return schedules.order_ahead(session.items[i] for i in mine)
 
 
@@ -107,7 +107,7 @@ def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKe
 
     A worker runs its trials in order, so these are the first ones without a result.
     """
-    if run.worker is None or partition.ORPHANS not in run.worker:
+    if run.worker is None or run.worker.orphans is None:
         return []
     return list(islice((key for key in ahead if not _is_done(key, run, store)), run.settings.concurrency))
 

@@ -14,13 +14,13 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run import partition, state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
+from pytest_a2a_bench.plugin.run.partition import WorkerPart
 from pytest_a2a_bench.plugin.run.state import WORKER_INPUT, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.xdist import lifeline
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 
-_PORT = "a2a_bench_lifeline"
 _GRACE = 2.0
 _WINDOW = 2
 
@@ -52,8 +52,8 @@ class Worker:
             self._wait_for_files()
             os._exit(1)
 
-        worker_input = self.run.worker or {}
-        lifeline.hold(worker_input.get(_PORT), self.run.plan.run_id, stop, leave)
+        port = self.run.worker.lifeline if self.run.worker is not None else None
+        lifeline.hold(port, self.run.plan.run_id, stop, leave)
 
     def _wait_for_files(self) -> None:
         deadline = time.monotonic() + _GRACE
@@ -89,7 +89,7 @@ class Controller:
         if self.run.settings.endpoint and getattr(node.gateway.spec, "popen", False):
             if self.lifeline is None:
                 self.lifeline = lifeline.Lifeline(self.run.plan.run_id)
-            node.workerinput[_PORT] = self.lifeline.port
+            node.workerinput[partition.LIFELINE] = self.lifeline.port
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> PartitionScheduling | None:
         """Fix each worker's items beforehand where conversations run ahead."""
@@ -237,7 +237,7 @@ class PartitionScheduling:
             self.collection = collections[0]
         for node in self.nodes:
             if node in self._collections and node not in self._lots:
-                self._lots[node] = partition.indices_of(node.workerinput, len(self.collection))
+                self._lots[node] = WorkerPart.of(node.workerinput).indices(len(self.collection))
                 self._keep_promise(node)
                 self._feed(node)
 
