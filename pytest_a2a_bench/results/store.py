@@ -113,15 +113,13 @@ class Store:
             raise StoreError(f"{found.path} holds the trial {found.key} instead of {key}; {_REMEDY}")
         return found
 
-    def read_all(self, run_id: str | None = None) -> Iterator[TrialResult]:
-        """Return every stored result, in the order of file names; only those of one run where it is given.
+    def read_all(self) -> Iterator[TrialResult]:
+        """Return every stored result, in the order of file names.
 
         :raises StoreError: if a file cannot be read.
         """
         for path in sorted(self.trials.glob("*.json")):
-            result = load_trial(path)
-            if run_id is None or result.run_id == run_id:
-                yield result
+            yield load_trial(path)
 
 
 def _remove_leftovers(directory: Path) -> None:
