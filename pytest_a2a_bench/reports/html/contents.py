@@ -11,8 +11,7 @@ from typing import Any
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.reports.summary import benchmark_notes
-from pytest_a2a_bench.results import caveats
+from pytest_a2a_bench.reports.summary import benchmark_notes, caveats
 from pytest_a2a_bench.results.compare import Comparison
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
@@ -57,7 +56,7 @@ def cautions(contents: Contents) -> list[str]:
     trials = contents.trials
     if any(r.provenance.get("user") == "scripted" for r in trials):
         notes.append("The user is scripted. These are not leaderboard numbers: those need a model that plays the user.")
-    notes += [f"{told[0].upper()}{told[1:]}." for told in (*benchmark_notes(trials), *caveats.of_run(trials))]
+    notes += [f"{told[0].upper()}{told[1:]}." for told in (*benchmark_notes(trials), *caveats(trials))]
     if contents.endpoint.startswith(BUILTIN_PREFIX):
         notes.append(f"The agent is one of the harness's own ({contents.endpoint}): it shows that the harness works.")
     unjudged = sum(r.status == "skipped" for r in trials)
