@@ -28,6 +28,7 @@ Form = Literal["1.0", "0.3", "0.3-proto"]
 
 ACCEPTED_OUTPUT_MODES = ("text/plain", "application/json")
 
+# In the order of the numbers that protobuf's enum has for them, from 1: a state may come as its number.
 _STATES = ("submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required")
 _SPELLINGS = {"cancelled": "canceled", "unspecified": "", "unknown": ""}
 
@@ -292,6 +293,7 @@ def _guess_kind(raw: Mapping[str, Any]) -> str:
 
 
 def _get(raw: Mapping[str, Any], *names: str) -> Any:
+    # A null is as good as nothing: some servers (agno) write one for every member that they have no value for.
     return next((raw[n] for n in names if raw.get(n) is not None), None)
 
 

@@ -111,6 +111,7 @@ class JsonRpcWire(_HttpWire):
 
     def _url(self, operation: str) -> str:
         """Return where to post: some cards name the path of one operation, whose sibling has the other's name."""
+        # agno's, for one, is the path of message:stream.
         url = self.interface.url
         if operation in ("send", "stream") and url.endswith(_SEND_SUFFIXES):
             return f"{url.rpartition(':')[0]}:{operation}"

@@ -26,6 +26,7 @@ from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
 from pytest_a2a_bench.results.stored import StoredForm
 
 _HOST = re.sub(r"[^A-Za-z0-9]", "_", platform.node())
+# Only this machine's: on a shared disk, the process of that number may be another machine's and still write.
 _LEFTOVER = re.compile(rf"\.{_HOST}-(\d+)-[^-]*\.tmp")
 
 
