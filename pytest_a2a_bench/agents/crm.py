@@ -18,15 +18,15 @@ from pytest_a2a_bench.benchmarks.crmarena.sources.opening import open_source
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolReturned, UserSaid
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.translate.org_actions import is_about_org
 
-_TOOLS = frozenset({"execute", "respond"})
 _SUITE = "crmarena/"
 
 
 def is_crm(conversation: Conversation) -> bool:
     """Tell whether a conversation is about a CRM task: by its tools, else by the trial's tag."""
     if conversation.briefing is not None and conversation.briefing.tools:
-        return {tool.name for tool in conversation.briefing.tools} == _TOOLS
+        return is_about_org(conversation.briefing.tools)
     return (bench_task_key(conversation.metadata) or "").startswith(_SUITE)
 
 

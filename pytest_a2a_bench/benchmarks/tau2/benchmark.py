@@ -233,6 +233,3 @@ def _turns(trajectory: Sequence[Any]) -> list[Turn]:
         names.update({c.id: c.name for c in calls})
         turns.append(Turn("user" if message.role == "user" else "agent", text=message.content, calls=calls))
     return turns
-
-
-__all__ = ["BENCHMARK", "Tau2Benchmark"]
