@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -41,6 +42,16 @@ def _mend(value: Any) -> Any:
     if isinstance(value, dict):
         return {_mend(k): _mend(v) for k, v in value.items()}
     return value
+
+
+def as_object(value: Any) -> Mapping[str, Any]:
+    """Return a JSON object, or an empty one in place of anything else: what a peer sends may be of any type."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_objects(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects of a JSON list; nothing in place of anything else."""
+    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
 
 
 def excerpt(body: bytes | str, limit: int = _EXCERPT) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.a2a.bodies import excerpt, parse_json
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
 from pytest_a2a_bench.errors import CardError, ProtocolError
 
 # A2A 1.0 (§8.2) and later versions of 0.3 have the first; older servers still have theirs at the second.
@@ -113,7 +113,7 @@ def parse_card(raw: Any, base_url: str) -> AgentCard:
             f"agent card at {base_url}: neither supportedInterfaces (1.0) nor url (0.3) names an interface; "
             f"found the fields {', '.join(map(str, list(raw)[:20])) or 'none'}" + "".join(f"; {n}" for n in notes)
         )
-    capabilities = _object(raw.get("capabilities"))
+    capabilities = as_object(raw.get("capabilities"))
     return AgentCard(
         raw=raw,
         name=_text(raw.get("name")),
@@ -123,7 +123,7 @@ def parse_card(raw: Any, base_url: str) -> AgentCard:
         interfaces=interfaces,
         streaming=capabilities.get("streaming") is True,
         push=capabilities.get("pushNotifications") is True,
-        security_schemes={str(k): _scheme(v) for k, v in _object(raw.get("securitySchemes")).items()},
+        security_schemes={str(k): _scheme(v) for k, v in as_object(raw.get("securitySchemes")).items()},
         security=_security(raw),
         notes=tuple(notes),
     )
@@ -156,7 +156,7 @@ def choose_interface(
 
 def _interfaces(raw: Mapping[str, Any], base_url: str, notes: list[str]) -> Iterable[Interface]:
     top_version = raw.get("protocolVersion")
-    for entry in _objects(raw.get("supportedInterfaces")):
+    for entry in as_objects(raw.get("supportedInterfaces")):
         binding = entry.get("protocolBinding") or entry.get("transport")
         version = _family(entry.get("protocolVersion") or top_version, default="1.0")
         yield from _interface(entry.get("url"), binding, version, entry.get("tenant"), base_url, notes)
@@ -165,7 +165,7 @@ def _interfaces(raw: Mapping[str, Any], base_url: str, notes: list[str]) -> Iter
     if version == "1.0" and raw.get("supportedInterfaces"):
         version = "0.3"
     yield from _interface(raw.get("url"), raw.get("preferredTransport"), version, None, base_url, notes)
-    for entry in _objects(raw.get("additionalInterfaces")):
+    for entry in as_objects(raw.get("additionalInterfaces")):
         binding = entry.get("transport") or entry.get("protocolBinding")
         yield from _interface(entry.get("url"), binding, version, None, base_url, notes)
 
@@ -212,7 +212,7 @@ def _scheme(raw: Any) -> dict[str, Any]:
 
     1.0 (§4.5.1) wraps each kind in a member of its own and calls ``in`` ``location``.
     """
-    scheme = dict(_object(raw))
+    scheme = dict(as_object(raw))
     if "type" in scheme:
         return scheme
     members = {
@@ -231,16 +231,8 @@ def _scheme(raw: Any) -> dict[str, Any]:
 
 def _security(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     entries = raw.get("securityRequirements") or raw.get("security")
-    wrapped = [_object(e.get("schemes")) if isinstance(e.get("schemes"), Mapping) else e for e in _objects(entries)]
+    wrapped = [as_object(e.get("schemes")) if isinstance(e.get("schemes"), Mapping) else e for e in as_objects(entries)]
     return tuple(tuple(map(str, e)) for e in wrapped)
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str:

@@ -117,6 +117,7 @@ class AgentConnection:
             if status < 300:
                 return load_card(body, url)
             tried.append(f"{url}: HTTP {status}" + (f" {excerpt(body, 80)}" if body else ""))
+            # Neither a refusal nor a server in trouble says that there is no card here, so the older path is not tried.
             if status in (401, 403):
                 sent = self.config.auth is not None and may_receive(url, self.config)
                 raise AuthenticationError(f"{tried[-1]}; {explain_refusal(url, self.config, sent)}")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from pytest_a2a_bench.a2a.bodies import as_object, as_objects
 from pytest_a2a_bench.a2a.messages import (
     Artifact,
     ArtifactUpdate,
@@ -28,6 +29,7 @@ Form = Literal["1.0", "0.3", "0.3-proto"]
 
 ACCEPTED_OUTPUT_MODES = ("text/plain", "application/json")
 
+# In the order of the numbers that protobuf's enum has for them, from 1: a state may come as its number.
 _STATES = ("submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required")
 _SPELLINGS = {"cancelled": "canceled", "unspecified": "", "unknown": ""}
 
@@ -153,7 +155,7 @@ def read_part(raw: Any, form: Form) -> Part | None:
         return None
     media = _string(_get(raw, "mediaType", "media_type", "mimeType", "mime_type"))
     name = _string(_get(raw, "filename", "name"))
-    metadata = _mapping(_get(raw, "metadata")) or None
+    metadata = as_object(_get(raw, "metadata")) or None
     if isinstance(raw.get("text"), str):
         return Part("text", text=raw["text"], media_type=media, filename=name, metadata=metadata)
     if isinstance(raw.get("file"), Mapping):
@@ -197,7 +199,7 @@ def _read_message(raw: Mapping[str, Any], form: Form) -> InMessage:
         parts=_read_parts(_get(raw, "parts", "content"), form),
         context_id=_string(_get(raw, "contextId", "context_id")),
         task_id=_string(_get(raw, "taskId", "task_id")),
-        metadata=_mapping(raw.get("metadata")),
+        metadata=as_object(raw.get("metadata")),
     )
 
 
@@ -208,9 +210,9 @@ def _read_whole_task(raw: Mapping[str, Any], form: Form) -> InTask:
         context_id=_string(_get(raw, "contextId", "context_id")),
         state=state,
         status=message,
-        artifacts=tuple(_read_artifact(a, form) for a in _mappings(raw.get("artifacts"))),
-        history=tuple(_read_message(m, form) for m in _mappings(raw.get("history"))),
-        metadata=_mapping(raw.get("metadata")),
+        artifacts=tuple(_read_artifact(a, form) for a in as_objects(raw.get("artifacts"))),
+        history=tuple(_read_message(m, form) for m in as_objects(raw.get("history"))),
+        metadata=as_object(raw.get("metadata")),
     )
 
 
@@ -222,7 +224,7 @@ def _read_status_update(raw: Mapping[str, Any], form: Form) -> StatusUpdate:
         state=state,
         status=message,
         final=raw.get("final") is True,
-        metadata=_mapping(raw.get("metadata")),
+        metadata=as_object(raw.get("metadata")),
     )
 
 
@@ -230,9 +232,9 @@ def _read_artifact_update(raw: Mapping[str, Any], form: Form) -> ArtifactUpdate:
     return ArtifactUpdate(
         task_id=_string(_get(raw, "taskId", "task_id", "id")),
         context_id=_string(_get(raw, "contextId", "context_id")),
-        artifact=_read_artifact(_mapping(raw.get("artifact")), form),
+        artifact=_read_artifact(as_object(raw.get("artifact")), form),
         append=raw.get("append") is True,
-        metadata=_mapping(raw.get("metadata")),
+        metadata=as_object(raw.get("metadata")),
     )
 
 
@@ -241,14 +243,14 @@ def _read_artifact(raw: Mapping[str, Any], form: Form) -> Artifact:
         artifact_id=_string(_get(raw, "artifactId", "artifact_id", "id")) or "",
         parts=_read_parts(_get(raw, "parts", "content"), form),
         name=_string(raw.get("name")) or "",
-        metadata=_mapping(raw.get("metadata")),
+        metadata=as_object(raw.get("metadata")),
     )
 
 
 def _read_status(raw: Any, form: Form) -> tuple[str | None, InMessage | None]:
     if isinstance(raw, str):
         return read_state(raw), None
-    status = _mapping(raw)
+    status = as_object(raw)
     message = _get(status, "message", "update")
     return read_state(status.get("state")), _read_message(message, form) if isinstance(message, Mapping) else None
 
@@ -292,19 +294,12 @@ def _guess_kind(raw: Mapping[str, Any]) -> str:
 
 
 def _get(raw: Mapping[str, Any], *names: str) -> Any:
+    # A null is as good as nothing: some servers (agno) write one for every member that they have no value for.
     return next((raw[n] for n in names if raw.get(n) is not None), None)
 
 
 def _string(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
 
 
 def _describe(raw: Any) -> str:

@@ -87,6 +87,7 @@ class GrpcWire:
         await self._channel.close()
 
     async def _task(self, name: str, task_id: str, record: RequestRecord) -> InTask:
+        # 0.3's protobuf calls a task by its resource name; 1.0's by its bare id, as the other bindings do.
         fields = {"name": f"tasks/{task_id}"} if self._form != "1.0" else {"id": task_id}
         if self.interface.tenant and self._form == "1.0":
             fields["tenant"] = self.interface.tenant

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import httpx
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
-from pytest_a2a_bench.a2a.bodies import SSEParser, excerpt, parse_json
+from pytest_a2a_bench.a2a.bodies import SSEParser, as_objects, excerpt, parse_json
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
 from pytest_a2a_bench.errors import (
@@ -220,7 +220,9 @@ def rest_error(what: str, body: bytes) -> ProtocolError | None:
 def error_from(what: str, error: Mapping[str, object]) -> ProtocolError:
     """Make a ProtocolError from an error object of any of the bindings."""
     code = error.get("code")
-    reasons = [str(d["reason"]) for d in _dicts(error.get("details")) + _dicts(error.get("data")) if d.get("reason")]
+    reasons = [
+        str(d["reason"]) for d in as_objects(error.get("details")) + as_objects(error.get("data")) if d.get("reason")
+    ]
     kind = str(error.get("type") or "").rstrip("/").rpartition("/")[2].upper().replace("-", "_")
     number = next((_REASONS[r] for r in (*reasons, kind) if r in _REASONS), None)
     if number is None and isinstance(code, int) and not isinstance(code, bool):
@@ -228,10 +230,6 @@ def error_from(what: str, error: Mapping[str, object]) -> ProtocolError:
     message = error.get("message") or error.get("detail") or error.get("title") or "no message"
     extra = f" ({', '.join(reasons)})" if reasons else ""
     return ProtocolError(f"{what}: the agent answered with error {number}: {str(message)[:500]}{extra}", code=number)
-
-
-def _dicts(value: object) -> list[Mapping[str, object]]:
-    return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
 
 
 # The names of §5.4, which REST and newer JSON-RPC servers send as ErrorInfo.reason (§9.5, 11.6), by JSON-RPC code.

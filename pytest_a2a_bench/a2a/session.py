@@ -271,6 +271,7 @@ class AgentSession:
 
     async def _poll(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
         """Ask for an unfinished a2a_task until it ends or needs us; the turn's time limit ends this too."""
+        # Also a blocking message may be answered with a task that is only submitted (fasta2a 2.1.1 does that).
         delay = self._config.poll_interval
         while not turn.settled:
             if turn.task_id is None:
@@ -334,6 +335,7 @@ class AgentSession:
 
     def _account(self, reply: AgentReply) -> None:
         self.usage = self.usage + reply.usage
+        # On the last request, which brought the answer, so that the sum over all requests is the conversation's.
         if self.metrics:
             self.metrics[-1] = dataclasses.replace(
                 self.metrics[-1],

@@ -47,22 +47,41 @@ class Wire(Protocol):
         ...
 
 
-class JsonRpcWire:
-    """JSON-RPC 2.0 over HTTP POST."""
+class _HttpWire:
+    """What both bindings over HTTP share."""
 
-    def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts) -> None:
+    def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts, older: Form) -> None:
         self.interface = interface
         self._edge = edge
         self._auth = auth
-        self._form: Form = "1.0" if interface.version == "1.0" else "0.3"
-        self._methods = _METHODS[self._form]
+        self._form: Form = "1.0" if interface.version == "1.0" else older
 
-    async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
-        """Send a message and yield what comes back."""
-        params = write_send(message, self._form, self.interface.tenant)
-        async with aclosing(self._results("stream" if stream else "send", params, record)) as results:
+    async def close(self) -> None:
+        """Do nothing: the connections belong to the edge."""
+
+    async def _events(self, results: AsyncGenerator[Any, None]) -> AsyncGenerator[InEvent, None]:
+        async with aclosing(results):
             async for result in results:
                 yield read_event(result, self._form)
+
+    async def _read_task(self, results: AsyncGenerator[Any, None], record: RequestRecord) -> InTask:
+        async with aclosing(results):
+            async for result in results:
+                return read_task(result, self._form)
+        raise ProtocolError(f"{record.method} {record.endpoint}: the answer is empty")
+
+
+class JsonRpcWire(_HttpWire):
+    """JSON-RPC 2.0 over HTTP POST."""
+
+    def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts) -> None:
+        super().__init__(edge, interface, auth, "0.3")
+        self._methods = _METHODS[self._form]
+
+    def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+        """Send a message and yield what comes back."""
+        params = write_send(message, self._form, self.interface.tenant)
+        return self._events(self._results("stream" if stream else "send", params, record))
 
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
@@ -72,17 +91,11 @@ class JsonRpcWire:
         """Ask the agent to stop an a2a_task."""
         return await self._task("cancel", task_id, record)
 
-    async def close(self) -> None:
-        """Do nothing: the connections belong to the edge."""
-
     async def _task(self, operation: str, task_id: str, record: RequestRecord) -> InTask:
         params = {"id": task_id}
         if self.interface.tenant and self._form == "1.0":
             params["tenant"] = self.interface.tenant
-        async with aclosing(self._results(operation, params, record)) as results:
-            async for result in results:
-                return read_task(result, self._form)
-        raise ProtocolError(f"{record.method} {record.endpoint}: the answer is empty")
+        return await self._read_task(self._results(operation, params, record), record)
 
     async def _results(
         self, operation: str, params: Mapping[str, Any], record: RequestRecord
@@ -98,6 +111,7 @@ class JsonRpcWire:
 
     def _url(self, operation: str) -> str:
         """Return where to post: some cards name the path of one operation, whose sibling has the other's name."""
+        # agno's, for one, is the path of message:stream.
         url = self.interface.url
         if operation in ("send", "stream") and url.endswith(_SEND_SUFFIXES):
             return f"{url.rpartition(':')[0]}:{operation}"
@@ -120,23 +134,18 @@ class JsonRpcWire:
         return raw["result"]
 
 
-class RestWire:
+class RestWire(_HttpWire):
     """HTTP+JSON: 1.0's paths, or 0.3's under ``/v1`` with protobuf's JSON."""
 
     def __init__(self, edge: HttpEdge, interface: Interface, auth: AuthParts) -> None:
-        self.interface = interface
-        self._edge = edge
-        self._auth = auth
-        self._form: Form = "1.0" if interface.version == "1.0" else "0.3-proto"
+        super().__init__(edge, interface, auth, "0.3-proto")
         self._base = _rest_base(interface, self._form)
 
-    async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
+    def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
         params = write_send(message, self._form, self.interface.tenant)
         path = "/message:stream" if stream else "/message:send"
-        async with aclosing(self._results("POST", path, params, record, stream=stream)) as results:
-            async for result in results:
-                yield read_event(result, self._form)
+        return self._events(self._results("POST", path, params, record, stream=stream))
 
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
@@ -146,14 +155,8 @@ class RestWire:
         """Ask the agent to stop an a2a_task."""
         return await self._task("POST", f"/tasks/{urllib.parse.quote(task_id, safe='')}:cancel", {}, record)
 
-    async def close(self) -> None:
-        """Do nothing: the connections belong to the edge."""
-
     async def _task(self, method: str, path: str, body: Mapping[str, Any] | None, record: RequestRecord) -> InTask:
-        async with aclosing(self._results(method, path, body, record, stream=False)) as results:
-            async for result in results:
-                return read_task(result, self._form)
-        raise ProtocolError(f"{record.method} {record.endpoint}: the answer is empty")
+        return await self._read_task(self._results(method, path, body, record, stream=False), record)
 
     async def _results(
         self, method: str, path: str, body: Mapping[str, Any] | None, record: RequestRecord, *, stream: bool

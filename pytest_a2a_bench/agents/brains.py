@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation
-from pytest_a2a_bench.agents.crm import is_crm, respond
-from pytest_a2a_bench.agents.crm.gold import GoldSource
-from pytest_a2a_bench.agents.crm.solver import Solver
+from pytest_a2a_bench.agents.crm import GoldSource, Solver, is_crm, respond
 from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
 from pytest_a2a_bench.agents.oracle import Oracle, without_writes

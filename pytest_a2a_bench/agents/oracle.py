@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation, RefusalError, bench_task_key
-from pytest_a2a_bench.agents.crm import is_crm, respond
-from pytest_a2a_bench.agents.crm.gold import GoldSource, gold_answer
+from pytest_a2a_bench.agents.crm import GoldSource, gold_answer, is_crm, respond
 from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from pytest_a2a_bench.benchmarks.tau2 import export
-from pytest_a2a_bench.results import selected
+from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import StoreError, write_atomically
 
 FORMATS = ("tau2",)
@@ -27,7 +27,7 @@ def run(namespace: Namespace) -> int:
     """Export, and say what keeps the file from tau2's leaderboard."""
     import json
 
-    found = selected.load(namespace.directory)
+    found = manifest.load_selected(namespace.directory)
     data = export.export(found, domain=namespace.domain, allow_incomplete=namespace.allow_incomplete)
     try:
         write_atomically(namespace.output, json.dumps(data, ensure_ascii=False, indent=1))

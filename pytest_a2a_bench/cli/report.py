@@ -5,7 +5,6 @@ The page needs no network: verdict, charts, every trial and its transcript are i
 
 from __future__ import annotations
 
-import dataclasses
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.conformance.stored import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
-from pytest_a2a_bench.reports.html import Contents, Verdict, now, render, write
-from pytest_a2a_bench.reports.html.conformance import read_checks
+from pytest_a2a_bench.reports.html import Contents, now, render, write
+from pytest_a2a_bench.reports.html.conformance import rows_of
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import compare
 from pytest_a2a_bench.results.stats import count
@@ -68,7 +67,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
         interface=found.agent.interface if found else "",
         checks=checks,
         explanations=explanations,
-        verdict=Verdict.from_json(dataclasses.asdict(found)) if found else None,
+        verdict=found,
         comparison=comparison,
         baseline_name=str(baseline or ""),
         notes=[*notes, *about_baseline],
@@ -92,7 +91,7 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
 
 def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:
     try:
-        return read_checks(dataclasses.asdict(REPORT.read(path)))
+        return rows_of(REPORT.read(path))
     except FileNotFoundError as error:
         raise ConfigurationError(f"--conformance {path}: cannot be read: {error.strerror}") from error
     except ConfigurationError as error:

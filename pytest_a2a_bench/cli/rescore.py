@@ -14,7 +14,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import evaluator, rescorer
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.configuration.option import Option
-from pytest_a2a_bench.results import rescore, selected
+from pytest_a2a_bench.results import manifest, rescore
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(namespace: Namespace) -> int:
     import time
     from datetime import UTC, datetime
 
-    found = selected.load(namespace.directory)
+    found = manifest.load_selected(namespace.directory)
     settings = _settings(found.manifest.settings, namespace.judge_llm, _moved(namespace))
     trials = rescore.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
     for trial in trials:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import quarantine
 from pytest_a2a_bench.gates.quarantine import Quarantined
-from pytest_a2a_bench.gates.terms import GateResult
+from pytest_a2a_bench.gates.terms import GateResult, Verdict
 from pytest_a2a_bench.model.fields import Count, Finite
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results.baseline import Baseline, load
@@ -92,6 +92,16 @@ class StoredVerdict:
     agent: JudgedAgent = JudgedAgent()
     trials: JudgedTrials = JudgedTrials()
     quarantined: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, verdict: Verdict, run_id: str) -> StoredVerdict:
+        """Return what a verdict says by itself: without the run's misses, its agent and its numbers of trials."""
+        gates = tuple(
+            StoredGate(g.name, g.verdict, g.numbers, g.sentence, g.refused, g.settled, verdict.fails(g))
+            for g in verdict.gates
+        )
+        failed = verdict.failed or bool(verdict.errors)
+        return cls(run_id, verdict.outcome, failed, gates, (), verdict.inconclusive, verdict.errors, verdict.notes)
 
 
 VERDICT = StoredForm(

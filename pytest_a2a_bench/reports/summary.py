@@ -10,7 +10,6 @@ from typing import Any
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage
-from pytest_a2a_bench.results import caveats
 from pytest_a2a_bench.results.stats import DomainSummary, summarise, summarise_categories
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 
@@ -207,7 +206,27 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
         yield from filter(None, [suite.method(own), *suite.notes(own)])
     dialects = Counter(r.dialect for r in results if r.dialect)
     yield f"benchmark: {_counted(_values(results, 'benchmark'))}; dialect: {_counted(dialects)}"
-    yield from caveats.of_run(results)
+    yield from caveats(results)
+
+
+def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Yield how these conversations were not held with an agent that knew nothing, just now.
+
+    Every place that shows numbers says the same: the terminal, the page, the files for merge requests.
+    """
+    replayed = sum(bool(r.provenance.get("replayed")) for r in results)
+    if replayed:
+        yield f"replayed from cassettes, the agent was not asked (--a2a-replay): {replayed} of {len(results)} trials"
+    reused = Counter(r.reused_from for r in results if r.reused_from)
+    if reused:
+        runs = ", ".join(f"{count} of run {run_id}" for run_id, count in reused.most_common())
+        yield f"reused, not held again (--a2a-resume): {reused.total()} of {len(results)} trials ({runs})"
+    replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
+    if replaced:
+        first = replaced[0].rpartition("; ")[0]
+        yield f"held again, because what was stored cannot be read: {len(replaced)} of {len(results)} trials ({first})"
+    if any(r.provenance.get("tagged") for r in results):
+        yield "the agent was told the name of each task (--a2a-tag-trials)"
 
 
 def benchmark_notes(results: Sequence[TrialResult]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.fields import Limits
-from pytest_a2a_bench.results import manifest, selected
+from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.results.stored import StoredForm
@@ -185,7 +185,7 @@ def _of_directory(directory: Path) -> Baseline:
         if not results:
             raise StoreError("the directory holds no trial files (trials/*.json)")
         return Baseline.of(results, str(directory))
-    run = selected.load(directory)
+    run = manifest.load_selected(directory)
     found = Baseline.of(run.results, str(directory))
     notes = []
     if run.absent:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
-from pytest_a2a_bench.results.store import StoreError, save
+from pytest_a2a_bench.results.store import Store, StoreError, save
 from pytest_a2a_bench.results.stored import StoredForm, adapter_of, explain
 from pytest_a2a_bench.settings import Settings
 
@@ -93,3 +94,40 @@ def load(directory: Path) -> Manifest:
     except FileNotFoundError:
         there = "no such directory" if not directory.is_dir() else "it has no run.json"
         raise StoreError(f"{directory} is not the results directory of a run: {there}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedResults:
+    """A run as it is on disk.
+
+    :param results: of the run's trials, in the order of its keys.
+    :param absent: keys of trials that have no file of this run.
+    :param others: how many trial files there are beside them, of other selections or runs.
+    """
+
+    manifest: Manifest
+    results: tuple[TrialResult, ...]
+    absent: tuple[str, ...] = ()
+    others: int = 0
+
+
+def load_selected(directory: Path) -> SelectedResults:
+    """Read a run's results.
+
+    :raises StoreError: if the directory is no run's, a file cannot be read, or there is no result at all.
+    """
+    asked = load(directory)
+    store = Store(directory)
+    runs = {asked.run_id, *asked.merged}
+    results: list[TrialResult] = []
+    absent: list[str] = []
+    for key in asked.keys:
+        found = store.read(TrialKey.parse(key))
+        if found is None or found.run_id not in runs:
+            absent.append(key)
+        else:
+            results.append(found)
+    if not results:
+        raise StoreError(f"{directory} has no result of its run {asked.run_id}: nothing was finished")
+    files = sum(1 for _ in store.trials.glob("*.json"))
+    return SelectedResults(asked, tuple(results), tuple(absent), files - len(results))

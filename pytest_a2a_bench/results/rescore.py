@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import REWARD_TOLERANCE, Reward, TrialResult
 from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.selected import SelectedResults
+from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.store import Store, StoreError
 
 Evaluate = Callable[[TrialResult], "tuple[Reward, str]"]

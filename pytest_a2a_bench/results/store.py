@@ -26,6 +26,7 @@ from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
 from pytest_a2a_bench.results.stored import StoredForm
 
 _HOST = re.sub(r"[^A-Za-z0-9]", "_", platform.node())
+# Only this machine's: on a shared disk, the process of that number may be another machine's and still write.
 _LEFTOVER = re.compile(rf"\.{_HOST}-(\d+)-[^-]*\.tmp")
 
 
@@ -113,15 +114,13 @@ class Store:
             raise StoreError(f"{found.path} holds the trial {found.key} instead of {key}; {_REMEDY}")
         return found
 
-    def read_all(self, run_id: str | None = None) -> Iterator[TrialResult]:
-        """Return every stored result, in the order of file names; only those of one run where it is given.
+    def read_all(self) -> Iterator[TrialResult]:
+        """Return every stored result, in the order of file names.
 
         :raises StoreError: if a file cannot be read.
         """
         for path in sorted(self.trials.glob("*.json")):
-            result = load_trial(path)
-            if run_id is None or result.run_id == run_id:
-                yield result
+            yield load_trial(path)
 
 
 def _remove_leftovers(directory: Path) -> None:

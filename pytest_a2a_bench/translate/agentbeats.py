@@ -84,13 +84,35 @@ _SIERRA_RULES = Rules(
 )
 
 
-class AgentBeatsDialect:
+class _ProseDialect:
+    """What both formats share: the first message in prose, and answers of bare or tagged JSON."""
+
+    _rules: Rules
+    _user_marker: str
+    _separator: str
+    _how: str
+
+    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+        """Read calls or a ``respond``."""
+        return read_reply(parts, tools, self._rules)
+
+    def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
+        """Read back what this format's ``encode_request`` wrote, or what the format's own programs did."""
+        return read_request(parts, self._user_marker, self._separator)
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Tell how an answer must look."""
+        return (Part.of_text(self._how),)
+
+
+class AgentBeatsDialect(_ProseDialect):
     """The tau2 scenario of the AgentBeats platform: answers as bare JSON in text or in a data part.
 
     :param older: write the older spelling, ``kwargs`` inside ``<json>`` tags; both are always read.
     """
 
     name = "agentbeats"
+    _rules, _user_marker, _separator, _how = _RULES, USER_MARKER, "\n\n", _REMINDER
 
     def __init__(self, *, older: bool = False) -> None:
         self._older = older
@@ -99,23 +121,11 @@ class AgentBeatsDialect:
         """Write one text part."""
         return (join_pieces(_head(briefing) if briefing else "", _pieces(events)),)
 
-    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
-        """Read calls or a ``respond``."""
-        return read_reply(parts, tools, _RULES)
-
-    def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
-        """Read back what :meth:`encode_request` wrote, or what an AgentBeats green agent did."""
-        return read_request(parts, USER_MARKER, "\n\n")
-
     def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
         """Write one text part; several calls become a list."""
         said = actions(reply, "kwargs" if self._older else "arguments")
         text = dump(said[0] if len(said) == 1 else said)
         return (Part.of_text(f"<json>\n{text}\n</json>" if self._older else text),)
-
-    def reminder(self) -> tuple[Part, ...]:
-        """Tell how an answer must look."""
-        return (Part.of_text(_REMINDER),)
 
 
 def _head(briefing: Briefing) -> str:
@@ -151,13 +161,14 @@ def _named(event: Event) -> Piece:
             return Piece(*labelled(event), event)
 
 
-class SierraDialect:
+class SierraDialect(_ProseDialect):
     """The A2A experiment inside tau2-bench itself: answers in ``<json>`` tags.
 
     Its own example shows the literal ``{RESPOND_ACTION_NAME}``, which agents copy: it is read as ``respond``.
     """
 
     name = "sierra"
+    _rules, _user_marker, _separator, _how = _SIERRA_RULES, SIERRA_USER_MARKER, "\n", _SIERRA_REMINDER
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
         """Write one text part."""
@@ -168,21 +179,9 @@ class SierraDialect:
                 pieces[0] = Piece(SIERRA_USER_MARKER, text, events[0])
         return (join_pieces(head, pieces),)
 
-    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
-        """Read calls or a ``respond``."""
-        return read_reply(parts, tools, _SIERRA_RULES)
-
-    def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
-        """Read back what :meth:`encode_request` wrote, or what tau2-bench's own experiment did."""
-        return read_request(parts, SIERRA_USER_MARKER, "\n")
-
     def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
         """Write one text part with a tagged block for each call."""
         return (Part.of_text("\n".join(f"<json>\n{dump(a)}\n</json>" for a in actions(reply))),)
-
-    def reminder(self) -> tuple[Part, ...]:
-        """Tell how an answer must look."""
-        return (Part.of_text(_SIERRA_REMINDER),)
 
 
 def _sierra_head(briefing: Briefing) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolSpec
+from pytest_a2a_bench.model import Part, ToolSpec
 from pytest_a2a_bench.translate import agentbeats, data, org_dialects, tool_call
 from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect, SierraDialect
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
@@ -15,18 +15,13 @@ from pytest_a2a_bench.translate.org_dialects import ActionDialect, EntropicDiale
 from pytest_a2a_bench.translate.reading import Rules, read_reply
 from pytest_a2a_bench.translate.tool_call import ToolCallDialect
 
-_OPENING: Dialect = ToolCallDialect()
 _RULES = Rules("auto")
 
 
-class AutoDialect:
+class AutoDialect(ToolCallDialect):
     """Write ``tool_call``, read every dialect; :func:`settle` says which one to go on with."""
 
     name = "auto"
-
-    def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
-        """Write ``tool_call``."""
-        return _OPENING.encode_request(briefing, events)
 
     def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
         """Read a reply in any dialect and name it.
@@ -39,14 +34,6 @@ class AutoDialect:
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a request in whichever dialect it is written in."""
         return DIALECTS[detect_request(parts)].decode_request(parts)
-
-    def encode_reply(self, reply: AgentSaid) -> tuple[Part, ...]:
-        """Write ``tool_call``."""
-        return _OPENING.encode_reply(reply)
-
-    def reminder(self) -> tuple[Part, ...]:
-        """Tell how a call in ``tool_call`` must look."""
-        return _OPENING.reminder()
 
 
 DIALECTS: dict[str, Dialect] = {

@@ -19,6 +19,7 @@ that key; ``tagged``: bare, in ``<json>`` tags; ``listed``: ``{"tool_calls": [..
 RESPOND: Final = "respond"
 """The tool of the AgentBeats and Sierra formats that speaks to the user."""
 
+# tau2-bench's own A2A experiment shows the literal placeholder in its example, and agents copy it.
 _RESPOND_NAMES = frozenset({RESPOND, "{RESPOND_ACTION_NAME}", "respond_to_user"})
 _CONTENT_KEYS = ("content", "message", "text", "response")
 _WRAPPERS: dict[str, Shape] = {

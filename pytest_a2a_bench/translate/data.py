@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolCall, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
-from pytest_a2a_bench.translate.integers import restore_integers
 from pytest_a2a_bench.translate.json_forms import (
     call_to_json,
     said_from_json,
@@ -19,7 +18,7 @@ from pytest_a2a_bench.translate.json_forms import (
     tool_to_json,
     tools_from_json,
 )
-from pytest_a2a_bench.translate.reading import Rules, read_reply
+from pytest_a2a_bench.translate.reading import Rules, read_reply, restore_call
 
 _HOW = (
     'Answer with one data part: {"tool_calls": [{"id": "ID", "name": "TOOL", "arguments": {}}]} to call tools, or '
@@ -116,6 +115,4 @@ def _read_briefing(body: Mapping[str, Any]) -> Briefing | None:
 def _restore(event: Event, briefing: Briefing | None) -> Event:
     if briefing is None or not isinstance(event, AgentSaid):
         return event
-    schemas = {t.name: t.parameters for t in briefing.tools}
-    calls = (ToolCall(c.name, restore_integers(c.arguments, schemas.get(c.name, {})), c.id) for c in event.calls)
-    return AgentSaid(event.text, tuple(calls))
+    return AgentSaid(event.text, tuple(restore_call(c, briefing.tools) for c in event.calls))

@@ -81,6 +81,7 @@ def _read_mark(text: str, mark: Any) -> Event | None:
 
 
 def _whole(value: Any) -> int | None:
+    # Metadata crosses as protobuf's Struct, which makes 12 a 12.0.
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1 or value < 0:
         return None
     return int(value)

@@ -1,7 +1,8 @@
 """Restore integers that became floats on the wire.
 
 A 1.0 data part is a protobuf ``Value``, which knows only doubles: ``2`` arrives as ``2.0``. The tool's JSON Schema says
-which of them were integers.
+which of them were integers. It matters because tau2 hashes ``5`` and ``5.0`` differently: without it, playing the
+reference solutions over 1.0 data parts solved 44 of airline's 50 tasks instead of all.
 """
 
 from __future__ import annotations

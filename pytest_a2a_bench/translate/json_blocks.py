@@ -17,6 +17,8 @@ MAX_TEXT: Final = 1_000_000
 MAX_DEPTH: Final = 64
 """Nesting of objects and lists that is still read."""
 
+# A text of openers that nothing closes would be read once from each of them: the work is bounded by so many passes
+# over the text, and what is left then counts as one unreadable stretch.
 _MAX_BLOCKS: Final = 2_000
 _PASSES: Final = 6
 

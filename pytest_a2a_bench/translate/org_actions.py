@@ -175,6 +175,7 @@ def find_actions(text: str) -> Findings:
     """
     head = text[:MAX_TEXT]
     spoken = _THOUGHTS.sub("", head)
+    # Tags escaped for HTML are read only where no action is plain, whose query may have an &lt; of its own.
     if not _SUSPICIOUS.search(spoken) and _ESCAPED.search(spoken):
         spoken = spoken.replace("&lt;", "<").replace("&gt;", ">")
     blocks = [b for b in find_blocks(spoken) if b.value is not BROKEN]

@@ -67,8 +67,8 @@ def read_reply(parts: Sequence[Part], tools: Sequence[ToolSpec], rules: Rules) -
             _gather_data(part.data, gathered, rules)
     _gather_texts([p.text for p in parts if p.kind == "text" and p.text], gathered, rules)
     calls = _merge(
-        [_restore(c, tools) for c in gathered.data_calls],
-        [_restore(c, tools) for c in gathered.text_calls],
+        [restore_call(c, tools) for c in gathered.data_calls],
+        [restore_call(c, tools) for c in gathered.text_calls],
     )
     return _conclude(calls, gathered, parts, rules)
 
@@ -131,7 +131,8 @@ def _show(value: Any) -> str:
         return f"a {type(value).__name__} that is nested too deeply"
 
 
-def _restore(call: ToolCall, tools: Sequence[ToolSpec]) -> ToolCall:
+def restore_call(call: ToolCall, tools: Sequence[ToolSpec]) -> ToolCall:
+    """Return a call whose whole numbers are integers again where its tool wants them; JSON parts make them floats."""
     schema: Mapping[str, Any] = next((t.parameters for t in tools if t.name == call.name), {})
     return replace(call, arguments=restore_integers(call.arguments, schema))
 

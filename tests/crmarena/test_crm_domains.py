@@ -13,7 +13,7 @@ import pytest
 from crm_trials import settings
 from trials import run_against
 
-from pytest_a2a_bench.agents.crm.gold import REFUSAL, GoldSource, gold_answer
+from pytest_a2a_bench.agents.crm import REFUSAL, GoldSource, gold_answer
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.agents.options import parse_spec
 from pytest_a2a_bench.benchmarks.crmarena import domains

@@ -13,7 +13,7 @@ from trials import RunTrials
 from pytest_a2a_bench.benchmarks.crmarena import evaluation
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import Reward, ToolCall, TrialResult, Turn
-from pytest_a2a_bench.results import selected
+from pytest_a2a_bench.results import manifest
 
 FEW = one_of_each()
 
@@ -40,7 +40,7 @@ def test_every_reward_is_found_again_whatever_it_was_held_with(
     directory = write_run(tmp_path / "run", held)
     assert main(["rescore", str(directory), "-o", str(tmp_path / "again")]) == 0, capsys.readouterr().out
     assert f"{len(FEW)} trials: 0 rewards changed, {len(FEW)} are the same, 0 not" in capsys.readouterr().out
-    again = selected.load(tmp_path / "again").results
+    again = manifest.load_selected(tmp_path / "again").results
     assert [(r.key, r.reward_info, r.provenance["benchmark"]) for r in again] == [
         (r.key, r.reward_info, r.provenance["benchmark"]) for r in held
     ]

@@ -8,7 +8,7 @@ import pytest
 from crm_trials import MINI
 
 from pytest_a2a_bench.agents.brain import Conversation, RefusalError
-from pytest_a2a_bench.agents.crm.solver import ASK_BACK, Solver, listen, next_action
+from pytest_a2a_bench.agents.crm import ASK_BACK, Solver, listen, next_action
 from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief

@@ -12,8 +12,9 @@ from browser import ENTER, ESCAPE, Browser
 from made_trials import made_error, made_trial, many_trials
 
 from pytest_a2a_bench.conformance.report import CheckRow
+from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.model import Reward, RewardCheck, ToolCall, TrialKey, Turn
-from pytest_a2a_bench.reports.html import Contents, Gate, Verdict, render
+from pytest_a2a_bench.reports.html import Contents, render
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import compare
 
@@ -33,14 +34,14 @@ def contents() -> Contents:
         CheckRow("SEND-001", "send", "MUST", "1.0", "JSONRPC", "failed"),
         CheckRow("SEND-002", "send", "MUST", "1.0", "HTTP+JSON", "passed"),
     ]
-    gates = (Gate("min_pass", "pass", "enough"), Gate("baseline", "regressed", "less than before"))
+    gates = (StoredGate("min_pass", "pass", {}, "enough"), StoredGate("baseline", "regressed", {}, "less than before"))
     return Contents(
         trials=trials,
         endpoint="http://agent.example/",
         agent="Agent 1",
         checks=rows,
         explanations={"SEND-001 1.0 [JSONRPC]": "found: no answer"},
-        verdict=Verdict("regressed", gates, failed=True),
+        verdict=StoredVerdict("r", "regressed", True, gates, ()),
         comparison=compare(Baseline.of(before), Baseline.of(trials)),
         baseline_name="baseline.json",
     )
@@ -261,6 +262,7 @@ def hostile(text: str) -> Contents:
         dataclasses.replace(trial, metrics=(wire,)),
         dataclasses.replace(trial, key=TrialKey("tau2", text, "2"), provenance={"category": "x"}),
     ]
+    word: Any = text  # a verdict's words are checked where its file is read, and not by the page
     return Contents(
         trials=trials,
         endpoint=text,
@@ -268,7 +270,7 @@ def hostile(text: str) -> Contents:
         interface=text,
         checks=[CheckRow(text, text, "MUST", "1.0", text, "failed", text)],
         explanations={f"{text} 1.0 [{text}]": text},
-        verdict=Verdict(text, (Gate(text, text, text),), notes=(text,)),
+        verdict=StoredVerdict(text, word, False, (StoredGate(text, word, {}, text),), (), notes=(text,)),
         comparison=compare(Baseline.of(trials, text), Baseline.of(trials)),
         baseline_name=text,
         notes=(text,),

@@ -16,7 +16,8 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.org.base import QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
-from pytest_a2a_bench.benchmarks.crmarena.solve import solve
+from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
+from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 
 PUBLISHED = Path(__file__).parents[2] / ".." / "shared" / "data" / "crmarena"
@@ -52,6 +53,21 @@ def opened(org: MiniOrg, rotten: int = 0) -> Iterator[LocalOrg]:
     finally:
         local.close()
         connection.close()
+
+
+def solve(task: AgentTask | CrmTask, run: Callable[[str], QueryResult]) -> str:
+    """Answer a task by asking an org.
+
+    :param task: only its question and required knowledge are read.
+    :param run: asks the org, like ``Org.run``.
+    """
+    steps = choose_steps(AgentTask(task.query, task.required))
+    try:
+        text = next(steps)
+        while True:
+            text = steps.send(list(run(text).records))
+    except StopIteration as end:
+        return str(end.value)
 
 
 def wrong_answers(tasks: Sequence[CrmTask], run: Callable[[str], QueryResult]) -> list[str]:

@@ -13,7 +13,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
-from pytest_a2a_bench.results import selected
+from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.settings import Settings
 
 KEYS = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1", "impossible_task_1")]
@@ -30,7 +30,7 @@ def test_the_same_evaluators_give_the_same_rewards(
     directory = write_run(tmp_path / "run", some)
     assert main(["rescore", str(directory), "-o", str(tmp_path / "again")]) == 0
     assert "3 trials: 0 rewards changed, 3 are the same, 0 not evaluated" in capsys.readouterr().out
-    again = selected.load(tmp_path / "again")
+    again = manifest.load_selected(tmp_path / "again")
     assert {r.key: r.reward_info for r in again.results} == {r.key: r.reward_info for r in some}
     assert again.manifest.run_id.startswith("rescored-")
     assert again.results[0].provenance["rescored_from"]["run_id"] == "run"
@@ -47,7 +47,7 @@ def test_a_reward_that_changes_is_shown_and_nothing_is_written_untold(
     assert {path: path.read_bytes() for path in directory.rglob("*.json")} == before
 
     assert main(["rescore", str(directory), "--in-place"]) == 1
-    found = selected.load(directory)
+    found = manifest.load_selected(directory)
     changed = found.results[0]
     assert changed.reward == 0.0
     assert changed.reward_info is not None
@@ -73,7 +73,7 @@ def test_conversations_without_an_evaluation_are_kept_and_named(
     assert "tau2/mock/create_task_1#0: not evaluated again: there is no finished conversation" in shown
     assert "tau2/mock/create_task_2#0: there is no result" in shown
     assert "4 trials: 0 rewards changed, 1 are the same, 3 not evaluated" in shown
-    statuses = [r.status for r in selected.load(tmp_path / "again").results]
+    statuses = [r.status for r in manifest.load_selected(tmp_path / "again").results]
     assert statuses == ["evaluator_error", "infrastructure_error", "evaluated"]
 
 
@@ -84,7 +84,7 @@ def test_a_directory_that_is_in_use_is_not_written_to(
     other = write_run(tmp_path / "other", some[:1], run_id="other")
     assert main(["rescore", str(directory), "-o", str(other)]) == 2
     assert "is not empty" in capsys.readouterr().err
-    assert selected.load(other).manifest.run_id == "other"
+    assert manifest.load_selected(other).manifest.run_id == "other"
 
 
 def test_a_damaged_conversation_is_no_reward_of_0(
@@ -124,4 +124,4 @@ def test_a_benchmark_may_offer_it_or_not(
     shown = capsys.readouterr().out
     assert "able/x/1#0: reward 0 -> 0.5" in shown
     assert "unable/x/1#0: not evaluated again: the benchmark unable cannot evaluate stored conversations" in shown
-    assert selected.load(directory).results[0].provenance["benchmark"] == "able 2"
+    assert manifest.load_selected(directory).results[0].provenance["benchmark"] == "able 2"

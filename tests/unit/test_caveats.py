@@ -6,7 +6,6 @@ from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, cautions
-from pytest_a2a_bench.results import caveats
 
 MINI: dict[str, Any] = {"source": {"source": "mini", "official": False}}
 
@@ -18,7 +17,7 @@ def result(number: int, reused_from: str | None = None, **provenance: Any) -> Tr
 
 def test_what_is_plain_needs_no_caveat() -> None:
     plain = [TrialResult(TrialKey("tau2", "airline", "1"), "evaluated", "run", Reward(1.0), provenance={"user": "llm"})]
-    assert [*summary.benchmark_notes(plain), *caveats.of_run(plain)] == []
+    assert [*summary.benchmark_notes(plain), *summary.caveats(plain)] == []
 
 
 def test_everything_that_is_changed_is_told() -> None:
@@ -31,7 +30,7 @@ def test_everything_that_is_changed_is_told() -> None:
         "the agent was shown the general domain details too (--a2a-crm-aided)",
         "the org was changed: drift low (1), rot 5 (1); these are not results of the plain benchmark",
     ]
-    assert list(caveats.of_run(trials)) == [
+    assert list(summary.caveats(trials)) == [
         "replayed from cassettes, the agent was not asked (--a2a-replay): 1 of 2 trials",
         "reused, not held again (--a2a-resume): 1 of 2 trials (1 of run earlier)",
         "the agent was told the name of each task (--a2a-tag-trials)",

@@ -9,9 +9,8 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.model import AgentSaid, ToolCall
-from pytest_a2a_bench.translate.org_actions import EXECUTE, RESPOND, TOOLS, answer_text, strip_fence
-
-__all__ = ["EXECUTE", "RESPOND", "TOOLS", "BadFormat", "Execute", "Respond", "read_action"]
+from pytest_a2a_bench.translate.org_actions import EXECUTE, RESPOND, answer_text, strip_fence
+from pytest_a2a_bench.translate.org_dialects import OUTPUT_LABEL
 
 _QUERY_KEYS = ("query", "content", "soql", "sosl", "q", "input", "text")
 _ANSWER_KEYS = ("answer", "content", "message", "text", "response", "answers")
@@ -77,9 +76,6 @@ def _find(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     return next(iter(arguments.values()), "") if len(arguments) == 1 else ""
 
 
-LABEL = "Salesforce instance output: "
-"""What stands before every observation."""
-
 _ATTRIBUTES = "attributes"
 
 
@@ -100,9 +96,9 @@ def render_result(result: QueryResult) -> str:
     ``SELECT COUNT()`` has no records, so it reads ``[]`` as upstream's does, although the prompt cannot say so without
     giving a query away; agents count with ``COUNT(Id)``.
     """
-    return f"{LABEL}{visible_records(result.records)}"
+    return f"{OUTPUT_LABEL}{visible_records(result.records)}"
 
 
 def render_error(error: OrgError) -> str:
     """Write why the org refuses a query: ``{code}: {message}``."""
-    return f"{LABEL}{error.code}: {error.message}"
+    return f"{OUTPUT_LABEL}{error.code}: {error.message}"

@@ -23,11 +23,10 @@ from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.sources import opening
+from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
-
-INTERACTIVE = "_interactive"
 
 
 @dataclass(frozen=True)
@@ -100,13 +99,7 @@ def open_source(domain: str, settings: Settings) -> opening.Source:
     :raises ConfigurationError: if the data are missing or are not what they should be.
     """
     chosen = CrmOptions.of(settings)
-    key = (
-        domain,
-        chosen.data,
-        chosen.org,
-        chosen.tasks,
-        chosen.seed,
-    )
+    key = (domain, chosen.data, chosen.org, chosen.tasks, chosen.seed)
     with _LOCK:
         if key not in _SOURCES:
             _SOURCES[key] = opening.open_source(domain, settings)
@@ -125,7 +118,7 @@ def close_domains() -> None:
 def _org_key(domain: str, settings: Settings) -> _OrgKey:
     chosen = CrmOptions.of(settings)
     return _OrgKey(
-        domain.removesuffix(INTERACTIVE),
+        org_of(domain),
         chosen.data,
         chosen.org == "salesforce",
         chosen.tasks,

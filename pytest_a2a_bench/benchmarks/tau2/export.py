@@ -14,7 +14,7 @@ from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.results.selected import SelectedResults
+from pytest_a2a_bench.results.manifest import SelectedResults
 
 EXPORT_VERSION = 1
 LEADERBOARD_TRIALS = 4

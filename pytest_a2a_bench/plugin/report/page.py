@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.conformance.report import CheckRow
+from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.plugin.report import terminal
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
-from pytest_a2a_bench.reports.html import Contents, Verdict, now, render, write
+from pytest_a2a_bench.reports.html import Contents, now, render, write
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
@@ -74,7 +75,7 @@ class Page:
             interface=agent.get("interface", ""),
             checks=[CheckRow(**values) for values in self._checks.values()],  # type: ignore[arg-type]
             explanations=self._explanations,
-            verdict=Verdict.from_json(verdict.to_json()) if verdict is not None else None,
+            verdict=StoredVerdict.of(verdict, self.run.plan.run_id) if verdict is not None else None,
             comparison=getattr(verdict, "comparison", None),
             baseline_name=self.run.settings.baseline or "",
             made_at=now(),

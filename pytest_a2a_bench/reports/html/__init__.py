@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_a2a_bench.reports.html.contents import Contents, Gate, Verdict
+from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.reports.html.page import render
 from pytest_a2a_bench.results.store import write_atomically
 
-__all__ = ["Contents", "Gate", "Verdict", "now", "render", "write"]
+__all__ = ["Contents", "now", "render", "write"]
 
 
 def write(path: Path, page: str) -> None:

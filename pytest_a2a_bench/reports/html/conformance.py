@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
 
-from pytest_a2a_bench.conformance.report import CheckRow, Status, compliance
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.conformance.report import CheckRow, compliance
+from pytest_a2a_bench.conformance.stored import StoredCheck, StoredReport
 from pytest_a2a_bench.reports import matrix
 from pytest_a2a_bench.reports.html.markup import Html, el
 from pytest_a2a_bench.reports.html.overview import pill
@@ -76,43 +75,19 @@ def _finding(row: CheckRow, text: str) -> Html:
     return el("details", el("summary", pill(_TONES[row.status], row.status), name), el("pre", said))
 
 
-def read_checks(data: Mapping[str, Any]) -> tuple[list[CheckRow], dict[str, str]]:
-    """Return the rows of a report and what is to be said about those that have findings.
-
-    :param data: what ``a2a-bench conformance --format json`` writes.
-    :raises ConfigurationError: if it is something else.
-    """
-    try:
-        rows = [_row(each) for each in data["results"]]
-        texts = {name_of(row): "\n".join(_lines(each)) for row, each in zip(rows, data["results"], strict=True)}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigurationError(
-            f"--conformance: not a conformance report ({type(error).__name__}: {error}); "
-            "make one with: a2a-bench conformance URL --format json -o FILE"
-        ) from error
+def rows_of(report: StoredReport) -> tuple[list[CheckRow], dict[str, str]]:
+    """Return the rows of a stored report, and what is to be said about each, by :func:`name_of`."""
+    rows = [CheckRow(c.id, c.group, c.level, c.version, c.binding, c.status, c.reason) for c in report.results]
+    texts = {name_of(row): "\n".join(_lines(each)) for row, each in zip(rows, report.results, strict=True)}
     return rows, texts
 
 
-def _row(data: Mapping[str, Any]) -> CheckRow:
-    if data["status"] not in get_args(Status):
-        raise ValueError(f"status {data['status']!r}")
-    return CheckRow(
-        id=str(data["id"]),
-        group=str(data["group"]),
-        level=str(data["level"]),
-        version=str(data["version"]),
-        binding=str(data["binding"]),
-        status=data["status"],
-        reason=str(data.get("reason") or ""),
-    )
-
-
-def _lines(data: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{data.get('spec', '')}: {data.get('requirement', '')}"
-    if data.get("reason"):
-        yield f"reason: {data['reason']}"
-    for finding in data.get("findings", ()):
+def _lines(check: StoredCheck) -> Iterator[str]:
+    yield f"{check.spec}: {check.requirement}"
+    if check.reason:
+        yield f"reason: {check.reason}"
+    for finding in check.findings:
         yield ""
         for name in ("found", "expected", "pointer", "fix"):
-            if finding.get(name):
-                yield f"{name}: {finding[name]}"
+            if getattr(finding, name):
+                yield f"{name}: {getattr(finding, name)}"

@@ -9,56 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.conformance.report import CheckRow
+from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.model import TrialResult
-from pytest_a2a_bench.reports.summary import benchmark_notes
-from pytest_a2a_bench.results import caveats
+from pytest_a2a_bench.reports.summary import benchmark_notes, caveats
 from pytest_a2a_bench.results.compare import Comparison
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """One rule and what came of it.
-
-    :param verdict: ``pass``, ``regressed`` (or another word for a failure) or ``inconclusive``.
-    """
-
-    name: str
-    verdict: str
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the gates came to together.
-
-    :param failed: whether the run does not pass because of them; an inconclusive one may.
-    :param notes: gates that were not judged, and why.
-    """
-
-    verdict: str
-    gates: tuple[Gate, ...] = ()
-    failed: bool = False
-    notes: tuple[str, ...] = ()
-    run_id: str = ""
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Verdict:
-        """Read the file of a verdict.
-
-        :raises ValueError: if it is not one.
-        """
-        try:
-            gates = tuple(Gate(str(g["name"]), str(g["verdict"]), str(g.get("sentence", ""))) for g in data["gates"])
-            return cls(
-                str(data["verdict"]),
-                gates,
-                bool(data["failed"]),
-                tuple(map(str, data.get("notes", ()))),
-                str(data.get("run_id", "")),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a verdict: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +36,7 @@ class Contents:
     interface: str = ""
     checks: Sequence[CheckRow] = ()
     explanations: Mapping[str, str] = field(default_factory=dict)
-    verdict: Verdict | None = None
+    verdict: StoredVerdict | None = None
     comparison: Comparison | None = None
     baseline_name: str = ""
     notes: Sequence[str] = ()
@@ -101,7 +56,7 @@ def cautions(contents: Contents) -> list[str]:
     trials = contents.trials
     if any(r.provenance.get("user") == "scripted" for r in trials):
         notes.append("The user is scripted. These are not leaderboard numbers: those need a model that plays the user.")
-    notes += [f"{told[0].upper()}{told[1:]}." for told in (*benchmark_notes(trials), *caveats.of_run(trials))]
+    notes += [f"{told[0].upper()}{told[1:]}." for told in (*benchmark_notes(trials), *caveats(trials))]
     if contents.endpoint.startswith(BUILTIN_PREFIX):
         notes.append(f"The agent is one of the harness's own ({contents.endpoint}): it shows that the harness works.")
     unjudged = sum(r.status == "skipped" for r in trials)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
 from pytest_a2a_bench.model import percentile
 from pytest_a2a_bench.reports.html import records
-from pytest_a2a_bench.reports.html.contents import Contents, Gate, Verdict, cautions, provenance
+from pytest_a2a_bench.reports.html.contents import Contents, cautions, provenance
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, join, rate, seconds
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count
@@ -46,16 +47,17 @@ def pill(tone: str, text: str) -> Html:
     return el("span", text, class_=f"pill {tone}")
 
 
-def _banner(found: Verdict) -> Html:
+def _banner(found: StoredVerdict) -> Html:
     word = _WORDS.get(found.verdict, found.verdict)
     if found.verdict == "inconclusive":
         word += ": the run does not pass" if found.failed else ": the run passes all the same"
     return el("p", word, class_=f"banner {_TONES.get(found.verdict, 'bad')}")
 
 
-def _gate(gate: Gate) -> Html:
+def _gate(gate: StoredGate) -> Html:
     tone = _TONES.get(gate.verdict, "bad")
-    return el("li", pill(tone, _WORDS.get(gate.verdict, gate.verdict)), el("strong", gate.name), el("span", gate.text))
+    word = _WORDS.get(gate.verdict, gate.verdict)
+    return el("li", pill(tone, word), el("strong", gate.name), el("span", gate.sentence))
 
 
 def _headline(contents: Contents) -> Html:

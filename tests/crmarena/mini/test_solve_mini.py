@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
-from mini_orgs import matches, mini, opened, wrong_answers
+from mini_orgs import matches, mini, opened, solve, wrong_answers
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import render_result
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
@@ -15,7 +15,7 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.rot import B2B_SIZES
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.prompt import render_policy
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
-from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps, counting, documents, solve
+from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps, counting, documents
 from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, best, read_observation, window_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.benchmarks.crmarena.time_windows import TimeWindow, add_months

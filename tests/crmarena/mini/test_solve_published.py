@@ -10,12 +10,11 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from mini_orgs import published
+from mini_orgs import published, solve
 
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
-from pytest_a2a_bench.benchmarks.crmarena.solve import solve
 from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask
 from pytest_a2a_bench.benchmarks.crmarena.time_windows import TimeWindow, parse_window
 

@@ -226,10 +226,7 @@ def _good_offer(rng: SeededRandom, book: Rulebook, without: Rule | None = None) 
             (product, rng.between(3, 10), rng.pick((0, 5, 10, 20, MOST_DISCOUNT)))
             for product in rng.sample(book.plain, rng.between(2, 3))
         ]
-        if (
-            sum(product.price * quantity * (100 - discount) / 100 for product, quantity, discount in lines)
-            > LEAST_TOTAL
-        ):
+        if Offer(lines, 0).total > LEAST_TOTAL:
             break
     offer = Offer(lines, rng.between(20, MOST_DAYS))
     other = rng.pick([rule for rule in book.configurations if rule != without])

@@ -117,46 +117,35 @@ def unexpected_token(query: str, position: int, token: str, *, code: str = "MALF
 
 def no_such_column(query: str, position: int, name: str, entity: str) -> OrgError:
     """Return the refusal of a field that the object does not have."""
-    return refuse(
-        "INVALID_FIELD",
-        query,
-        position,
-        f"No such column '{name}' on entity '{entity}'. If you are attempting to use a custom field, be sure to append "
-        "the '__c' after the custom field name. Please reference your WSDL or the describe call for the appropriate "
-        "names.",
-    )
+    what = f"No such column '{name}' on entity '{entity}'"
+    return _unknown("INVALID_FIELD", query, position, what, "field", "'__c' after the custom field name")
 
 
 def no_such_relationship(query: str, position: int, name: str) -> OrgError:
     """Return the refusal of a parent relationship that the object does not have."""
-    return refuse(
-        "INVALID_FIELD",
-        query,
-        position,
-        f"Didn't understand relationship '{name}' in field path. If you are attempting to use a custom relationship, "
-        "be sure to append the '__r' after the custom relationship name. Please reference your WSDL or the describe "
-        "call for the appropriate names.",
-    )
+    what = f"Didn't understand relationship '{name}' in field path"
+    return _unknown("INVALID_FIELD", query, position, what, "relationship", _CUSTOM_RELATIONSHIP)
 
 
 def no_such_children(query: str, position: int, name: str) -> OrgError:
     """Return the refusal of a child relationship that the object does not have."""
-    return refuse(
-        "INVALID_TYPE",
-        query,
-        position,
-        f"Didn't understand relationship '{name}' in FROM part of query call. If you are attempting to use a custom "
-        "relationship, be sure to append the '__r' after the custom relationship name. Please reference your WSDL or "
-        "the describe call for the appropriate names.",
-    )
+    what = f"Didn't understand relationship '{name}' in FROM part of query call"
+    return _unknown("INVALID_TYPE", query, position, what, "relationship", _CUSTOM_RELATIONSHIP)
 
 
 def no_such_object(query: str, position: int, name: str) -> OrgError:
     """Return the refusal of an object that the org does not have."""
-    return refuse(
-        "INVALID_TYPE",
-        query,
-        position,
-        f"sObject type '{name}' is not supported. If you are attempting to use a custom object, be sure to append the "
-        "'__c' after the entity name. Please reference your WSDL or the describe call for the appropriate names.",
+    what = f"sObject type '{name}' is not supported"
+    return _unknown("INVALID_TYPE", query, position, what, "object", "'__c' after the entity name")
+
+
+_CUSTOM_RELATIONSHIP = "'__r' after the custom relationship name"
+
+
+def _unknown(code: str, query: str, position: int, what: str, kind: str, suffix: str) -> OrgError:
+    """Return the refusal of a name, with the advice that Salesforce gives with each of them."""
+    text = (
+        f"{what}. If you are attempting to use a custom {kind}, be sure to append the {suffix}. "
+        "Please reference your WSDL or the describe call for the appropriate names."
     )
+    return refuse(code, query, position, text)

@@ -17,7 +17,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.connections import Connection, Connections
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.compiler import compile_soql
+from pytest_a2a_bench.benchmarks.crmarena.org.soql import compile_soql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.plan import QueryPlan, envelope
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import whole_characters

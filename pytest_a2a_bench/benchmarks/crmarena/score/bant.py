@@ -54,7 +54,7 @@ def find_unmet(text: str) -> tuple[str, ...]:
     neutral: set[str] = set()
     met: set[str] = set()
     for clause in _clauses(text):
-        for name, end in _factors(clause):
+        for name, _, end in _places(clause):
             item = _ITEM.match(clause, end)
             if item:
                 (unmet if item["bad"] else met).add(name)
@@ -80,10 +80,6 @@ def find_named(text: str) -> list[Mention]:
 
 def _clauses(text: str) -> list[str]:
     return [clause for clause in _BREAK.split(text) if clause and clause.strip()]
-
-
-def _factors(clause: str) -> list[tuple[str, int]]:
-    return [(name, end) for name, _, end in _places(clause)]
 
 
 def _places(clause: str) -> list[tuple[str, int, int]]:

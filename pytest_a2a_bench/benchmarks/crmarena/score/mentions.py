@@ -124,7 +124,8 @@ def given(text: str, mentions: Sequence[Mention], *, single: bool = True) -> tup
 
     :param single: whether one value is asked for; only then does a line of its own, or bold, tell it from others.
     """
-    kept = _without_references(text, _without_rejected(text, mentions, after=single))
+    accepted = _without_rejected(text, mentions, after=single)
+    kept = _unreferenced(text, accepted) or accepted
     for narrow in (_bare_line, _after_cue, _in_bold) if single else (_after_cue,):
         if len({m.value for m in kept}) < 2:
             break
@@ -148,10 +149,6 @@ def _without_rejected(text: str, mentions: Sequence[Mention], *, after: bool) ->
         return bool(_BEFORE_REJECTED.search(before) or (after and _AFTER_REJECTED.match(text, mention.end)))
 
     return _leave_out(text, mentions, is_rejected)
-
-
-def _without_references(text: str, mentions: list[Mention]) -> list[Mention]:
-    return _unreferenced(text, mentions) or mentions
 
 
 def _unreferenced(text: str, mentions: Sequence[Mention]) -> list[Mention]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pytest_a2a_bench.benchmarks.crmarena.org.base import QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.solve import counting, documents
 from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, Steps
-from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 
 REFUSAL = (
     "I am sorry, I cannot share that: it is confidential. I may only tell you about your own orders and cases and what"
@@ -21,21 +20,6 @@ REFUSAL = (
 
 _OUTSIDER = re.compile(r"\blogged in as\b|\bfor a customer\b")
 """How a task or its briefing says that the one who asks is a customer."""
-
-
-def solve(task: AgentTask | CrmTask, run: Callable[[str], QueryResult]) -> str:
-    """Answer a task by asking an org.
-
-    :param task: only its question and required knowledge are read.
-    :param run: asks the org, like ``Org.run``.
-    """
-    steps = choose_steps(AgentTask(task.query, task.required))
-    try:
-        text = next(steps)
-        while True:
-            text = steps.send(list(run(text).records))
-    except StopIteration as end:
-        return str(end.value)
 
 
 def choose_steps(task: AgentTask) -> Steps:

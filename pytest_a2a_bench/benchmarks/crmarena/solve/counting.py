@@ -65,6 +65,7 @@ def transfer_count(task: AgentTask) -> Steps:
 
 
 def _assignments(window: TimeWindow) -> str:
+    # Upstream's own functions count histories up to and including a period's end, and cases before it.
     return (
         "SELECT CaseId__c, OldValue__c, NewValue__c FROM CaseHistory__c"
         f" WHERE Field__c = 'Owner Assignment' AND {within('CreatedDate', window, last='<=')}"

@@ -14,6 +14,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published, st
 from pytest_a2a_bench.benchmarks.crmarena.sources import files
 from pytest_a2a_bench.benchmarks.crmarena.sources.rows import read_schema, read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import ConfigurationError
 
 OFFICIAL = {
@@ -93,7 +94,7 @@ class DirectorySource(PublishedSource):
             )
 
     def _read_tasks(self) -> tuple[CrmTask, ...]:
-        interactive = self.domain.endswith("_interactive")
+        interactive = self.domain.endswith(INTERACTIVE)
         return read_tasks(files.read_table(self._tasks), self._name(self._tasks), interactive=interactive)
 
     @functools.cached_property

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
 _FOLDERS = ("", "local_data", "data", "tasks", "CRMArenaPro", "CRMArena")
@@ -31,7 +32,7 @@ class TableRow(NamedTuple):
 
 def org_of(domain: str) -> str:
     """Return the name of a domain's org: interactive domains share one with the plain ones."""
-    return domain.removesuffix("_interactive")
+    return domain.removesuffix(INTERACTIVE)
 
 
 def find_tasks(root: Path | None, domain: str) -> tuple[Path, ...]:

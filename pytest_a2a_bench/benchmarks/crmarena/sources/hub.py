@@ -22,6 +22,7 @@ from pytest_a2a_bench.benchmarks.crmarena.sources.directory import (
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import TableRow
 from pytest_a2a_bench.benchmarks.crmarena.sources.rows import read_schema, read_tasks
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.language_models import describe_failure
 
@@ -78,7 +79,7 @@ class HubSource(PublishedSource):
     def _read_tasks(self) -> tuple[CrmTask, ...]:
         table = tasks_table(self.domain)
         rows = load(table, self._revision)
-        return read_tasks(rows, str(table), interactive=self.domain.endswith("_interactive"))
+        return read_tasks(rows, str(table), interactive=self.domain.endswith(INTERACTIVE))
 
     @functools.cached_property
     def schema(self) -> OrgSchema:

@@ -15,6 +15,7 @@ from pytest_a2a_bench.benchmarks.crmarena.sources import open_published
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import PublishedSource
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.settings import Settings
 
 
@@ -33,7 +34,7 @@ class MiniSource:
 
     def tasks(self) -> tuple[CrmTask, ...]:
         """Return the tasks."""
-        return self.built.interactive_tasks if self.domain.endswith("_interactive") else self.built.tasks
+        return self.built.interactive_tasks if self.domain.endswith(INTERACTIVE) else self.built.tasks
 
     def task_ids(self) -> tuple[tuple[str, str], ...]:
         """Return ids and categories without building anything."""

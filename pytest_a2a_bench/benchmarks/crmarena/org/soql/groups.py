@@ -181,7 +181,7 @@ class GroupCompiler:
         parameters = where.parameters
         having = ""
         if self.query.having is not None:
-            compiled = ConditionCompiler(self.scope, self.today, self._having_operand).compile(self.query.having)
+            compiled = ConditionCompiler(self.scope, self.today, self.operand).compile(self.query.having)
             having, parameters = f" HAVING {compiled.text}", parameters + compiled.parameters
         by = ", ".join(group.sql for group in self._groups if group.sql not in over)
         grouped = f" GROUP BY {by}" if by else ""
@@ -189,9 +189,6 @@ class GroupCompiler:
         columns.append("COUNT(*) AS size")
         self._over = frozenset()
         return f"SELECT {', '.join(columns)} FROM {self.scope.from_sql} WHERE {where.text}{grouped}{having}", parameters
-
-    def _having_operand(self, expression: Expression) -> Operand:
-        return self.operand(expression)
 
 
 def _replace_sql(operand: Operand, sql: str) -> Operand:
