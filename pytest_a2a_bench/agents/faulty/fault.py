@@ -97,6 +97,16 @@ class Fault:
 NONE = Fault("none", "A correct server.", ())
 
 
+def switch(
+    name: str, says: str, *breaks: str, by: str = "", variant: str = "full", bindings: tuple[str, ...] = ALL
+) -> Fault:
+    """Return a fault that the agent's own code commits.
+
+    :param by: what that code asks for; by default the fault's name.
+    """
+    return Fault(name, says, breaks, variant, bindings, switches=frozenset({by or name}))
+
+
 # -- changes --
 
 

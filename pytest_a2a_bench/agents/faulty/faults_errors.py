@@ -18,6 +18,7 @@ from pytest_a2a_bench.agents.faulty.fault import (
     error_as,
     headers,
     only,
+    switch,
 )
 from pytest_a2a_bench.agents.faulty.problems import A2A_KINDS, Problem, failure
 
@@ -176,13 +177,7 @@ def _as_json(call: FaultyCall, packet: Packet) -> Packet:
 
 ERROR_FAULTS = (
     *_codes(),
-    Fault(
-        "rest-only-a2a-json",
-        "application/json is refused.",
-        ("HJ-003",),
-        bindings=REST,
-        switches=frozenset({"only-a2a-json"}),
-    ),
+    switch("rest-only-a2a-json", "application/json is refused.", "HJ-003", bindings=REST, by="only-a2a-json"),
     Fault(
         "rest-no-subscribe",
         "There is no way to subscribe over REST.",

@@ -16,15 +16,12 @@ from pytest_a2a_bench.agents.faulty.fault import (
     each_object,
     each_task,
     only,
+    switch,
     tasks_in,
     without,
 )
 from pytest_a2a_bench.agents.faulty.problems import failure
 from pytest_a2a_bench.agents.faulty.store import new_id, now
-
-
-def _switch(name: str, says: str, *breaks: str, variant: str = "full") -> Fault:
-    return Fault(name, says, breaks, variant=variant, switches=frozenset({name}))
 
 
 def _waive(rule: str, says: str, *breaks: str) -> Fault:
@@ -219,17 +216,17 @@ SEND_FAULTS = (
         reply=_reply_once(_bare_task),
     ),
     Fault("send-both", "The result has a task and a message.", ("SEND-001",), bindings=HTTP, reply=_reply_once(_both)),
-    _switch("never-block", "A blocking call returns before the work is done.", "SEND-002"),
+    switch("never-block", "A blocking call returns before the work is done.", "SEND-002"),
     Fault("send-stale", "A blocking result lacks the artifacts.", ("SEND-003",), reply=_reply_once(_stale)),
-    _switch("always-block", "returnImmediately is ignored.", "SEND-004"),
-    _switch("continue-terminal", "A task that has ended takes another message.", "SEND-007"),
+    switch("always-block", "returnImmediately is ignored.", "SEND-004"),
+    switch("continue-terminal", "A task that has ended takes another message.", "SEND-007"),
     Fault(
         "send-any-task",
         "A message to an unknown task starts a new one.",
         ("SEND-008",),
         error=answering("TaskNotFound", "SendMessage", _completed),
     ),
-    _switch("any-media", "Unsupported media types are accepted.", "SEND-009"),
+    switch("any-media", "Unsupported media types are accepted.", "SEND-009"),
     Fault("send-history-zero", "historyLength 0 gives all the history.", ("SEND-010",), request=_history_zero_ignored),
     Fault("send-history", "historyLength is ignored when sending.", ("SEND-010", "SEND-011"), request=_history_ignored),
     Fault("send-output-modes", "acceptedOutputModes is ignored.", ("SEND-012",), request=_modes_ignored),
@@ -277,9 +274,9 @@ SEND_FAULTS = (
         request=lambda call, params: _refuse_data(float)(call, _refuse_data(int)(call, params)),
     ),
     Fault("early-unfollowable", "A task that was returned early cannot be got.", ("SEND-005",), reply=_unfollowable),
-    _switch("early-message-task", "returnImmediately makes a task of a message.", "SEND-006"),
-    _switch("repeats-crash", "A repeated messageId is an internal error.", "SEND-016"),
-    _switch("crash-raises", "A crash of the agent is the web server's own 500.", "ERR-016"),
+    switch("early-message-task", "returnImmediately makes a task of a message.", "SEND-006"),
+    switch("repeats-crash", "A repeated messageId is an internal error.", "SEND-016"),
+    switch("crash-raises", "A crash of the agent is the web server's own 500.", "ERR-016"),
     Fault("large-500", "A large request is an internal error.", ("ERR-018",), request=_large),
     Fault("data-no-array", "A data part cannot be an array.", ("PART-002",), request=_refuse_data(list)),
     Fault("data-no-string", "A data part cannot be a string.", ("PART-003",), request=_refuse_data(str)),
@@ -317,16 +314,16 @@ SEND_FAULTS = (
     _wire("timestamp-seconds", "Timestamps have no milliseconds.", ("DM-011",), _seconds),
     _wire("null-members", "Unset members are null.", ("DM-013",), _null),
     Fault("task-no-context", "A task has no contextId.", ("MT-001",), reply=each_task(without("contextId"))),
-    _switch("new-context", "A client's contextId is silently replaced.", "MT-002", "MT-007"),
-    _switch("task-id-of-context", "Every task of a context has the same id.", "MT-003"),
-    _switch("any-context", "A contextId that is not the task's is accepted.", "MT-005"),
+    switch("new-context", "A client's contextId is silently replaced.", "MT-002", "MT-007"),
+    switch("task-id-of-context", "Every task of a context has the same id.", "MT-003"),
+    switch("any-context", "A contextId that is not the task's is accepted.", "MT-005"),
     Fault("no-references", "referenceTaskIds are refused.", ("MT-008",), request=_no_reference),
-    _switch("auth-silent", "AUTH_REQUIRED comes without an explanation.", "MT-009"),
+    switch("auth-silent", "AUTH_REQUIRED comes without an explanation.", "MT-009"),
     _wire(
         "undeclared-extension",
         "Messages and artifacts use an undeclared extension.",
         ("EXT-006",),
         _no_extensions_member,
     ),
-    _switch("crash-leaks", "A crash shows its stack trace.", "ERR-017"),
+    switch("crash-leaks", "A crash shows its stack trace.", "ERR-017"),
 )

@@ -17,6 +17,7 @@ from pytest_a2a_bench.agents.faulty.fault import (
     answering,
     each_event,
     headers,
+    switch,
 )
 from pytest_a2a_bench.agents.faulty.problems import Problem
 from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now
@@ -172,22 +173,12 @@ STREAM_FAULTS = (
     Fault("stream-no-task", "A stream begins with an update.", ("STREAM-002",), event=_no_task),
     Fault("stream-message-twice", "A message stream has two events.", ("STREAM-003",), event=_twice),
     Fault("stream-message-between", "A message comes between the updates.", ("STREAM-004",), event=_message_between),
-    Fault(
-        "endless-stream",
-        "A stream stays open after the task has ended.",
-        ("STREAM-005", "SUB-002"),
-        switches=frozenset({"endless-stream"}),
-    ),
+    switch("endless-stream", "A stream stays open after the task has ended.", "STREAM-005", "SUB-002"),
     Fault("stream-no-final", "A stream ends without a final event.", ("STREAM-005", "STREAM-016"), event=_no_final),
     Fault(
         "stream-after-final", "A task works on after it has ended.", ("STREAM-005", "STREAM-015"), event=_after_final
     ),
-    Fault(
-        "stream-open-input",
-        "A stream stays open on INPUT_REQUIRED.",
-        ("STREAM-006",),
-        switches=frozenset({"open-input"}),
-    ),
+    switch("stream-open-input", "A stream stays open on INPUT_REQUIRED.", "STREAM-006", by="open-input"),
     Fault(
         "stream-bare",
         "Events are bare and have a kind, as in 0.3.",
@@ -217,26 +208,11 @@ STREAM_FAULTS = (
     ),
     Fault("stream-other-text", "Streamed text is not the stored text.", ("STREAM-011",), event=each_event(_other_text)),
     Fault("stream-lost-artifacts", "Artifacts are not streamed.", ("STREAM-011", "STREAM-016"), event=_lost_artifacts),
-    Fault("stream-late", "All events come at the end.", ("STREAM-013",), switches=frozenset({"stream-late"})),
+    switch("stream-late", "All events come at the end.", "STREAM-013"),
     Fault("stream-unknown-task", "A stream to an unknown task begins another.", ("STREAM-014",), error=_one_event),
-    Fault(
-        "stream-one-only",
-        "Only the newest stream of a task gets events.",
-        ("STREAM-017",),
-        switches=frozenset({"one-stream"}),
-    ),
-    Fault(
-        "stream-closes-all",
-        "Closing one stream of a task ends the others.",
-        ("STREAM-018",),
-        switches=frozenset({"closes-all"}),
-    ),
-    Fault(
-        "task-dies-with-stream",
-        "A task ends with its stream.",
-        ("STREAM-019",),
-        switches=frozenset({"task-dies-with-stream"}),
-    ),
+    switch("stream-one-only", "Only the newest stream of a task gets events.", "STREAM-017", by="one-stream"),
+    switch("stream-closes-all", "Closing one stream of a task ends the others.", "STREAM-018", by="closes-all"),
+    switch("task-dies-with-stream", "A task ends with its stream.", "STREAM-019"),
     Fault("stream-append-first", "append is the wrong way round.", ("STREAM-020",), event=each_event(_append_first)),
     Fault("stream-no-last-chunk", "No chunk is the last one.", ("STREAM-020",), event=each_event(_no_last_chunk)),
     Fault("stream-reordered", "An artifact comes later than it should.", ("STREAM-011",), event=_reordered()),
@@ -254,19 +230,20 @@ STREAM_FAULTS = (
         error=answering("TaskNotFound", _SUBSCRIBE, _late_subscription),
     ),
     Fault("subscribe-gap", "A subscription misses an event.", ("SUB-006",), event=_gap()),
-    Fault(
+    switch(
         "stream-grpc-breaks",
         "A gRPC stream breaks off after its first event.",
-        ("GR-003",),
+        "GR-003",
         bindings=GRPC,
-        switches=frozenset({"grpc-breaks-off"}),
+        by="grpc-breaks-off",
     ),
-    Fault(
+    switch(
         "stream-undeclared",
         "Streaming works although the card says that it does not.",
-        ("STREAM-012", "SUB-005"),
+        "STREAM-012",
+        "SUB-005",
         variant="bare",
-        switches=frozenset({"no-capability-check"}),
+        by="no-capability-check",
     ),
     Fault(
         "stream-undeclared-code",

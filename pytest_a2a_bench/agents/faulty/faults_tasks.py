@@ -18,6 +18,7 @@ from pytest_a2a_bench.agents.faulty.fault import (
     error_as,
     ignoring,
     only,
+    switch,
     without,
 )
 from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, parse_time
@@ -139,12 +140,7 @@ TASK_FAULTS = (
         ("GET-002",),
         error=answering("TaskNotFound", "GetTask", _blank),
     ),
-    Fault(
-        "cancel-twice",
-        "A second cancel sets the task to work again.",
-        ("CAN-004",),
-        switches=frozenset({"second-cancel-revives"}),
-    ),
+    switch("cancel-twice", "A second cancel sets the task to work again.", "CAN-004", by="second-cancel-revives"),
     Fault(
         "get-history",
         "GetTask ignores historyLength.",
@@ -190,9 +186,7 @@ TASK_FAULTS = (
         request=lambda c, p: {**p, "includeArtifacts": True} if c.operation == "ListTasks" else p,
     ),
     Fault("list-no-artifacts", "includeArtifacts is ignored.", ("LIST-004",), request=_no_artifacts),
-    Fault(
-        "list-oldest-first", "The oldest tasks come first.", ("LIST-005",), switches=frozenset({"list-oldest-first"})
-    ),
+    switch("list-oldest-first", "The oldest tasks come first.", "LIST-005"),
     Fault("list-no-cursor", "Every page is the first.", ("LIST-006",), request=_swapped_token),
     Fault("list-big-page", "The default page is larger than 50.", ("LIST-007",), request=_big_default),
     Fault("list-one-more", "A page has one task more than pageSize.", ("LIST-008",), request=_one_more),
@@ -223,32 +217,14 @@ TASK_FAULTS = (
         ("CAN-003",),
         error=answering("TaskNotFound", "CancelTask", _blank),
     ),
-    Fault("zombie", "A cancelled task completes later.", ("CAN-005",), switches=frozenset({"zombie"})),
-    Fault(
-        "cancel-deaf-streams",
-        "Streams do not hear of a cancellation.",
-        ("CAN-006",),
-        switches=frozenset({"silent-cancel"}),
-    ),
+    switch("zombie", "A cancelled task completes later.", "CAN-005"),
+    switch("cancel-deaf-streams", "Streams do not hear of a cancellation.", "CAN-006", by="silent-cancel"),
     Fault("cancel-no-id", "CancelTask without an id is an internal error.", ("CAN-007",), error=_no_id_cancelled),
-    Fault(
-        "follow-up-new-task",
-        "A follow-up to INPUT_REQUIRED gets other ids.",
-        ("MT-006",),
-        switches=frozenset({"forks"}),
+    switch("follow-up-new-task", "A follow-up to INPUT_REQUIRED gets other ids.", "MT-006", by="forks"),
+    switch(
+        "follow-up-new-context", "A follow-up with a taskId alone gets a new context.", "MT-004", by="forgets-context"
     ),
-    Fault(
-        "follow-up-new-context",
-        "A follow-up with a taskId alone gets a new context.",
-        ("MT-004",),
-        switches=frozenset({"forgets-context"}),
-    ),
-    Fault(
-        "auth-required-deaf",
-        "No message is accepted while AUTH_REQUIRED.",
-        ("MT-010",),
-        switches=frozenset({"auth-deaf"}),
-    ),
+    switch("auth-required-deaf", "No message is accepted while AUTH_REQUIRED.", "MT-010", by="auth-deaf"),
     Fault(
         "get-not-found-code",
         "An unknown task is Invalid params.",
@@ -315,20 +291,17 @@ PUSH_FAULTS = (
         ),
     ),
     Fault("push-list-first", "List gives the first configuration only.", ("PUSH-004",), reply=only(_LIST, _first_only)),
-    Fault("push-delete-nothing", "Delete deletes nothing.", ("PUSH-005",), switches=frozenset({"delete-nothing"})),
-    Fault("push-delete-twice", "A second delete is an error.", ("PUSH-006",), switches=frozenset({"delete-once"})),
-    Fault(
-        "push-forgets",
-        "A configuration is gone after the first event.",
-        ("PUSH-007", "PUSH-016"),
-        switches=frozenset({"forgets-configs"}),
+    switch("push-delete-nothing", "Delete deletes nothing.", "PUSH-005", by="delete-nothing"),
+    switch("push-delete-twice", "A second delete is an error.", "PUSH-006", by="delete-once"),
+    switch(
+        "push-forgets", "A configuration is gone after the first event.", "PUSH-007", "PUSH-016", by="forgets-configs"
     ),
-    Fault(
+    switch(
         "push-undeclared",
         "Undeclared push notifications are configurable.",
-        ("PUSH-008",),
+        "PUSH-008",
         variant="bare",
-        switches=frozenset({"no-capability-check"}),
+        by="no-capability-check",
     ),
     Fault(
         "push-undeclared-code",
@@ -375,11 +348,9 @@ PUSH_FAULTS = (
         "push-not-at-send", "A configuration inside SendMessage is ignored.", ("PUSH-015",), request=_no_config_at_send
     ),
     Fault("push-no-final", "The terminal state is not delivered.", ("PUSH-016",), delivery=_no_final),
-    Fault(
-        "push-reordered", "Webhooks get events in another order.", ("PUSH-017",), switches=frozenset({"push-reordered"})
-    ),
-    Fault("push-any-address", "Link-local webhooks are accepted.", ("PUSH-018",), switches=frozenset({"any-webhook"})),
-    Fault("push-waits", "A slow webhook holds up the task.", ("PUSH-019",), switches=frozenset({"push-waits"})),
+    switch("push-reordered", "Webhooks get events in another order.", "PUSH-017"),
+    switch("push-any-address", "Link-local webhooks are accepted.", "PUSH-018", by="any-webhook"),
+    switch("push-waits", "A slow webhook holds up the task.", "PUSH-019"),
     Fault(
         "push-scheme-case", "Only the scheme Bearer with a capital is understood.", ("PUSH-020",), delivery=_lower_only
     ),
