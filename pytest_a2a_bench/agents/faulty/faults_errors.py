@@ -15,12 +15,16 @@ from pytest_a2a_bench.agents.faulty.fault import (
     FaultyCall,
     Json,
     Packet,
+    dropped,
     error_as,
     headers,
+    ignoring,
+    losing,
     only,
+    setting,
     switch,
 )
-from pytest_a2a_bench.agents.faulty.problems import A2A_KINDS, Problem, failure
+from pytest_a2a_bench.agents.faulty.problems import Problem, failure
 
 _WRONG = {
     "TaskNotFound": ("full", "GET-002"),
@@ -57,14 +61,6 @@ def _codes() -> list[Fault]:
     return made
 
 
-def _no_artifacts(call: FaultyCall, index: int, event: Json) -> tuple[Json, ...]:
-    return () if "artifactUpdate" in event else (event,)
-
-
-def _early(kind: str, code: int) -> Any:
-    return error_as(kind, code=code)
-
-
 def _crash_on(kind: str) -> Any:
     """Return a packet hook for a server that answers one kind of mistake with a web server's page."""
 
@@ -93,18 +89,6 @@ def _details(change: Any) -> Any:
     return hook
 
 
-def _no_details(call: FaultyCall, problem: Problem) -> Problem:
-    return replace(problem, details=()) if problem.kind in A2A_KINDS else problem
-
-
-def _no_violations(call: FaultyCall, problem: Problem) -> Problem:
-    return replace(problem, details=()) if problem.kind == "InvalidParams" else problem
-
-
-def _untyped(detail: Json) -> Json:
-    return {k: v for k, v in detail.items() if k != "@type"}
-
-
 def _wrong_reason(detail: Json) -> Json:
     return {**detail, "reason": "ERROR"} if "reason" in detail else detail
 
@@ -121,17 +105,9 @@ def _id_as_text(call: FaultyCall, envelope: Json) -> Json:
     return {**envelope, "id": str(envelope["id"])} if isinstance(envelope.get("id"), int) else envelope
 
 
-def _no_version(call: FaultyCall, envelope: Json) -> Json:
-    return {k: v for k, v in envelope.items() if k != "jsonrpc"}
-
-
 def _crash(call: FaultyCall, problem: Problem) -> Problem:
     message = 'Traceback (most recent call last):\n  File "/srv/agent/server.py", line 81, in handle\nKeyError: message'
     return replace(problem, code=-32603, http=500, grpc="INTERNAL", message=message, details=(), kind="Internal")
-
-
-def _crash_on_params(call: FaultyCall, problem: Problem) -> Problem:
-    return _crash(call, problem) if problem.kind == "InvalidParams" else problem
 
 
 def _missing(operation: str) -> Any:
@@ -152,27 +128,14 @@ def _ascii_query(call: FaultyCall, params: Json) -> Json:
     return {k: quote(v) if k == "contextId" and isinstance(v, str) else v for k, v in params.items()}
 
 
-def _forgets(*names: str) -> Any:
-    def hook(call: FaultyCall, params: Json) -> Json:
-        return {k: v for k, v in params.items() if k not in names} if call.operation == "ListTasks" else params
+def _called(media_type: str) -> Any:
+    """Return a packet hook that gives all answers but streams another media type."""
+    change = headers(content_type=media_type)
+
+    def hook(call: FaultyCall, packet: Packet) -> Packet:
+        return packet if "event-stream" in packet.headers["content-type"] else change(call, packet)
 
     return hook
-
-
-def _plain_success(call: FaultyCall, packet: Packet) -> Packet:
-    return (
-        headers(content_type="text/plain")(call, packet)
-        if "event-stream" not in packet.headers["content-type"]
-        else packet
-    )
-
-
-def _as_json(call: FaultyCall, packet: Packet) -> Packet:
-    return (
-        headers(content_type="application/json")(call, packet)
-        if "event-stream" not in packet.headers["content-type"]
-        else packet
-    )
 
 
 ERROR_FAULTS = (
@@ -197,7 +160,7 @@ ERROR_FAULTS = (
         "gRPC streams no artifacts, the others do.",
         ("EQ-004",),
         bindings=GRPC,
-        event=_no_artifacts,
+        event=losing("artifactUpdate"),
     ),
     Fault(
         "error-no-message",
@@ -221,9 +184,15 @@ ERROR_FAULTS = (
         envelope=_error_member(lambda e: e.update(data={"hint": "look"})),
     ),
     Fault(
-        "error-untyped", "Error details have no @type.", ("ERR-002", "ERR-004"), bindings=HTTP, error=_details(_untyped)
+        "error-untyped",
+        "Error details have no @type.",
+        ("ERR-002", "ERR-004"),
+        bindings=HTTP,
+        error=_details(lambda detail: dropped(detail, "@type")),
     ),
-    Fault("error-no-info", "A2A errors have no ErrorInfo.", ("ERR-003", "ERR-005", "ERR-006"), error=_no_details),
+    Fault(
+        "error-no-info", "A2A errors have no ErrorInfo.", ("ERR-003", "ERR-005", "ERR-006"), error=setting(details=())
+    ),
     Fault(
         "error-reason",
         "ErrorInfo has a wrong reason.",
@@ -237,41 +206,46 @@ ERROR_FAULTS = (
         error=_details(_wrong_domain),
     ),
     Fault("error-problem-json", "REST errors are problem+json.", ("ERR-004",), bindings=REST, envelope=_flat),
-    Fault("error-no-violations", "Validation errors do not name the field.", ("ERR-007",), error=_no_violations),
+    Fault(
+        "error-no-violations",
+        "Validation errors do not name the field.",
+        ("ERR-007",),
+        error=error_as("InvalidParams", details=()),
+    ),
     Fault("json-500", "Malformed JSON gives a plain 500.", ("ERR-008",), bindings=RPC, packet=_crash_on("x")),
     Fault(
         "json-code",
         "Malformed JSON is an invalid request.",
         ("ERR-008",),
         bindings=RPC,
-        error=_early("JSONParse", -32600),
+        error=error_as("JSONParse", code=-32600),
     ),
     Fault(
         "request-code",
         "An invalid request is invalid params.",
         ("ERR-009", "ERR-010", "ERR-011"),
         bindings=RPC,
-        error=_early("InvalidRequest", -32602),
+        error=error_as("InvalidRequest", code=-32602),
     ),
     Fault(
         "method-code",
         "An unknown method is an invalid request.",
         ("ERR-012", "ERR-013"),
         bindings=RPC,
-        error=_early("MethodNotFound", -32600),
+        error=error_as("MethodNotFound", code=-32600),
     ),
     Fault(
         "params-code",
         "Invalid params are an invalid request.",
         ("ERR-014", "VAL-001"),
         bindings=RPC,
-        error=_early("InvalidParams", -32600),
+        error=error_as("InvalidParams", code=-32600),
     ),
     Fault(
         "params-crash",
         "Invalid params are an internal error with a stack trace.",
         ("VAL-001", "VAL-004"),
-        error=_crash_on_params,
+        error=lambda call, p: _crash(call, p) if p.kind == "InvalidParams" else p,
     ),
     Fault("id-as-text", "Response ids are strings always.", ("ERR-015",), bindings=RPC, envelope=_id_as_text),
     Fault(
@@ -279,26 +253,40 @@ ERROR_FAULTS = (
         "Responses have no id.",
         ("ERR-015",),
         bindings=RPC,
-        envelope=lambda c, e: {k: v for k, v in e.items() if k != "id"},
+        envelope=lambda _, envelope: dropped(envelope, "id"),
     ),
-    Fault("jsonrpc-missing", "Responses have no jsonrpc.", ("JR-003",), bindings=RPC, envelope=_no_version),
-    Fault("jsonrpc-text", "JSON-RPC responses are text/plain.", ("JR-001",), bindings=RPC, packet=_plain_success),
+    Fault(
+        "jsonrpc-missing",
+        "Responses have no jsonrpc.",
+        ("JR-003",),
+        bindings=RPC,
+        envelope=lambda _, envelope: dropped(envelope, "jsonrpc"),
+    ),
+    Fault(
+        "jsonrpc-text", "JSON-RPC responses are text/plain.", ("JR-001",), bindings=RPC, packet=_called("text/plain")
+    ),
     Fault("jsonrpc-no-list", "There is no method ListTasks.", ("JR-002",), bindings=RPC, request=_missing("ListTasks")),
     Fault("rest-no-list", "There is no GET /tasks.", ("HJ-001",), bindings=REST, request=_missing("ListTasks")),
-    Fault("rest-json", "REST responses are application/json.", ("HJ-002",), bindings=REST, packet=_as_json),
+    Fault(
+        "rest-json",
+        "REST responses are application/json.",
+        ("HJ-002",),
+        bindings=REST,
+        packet=_called("application/json"),
+    ),
     Fault(
         "rest-query-names",
         "pageSize is not read from the query.",
         ("HJ-004",),
         bindings=REST,
-        request=_forgets("pageSize"),
+        request=ignoring("ListTasks", "pageSize"),
     ),
     Fault(
         "rest-query-values",
         "status is not read from the query.",
         ("HJ-005",),
         bindings=REST,
-        request=_forgets("status", "includeArtifacts", "statusTimestampAfter"),
+        request=ignoring("ListTasks", "status", "includeArtifacts", "statusTimestampAfter"),
     ),
     Fault(
         "rest-escapes", "Percent signs in the query are not decoded.", ("HJ-006",), bindings=REST, request=_ascii_query

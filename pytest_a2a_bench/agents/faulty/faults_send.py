@@ -10,8 +10,8 @@ from pytest_a2a_bench.agents.faulty.fault import (
     Fault,
     FaultyCall,
     Json,
-    ResultHook,
     answering,
+    configured,
     each_event,
     each_object,
     each_task,
@@ -121,35 +121,15 @@ def _stale(result: Json) -> None:
         task.pop("artifacts", None)
 
 
-def _reply_once(change: Any) -> ResultHook:
-    return only("SendMessage", change)
+def _no_reference(call: FaultyCall, params: Json) -> Json:
+    message = params.get("message")
+    return {**params, "message": None} if isinstance(message, dict) and message.get("referenceTaskIds") else params
 
 
 def _completed(params: Json) -> Json:
     message = params.get("message") or {}
     status = {"state": "TASK_STATE_COMPLETED", "timestamp": now()}
     return {"task": {"id": message.get("taskId") or new_id(), "contextId": new_id(), "status": status}}
-
-
-def _history_ignored(call: FaultyCall, params: Json) -> Json:
-    configuration = params.get("configuration")
-    if isinstance(configuration, dict) and (configuration.get("historyLength") or 0) >= 0:
-        return {**params, "configuration": {k: v for k, v in configuration.items() if k != "historyLength"}}
-    return params
-
-
-def _history_zero_ignored(call: FaultyCall, params: Json) -> Json:
-    configuration = params.get("configuration")
-    if isinstance(configuration, dict) and configuration.get("historyLength") == 0:
-        return _history_ignored(call, params)
-    return params
-
-
-def _modes_ignored(call: FaultyCall, params: Json) -> Json:
-    configuration = params.get("configuration")
-    if isinstance(configuration, dict):
-        return {**params, "configuration": {k: v for k, v in configuration.items() if k != "acceptedOutputModes"}}
-    return params
 
 
 def _refuse_unknown(call: FaultyCall, params: Json) -> Json:
@@ -181,11 +161,6 @@ def _corrupt_raw(found: Json) -> None:
         found["raw"] = found["raw"].rstrip("=")[:-3] + "!"
 
 
-def _no_reference(call: FaultyCall, params: Json) -> Json:
-    message = params.get("message")
-    return {**params, "message": None} if isinstance(message, dict) and message.get("referenceTaskIds") else params
-
-
 def _no_extensions_member(found: Json) -> None:
     if "messageId" in found and found.get("role") == "ROLE_AGENT":
         found["extensions"] = ["https://example.com/undeclared/v1"]
@@ -213,11 +188,17 @@ SEND_FAULTS = (
         "The result is a bare Task, as in 0.3.",
         ("SEND-001",),
         bindings=HTTP,
-        reply=_reply_once(_bare_task),
+        reply=only("SendMessage", _bare_task),
     ),
-    Fault("send-both", "The result has a task and a message.", ("SEND-001",), bindings=HTTP, reply=_reply_once(_both)),
+    Fault(
+        "send-both",
+        "The result has a task and a message.",
+        ("SEND-001",),
+        bindings=HTTP,
+        reply=only("SendMessage", _both),
+    ),
     switch("never-block", "A blocking call returns before the work is done.", "SEND-002"),
-    Fault("send-stale", "A blocking result lacks the artifacts.", ("SEND-003",), reply=_reply_once(_stale)),
+    Fault("send-stale", "A blocking result lacks the artifacts.", ("SEND-003",), reply=only("SendMessage", _stale)),
     switch("always-block", "returnImmediately is ignored.", "SEND-004"),
     switch("continue-terminal", "A task that has ended takes another message.", "SEND-007"),
     Fault(
@@ -227,9 +208,21 @@ SEND_FAULTS = (
         error=answering("TaskNotFound", "SendMessage", _completed),
     ),
     switch("any-media", "Unsupported media types are accepted.", "SEND-009"),
-    Fault("send-history-zero", "historyLength 0 gives all the history.", ("SEND-010",), request=_history_zero_ignored),
-    Fault("send-history", "historyLength is ignored when sending.", ("SEND-010", "SEND-011"), request=_history_ignored),
-    Fault("send-output-modes", "acceptedOutputModes is ignored.", ("SEND-012",), request=_modes_ignored),
+    Fault(
+        "send-history-zero",
+        "historyLength 0 gives all the history.",
+        ("SEND-010",),
+        request=configured("historyLength", when=lambda asked: asked.get("historyLength") == 0),
+    ),
+    Fault(
+        "send-history",
+        "historyLength is ignored when sending.",
+        ("SEND-010", "SEND-011"),
+        request=configured("historyLength", when=lambda asked: (asked.get("historyLength") or 0) >= 0),
+    ),
+    Fault(
+        "send-output-modes", "acceptedOutputModes is ignored.", ("SEND-012",), request=configured("acceptedOutputModes")
+    ),
     Fault(
         "message-no-context",
         "An agent's message has no contextId.",
@@ -293,7 +286,7 @@ SEND_FAULTS = (
         "A task has no id.",
         ("DM-001",),
         bindings=HTTP,
-        reply=_reply_once(lambda r: [t.pop("id", None) for t in tasks_in(r)] and None),
+        reply=only("SendMessage", lambda r: [t.pop("id", None) for t in tasks_in(r)] and None),
     ),
     Fault("task-no-status", "A task has no status.", ("DM-001",), reply=only("GetTask", without("status"))),
     _wire("state-lower-case", "States are in lower case, as in 0.3.", ("DM-002", "DM-009"), _lower_state),

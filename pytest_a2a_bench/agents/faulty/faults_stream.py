@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.fault import (
@@ -10,6 +10,7 @@ from pytest_a2a_bench.agents.faulty.fault import (
     HTTP,
     REST,
     RPC,
+    EventHook,
     Fault,
     FaultyCall,
     Json,
@@ -17,6 +18,7 @@ from pytest_a2a_bench.agents.faulty.fault import (
     answering,
     each_event,
     headers,
+    losing,
     switch,
 )
 from pytest_a2a_bench.agents.faulty.problems import Problem
@@ -28,10 +30,6 @@ _SUBSCRIBE = "SubscribeToTask"
 
 def _state(event: Json) -> Any:
     return event.get("statusUpdate", {}).get("status", {}).get("state")
-
-
-def _no_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
-    return () if "task" in event and call.operation == _SEND else (event,)
 
 
 def _no_first_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
@@ -72,36 +70,21 @@ def _two_members(event: Json) -> None:
         event["artifactUpdate"] = {**event["statusUpdate"], "artifact": {"artifactId": "a", "parts": [{"text": ""}]}}
 
 
-def _other_task(event: Json) -> None:
-    for update in ("statusUpdate", "artifactUpdate"):
-        if update in event:
-            event[update]["taskId"] = new_id()
+def _update(change: Callable[[Json], object], *kinds: str) -> EventHook:
+    """Return a hook that changes the updates of a stream in place; of both kinds by default."""
 
+    def alter(event: Json) -> None:
+        for kind in kinds or ("statusUpdate", "artifactUpdate"):
+            if kind in event:
+                change(event[kind])
 
-def _no_ids(event: Json) -> None:
-    for update in ("statusUpdate", "artifactUpdate"):
-        if update in event:
-            event[update].pop("contextId")
-
-
-def _append_first(event: Json) -> None:
-    if "artifactUpdate" in event:
-        event["artifactUpdate"]["append"] = not event["artifactUpdate"].get("append", False)
-
-
-def _no_last_chunk(event: Json) -> None:
-    if "artifactUpdate" in event:
-        event["artifactUpdate"]["lastChunk"] = False
+    return each_event(alter)
 
 
 def _other_text(event: Json) -> None:
     for part in event.get("artifactUpdate", {}).get("artifact", {}).get("parts", ()):
         if "text" in part:
             part["text"] = part["text"].upper()
-
-
-def _lost_artifacts(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
-    return () if "artifactUpdate" in event else (event,)
 
 
 def _gap() -> Any:
@@ -170,7 +153,7 @@ STREAM_FAULTS = (
         bindings=HTTP,
         packet=_plain_json,
     ),
-    Fault("stream-no-task", "A stream begins with an update.", ("STREAM-002",), event=_no_task),
+    Fault("stream-no-task", "A stream begins with an update.", ("STREAM-002",), event=losing("task", _SEND)),
     Fault("stream-message-twice", "A message stream has two events.", ("STREAM-003",), event=_twice),
     Fault("stream-message-between", "A message comes between the updates.", ("STREAM-004",), event=_message_between),
     switch("endless-stream", "A stream stays open after the task has ended.", "STREAM-005", "SUB-002"),
@@ -193,8 +176,18 @@ STREAM_FAULTS = (
         bindings=HTTP,
         event=each_event(_two_members),
     ),
-    Fault("stream-other-task", "Updates name another task.", ("STREAM-008",), event=each_event(_other_task)),
-    Fault("stream-no-context", "Updates have no contextId.", ("STREAM-008", "DM-014"), event=each_event(_no_ids)),
+    Fault(
+        "stream-other-task",
+        "Updates name another task.",
+        ("STREAM-008",),
+        event=_update(lambda update: update.update(taskId=new_id())),
+    ),
+    Fault(
+        "stream-no-context",
+        "Updates have no contextId.",
+        ("STREAM-008", "DM-014"),
+        event=_update(lambda update: update.pop("contextId")),
+    ),
     Fault(
         "stream-wrong-id", "Events have another id than the request.", ("STREAM-009",), bindings=RPC, envelope=_wrong_id
     ),
@@ -207,14 +200,29 @@ STREAM_FAULTS = (
         event=each_event(_enveloped),
     ),
     Fault("stream-other-text", "Streamed text is not the stored text.", ("STREAM-011",), event=each_event(_other_text)),
-    Fault("stream-lost-artifacts", "Artifacts are not streamed.", ("STREAM-011", "STREAM-016"), event=_lost_artifacts),
+    Fault(
+        "stream-lost-artifacts",
+        "Artifacts are not streamed.",
+        ("STREAM-011", "STREAM-016"),
+        event=losing("artifactUpdate"),
+    ),
     switch("stream-late", "All events come at the end.", "STREAM-013"),
     Fault("stream-unknown-task", "A stream to an unknown task begins another.", ("STREAM-014",), error=_one_event),
     switch("stream-one-only", "Only the newest stream of a task gets events.", "STREAM-017", by="one-stream"),
     switch("stream-closes-all", "Closing one stream of a task ends the others.", "STREAM-018", by="closes-all"),
     switch("task-dies-with-stream", "A task ends with its stream.", "STREAM-019"),
-    Fault("stream-append-first", "append is the wrong way round.", ("STREAM-020",), event=each_event(_append_first)),
-    Fault("stream-no-last-chunk", "No chunk is the last one.", ("STREAM-020",), event=each_event(_no_last_chunk)),
+    Fault(
+        "stream-append-first",
+        "append is the wrong way round.",
+        ("STREAM-020",),
+        event=_update(lambda update: update.update(append=not update.get("append", False)), "artifactUpdate"),
+    ),
+    Fault(
+        "stream-no-last-chunk",
+        "No chunk is the last one.",
+        ("STREAM-020",),
+        event=_update(lambda update: update.update(lastChunk=False), "artifactUpdate"),
+    ),
     Fault("stream-reordered", "An artifact comes later than it should.", ("STREAM-011",), event=_reordered()),
     Fault("subscribe-no-task", "A subscription does not begin with the task.", ("SUB-001",), event=_no_first_task),
     Fault(
