@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.fault import (
+    ALL,
     GRPC,
     HTTP,
     REST,
@@ -73,22 +75,6 @@ def _crash_on(kind: str) -> Any:
     return hook
 
 
-def _error_member(change: Any) -> Any:
-    def hook(call: FaultyCall, envelope: Json) -> Json:
-        if isinstance(envelope.get("error"), dict):
-            change(envelope["error"])
-        return envelope
-
-    return hook
-
-
-def _details(change: Any) -> Any:
-    def hook(call: FaultyCall, problem: Problem) -> Problem:
-        return replace(problem, details=tuple(change(dict(d)) for d in problem.details))
-
-    return hook
-
-
 def _wrong_reason(detail: Json) -> Json:
     return {**detail, "reason": "ERROR"} if "reason" in detail else detail
 
@@ -110,17 +96,6 @@ def _crash(call: FaultyCall, problem: Problem) -> Problem:
     return replace(problem, code=-32603, http=500, grpc="INTERNAL", message=message, details=(), kind="Internal")
 
 
-def _missing(operation: str) -> Any:
-    """Return an error and request pair for an operation that the server does not have."""
-
-    def hook(call: FaultyCall, params: Json) -> Json:
-        if call.operation == operation:
-            raise failure("MethodNotFound", f"there is no method {operation!r}")
-        return params
-
-    return hook
-
-
 def _ascii_query(call: FaultyCall, params: Json) -> Json:
     """Read ids as an unescaped query would have them."""
     from urllib.parse import quote
@@ -138,23 +113,49 @@ def _called(media_type: str) -> Any:
     return hook
 
 
+def _lacks(name: str, says: str, breaks: str, operation: str, *, bindings: tuple[str, ...]) -> Fault:
+    """Return a fault of a server that does not have an operation."""
+
+    def hook(call: FaultyCall, params: Json) -> Json:
+        if call.operation == operation:
+            raise failure("MethodNotFound", f"there is no method {operation!r}")
+        return params
+
+    return Fault(name, says, (breaks,), bindings=bindings, request=hook)
+
+
+def _rpc_error(name: str, says: str, breaks: str, change: Callable[[Json], None]) -> Fault:
+    """Return a fault of the ``error`` member of JSON-RPC, which the change alters in place."""
+
+    def hook(_: FaultyCall, envelope: Json) -> Json:
+        if isinstance(envelope.get("error"), dict):
+            change(envelope["error"])
+        return envelope
+
+    return Fault(name, says, (breaks,), bindings=RPC, envelope=hook)
+
+
+def _coded(name: str, says: str, breaks: str, kind: str, code: int) -> Fault:
+    """Return a fault that gives a kind of error another code on JSON-RPC."""
+    return Fault(name, says, tuple(breaks.split()), bindings=RPC, error=error_as(kind, code=code))
+
+
+def _detail(
+    name: str, says: str, breaks: str, change: Callable[[Json], Json], *, bindings: tuple[str, ...] = ALL
+) -> Fault:
+    """Return a fault of every detail of an error."""
+
+    def hook(_: FaultyCall, problem: Problem) -> Problem:
+        return replace(problem, details=tuple(change(dict(detail)) for detail in problem.details))
+
+    return Fault(name, says, tuple(breaks.split()), bindings=bindings, error=hook)
+
+
 ERROR_FAULTS = (
     *_codes(),
     switch("rest-only-a2a-json", "application/json is refused.", "HJ-003", bindings=REST, by="only-a2a-json"),
-    Fault(
-        "rest-no-subscribe",
-        "There is no way to subscribe over REST.",
-        ("SUB-007",),
-        bindings=REST,
-        request=_missing("SubscribeToTask"),
-    ),
-    Fault(
-        "grpc-no-list",
-        "gRPC does not list tasks, the others do.",
-        ("EQ-001",),
-        bindings=GRPC,
-        request=_missing("ListTasks"),
-    ),
+    _lacks("rest-no-subscribe", "There is no way to subscribe over REST.", "SUB-007", "SubscribeToTask", bindings=REST),
+    _lacks("grpc-no-list", "gRPC does not list tasks, the others do.", "EQ-001", "ListTasks", bindings=GRPC),
     Fault(
         "grpc-lost-artifacts",
         "gRPC streams no artifacts, the others do.",
@@ -162,49 +163,23 @@ ERROR_FAULTS = (
         bindings=GRPC,
         event=losing("artifactUpdate"),
     ),
-    Fault(
-        "error-no-message",
-        "Errors have an empty message.",
-        ("ERR-001",),
-        bindings=RPC,
-        envelope=_error_member(lambda e: e.update(message="")),
+    _rpc_error("error-no-message", "Errors have an empty message.", "ERR-001", lambda e: e.update(message="")),
+    _rpc_error(
+        "error-text-code", "JSON-RPC error codes are strings.", "ERR-001", lambda e: e.update(code=str(e["code"]))
     ),
-    Fault(
-        "error-text-code",
-        "JSON-RPC error codes are strings.",
-        ("ERR-001",),
-        bindings=RPC,
-        envelope=_error_member(lambda e: e.update(code=str(e["code"]))),
-    ),
-    Fault(
-        "error-data-object",
-        "error.data is an object.",
-        ("ERR-002",),
-        bindings=RPC,
-        envelope=_error_member(lambda e: e.update(data={"hint": "look"})),
-    ),
-    Fault(
+    _rpc_error("error-data-object", "error.data is an object.", "ERR-002", lambda e: e.update(data={"hint": "look"})),
+    _detail(
         "error-untyped",
         "Error details have no @type.",
-        ("ERR-002", "ERR-004"),
+        "ERR-002 ERR-004",
+        lambda detail: dropped(detail, "@type"),
         bindings=HTTP,
-        error=_details(lambda detail: dropped(detail, "@type")),
     ),
     Fault(
         "error-no-info", "A2A errors have no ErrorInfo.", ("ERR-003", "ERR-005", "ERR-006"), error=setting(details=())
     ),
-    Fault(
-        "error-reason",
-        "ErrorInfo has a wrong reason.",
-        ("ERR-003", "ERR-005", "ERR-006"),
-        error=_details(_wrong_reason),
-    ),
-    Fault(
-        "error-domain",
-        "ErrorInfo has a wrong domain.",
-        ("ERR-003", "ERR-005", "ERR-006"),
-        error=_details(_wrong_domain),
-    ),
+    _detail("error-reason", "ErrorInfo has a wrong reason.", "ERR-003 ERR-005 ERR-006", _wrong_reason),
+    _detail("error-domain", "ErrorInfo has a wrong domain.", "ERR-003 ERR-005 ERR-006", _wrong_domain),
     Fault("error-problem-json", "REST errors are problem+json.", ("ERR-004",), bindings=REST, envelope=_flat),
     Fault(
         "error-no-violations",
@@ -213,34 +188,12 @@ ERROR_FAULTS = (
         error=error_as("InvalidParams", details=()),
     ),
     Fault("json-500", "Malformed JSON gives a plain 500.", ("ERR-008",), bindings=RPC, packet=_crash_on("x")),
-    Fault(
-        "json-code",
-        "Malformed JSON is an invalid request.",
-        ("ERR-008",),
-        bindings=RPC,
-        error=error_as("JSONParse", code=-32600),
+    _coded("json-code", "Malformed JSON is an invalid request.", "ERR-008", "JSONParse", -32600),
+    _coded(
+        "request-code", "An invalid request is invalid params.", "ERR-009 ERR-010 ERR-011", "InvalidRequest", -32602
     ),
-    Fault(
-        "request-code",
-        "An invalid request is invalid params.",
-        ("ERR-009", "ERR-010", "ERR-011"),
-        bindings=RPC,
-        error=error_as("InvalidRequest", code=-32602),
-    ),
-    Fault(
-        "method-code",
-        "An unknown method is an invalid request.",
-        ("ERR-012", "ERR-013"),
-        bindings=RPC,
-        error=error_as("MethodNotFound", code=-32600),
-    ),
-    Fault(
-        "params-code",
-        "Invalid params are an invalid request.",
-        ("ERR-014", "VAL-001"),
-        bindings=RPC,
-        error=error_as("InvalidParams", code=-32600),
-    ),
+    _coded("method-code", "An unknown method is an invalid request.", "ERR-012 ERR-013", "MethodNotFound", -32600),
+    _coded("params-code", "Invalid params are an invalid request.", "ERR-014 VAL-001", "InvalidParams", -32600),
     Fault(
         "params-crash",
         "Invalid params are an internal error with a stack trace.",
@@ -265,8 +218,8 @@ ERROR_FAULTS = (
     Fault(
         "jsonrpc-text", "JSON-RPC responses are text/plain.", ("JR-001",), bindings=RPC, packet=_called("text/plain")
     ),
-    Fault("jsonrpc-no-list", "There is no method ListTasks.", ("JR-002",), bindings=RPC, request=_missing("ListTasks")),
-    Fault("rest-no-list", "There is no GET /tasks.", ("HJ-001",), bindings=REST, request=_missing("ListTasks")),
+    _lacks("jsonrpc-no-list", "There is no method ListTasks.", "JR-002", "ListTasks", bindings=RPC),
+    _lacks("rest-no-list", "There is no GET /tasks.", "HJ-001", "ListTasks", bindings=REST),
     Fault(
         "rest-json",
         "REST responses are application/json.",
@@ -291,13 +244,7 @@ ERROR_FAULTS = (
     Fault(
         "rest-escapes", "Percent signs in the query are not decoded.", ("HJ-006",), bindings=REST, request=_ascii_query
     ),
-    Fault(
-        "grpc-unimplemented",
-        "GetTask is not implemented on gRPC.",
-        ("GR-001",),
-        bindings=GRPC,
-        request=_missing("GetTask"),
-    ),
+    _lacks("grpc-unimplemented", "GetTask is not implemented on gRPC.", "GR-001", "GetTask", bindings=GRPC),
     Fault(
         "grpc-other-task",
         "gRPC shows another status than HTTP.",
