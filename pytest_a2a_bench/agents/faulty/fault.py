@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from pytest_a2a_bench.agents.faulty.problems import Problem
+from pytest_a2a_bench.agents.faulty.problems import A2A_KINDS, Problem
 
 Json = dict[str, Any]
 
@@ -97,6 +97,16 @@ class Fault:
 NONE = Fault("none", "A correct server.", ())
 
 
+def switch(
+    name: str, says: str, *breaks: str, by: str = "", variant: str = "full", bindings: tuple[str, ...] = ALL
+) -> Fault:
+    """Return a fault that the agent's own code commits.
+
+    :param by: what that code asks for; by default the fault's name.
+    """
+    return Fault(name, says, breaks, variant, bindings, switches=frozenset({by or name}))
+
+
 # -- changes --
 
 
@@ -104,6 +114,7 @@ _FREE_FORM = ("metadata", "data", "params")
 
 ResultHook = Callable[[FaultyCall, Any], Any]
 EventHook = Callable[[FaultyCall, int, Json], Iterable[Json]]
+RequestHook = Callable[[FaultyCall, Json], Json]
 ErrorHook = Callable[[FaultyCall, Problem], "Problem | Json"]
 
 
@@ -185,40 +196,63 @@ def each_event(change: Callable[[Json], Any]) -> EventHook:
     return hook
 
 
-def ignoring(operation: str, *names: str) -> Callable[[FaultyCall, Json], Json]:
+def ignoring(operation: str, *names: str) -> RequestHook:
     """Return a request hook that forgets parameters."""
+    return asking(operation, lambda params: dropped(params, *names))
 
-    def hook(call: FaultyCall, params: Json) -> Json:
-        return {k: v for k, v in params.items() if k not in names} if call.operation == operation else params
+
+def asking(operation: str, change: Callable[[Json], Json]) -> RequestHook:
+    """Return a request hook that changes the parameters of one operation."""
+    return lambda call, params: change(params) if call.operation == operation else params
+
+
+def setting(**fields: Any) -> ErrorHook:
+    """Return a hook that gives the errors of the A2A specification other fields."""
+    return lambda _, problem: replace(problem, **fields) if problem.kind in A2A_KINDS else problem
+
+
+def configured(*ignored: str, when: Callable[[Json], bool] = lambda _: True) -> RequestHook:
+    """Return a request hook that forgets members of the configuration of a message.
+
+    :param when: tells of a configuration whether it is to be changed.
+    """
+
+    def hook(_: FaultyCall, params: Json) -> Json:
+        asked = params.get("configuration")
+        if not isinstance(asked, dict) or not when(asked):
+            return params
+        return {**params, "configuration": dropped(asked, *ignored)}
+
+    return hook
+
+
+def dropped(found: Json, *names: str) -> Json:
+    """Return an object without some of its members."""
+    return {name: value for name, value in found.items() if name not in names}
+
+
+def losing(member: str, operation: str = "") -> EventHook:
+    """Return a hook that does not send the events with a member; of one operation, or of all."""
+
+    def hook(call: FaultyCall, _: int, event: Json) -> Iterable[Json]:
+        return () if member in event and operation in ("", call.operation) else (event,)
 
     return hook
 
 
 def error_as(kind_: str, /, **fields: Any) -> ErrorHook:
     """Return a hook that gives one kind of error other fields, on every operation."""
-
-    def hook(_: FaultyCall, problem: Problem) -> Problem:
-        return replace(problem, **fields) if problem.kind == kind_ else problem
-
-    return hook
+    return lambda _, problem: replace(problem, **fields) if problem.kind == kind_ else problem
 
 
 def answering(kind: str, operation: str, make: Callable[[Json], Json]) -> ErrorHook:
     """Return a hook that gives a result in place of an error."""
-
-    def hook(call: FaultyCall, problem: Problem) -> Problem | Json:
-        return make(call.params) if problem.kind == kind and call.operation == operation else problem
-
-    return hook
+    return lambda call, problem: make(call.params) if problem.kind == kind and call.operation == operation else problem
 
 
 def headers(**changed: str | None) -> Callable[[FaultyCall, Packet], Packet]:
     """Return a packet hook that sets headers, or takes them away for None; ``_`` stands for ``-``."""
-
-    def hook(_: FaultyCall, packet: Packet) -> Packet:
-        return packet._replace(headers=_merged(packet, changed))
-
-    return hook
+    return lambda _, packet: packet._replace(headers=_merged(packet, changed))
 
 
 def delivery_headers(**changed: str | None) -> Callable[[Packet], Packet]:

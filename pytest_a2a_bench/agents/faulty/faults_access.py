@@ -16,6 +16,7 @@ from pytest_a2a_bench.agents.faulty.fault import (
     error_as,
     headers,
     only,
+    switch,
 )
 from pytest_a2a_bench.agents.faulty.problems import failure
 
@@ -63,47 +64,25 @@ def _public_secret(result: Json) -> Json:
     return {**result, "description": "Uses the key sk-live-51H8aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789."}
 
 
-def _switch(
-    name: str, says: str, *breaks: str, variant: str = "full", bindings: tuple[str, ...] = (*HTTP, "GRPC")
-) -> Fault:
-    return Fault(name, says, breaks, variant=variant, bindings=bindings, switches=frozenset({name}))
-
-
 ACCESS_FAULTS = (
     *_extended_codes(),
-    _switch("refuse-required", "Callers that know the required extension are refused.", "EXT-002", variant="strict"),
-    Fault(
-        "no-commas",
-        "A list of extensions is read as one.",
-        ("EXT-005",),
-        "strict",
-        HTTP,
-        switches=frozenset({"no-commas"}),
+    switch("refuse-required", "Callers that know the required extension are refused.", "EXT-002", variant="strict"),
+    switch("no-commas", "A list of extensions is read as one.", "EXT-005", variant="strict", bindings=HTTP),
+    switch("any-version", "Every protocol version is accepted.", "VER-001", "VER-002", "VER-004", "VER-007"),
+    switch(
+        "any-version-grpc", "gRPC ignores the version.", "VER-001", "GR-002", "EQ-003", bindings=GRPC, by="any-version"
     ),
-    Fault(
-        "any-version",
-        "Every protocol version is accepted.",
-        ("VER-001", "VER-002", "VER-004", "VER-007"),
-        switches=frozenset({"any-version"}),
-    ),
-    Fault(
-        "any-version-grpc",
-        "gRPC ignores the version.",
-        ("VER-001", "GR-002", "EQ-003"),
-        bindings=GRPC,
-        switches=frozenset({"any-version"}),
-    ),
-    Fault(
+    switch(
         "query-version",
         "A version in the query breaks the server.",
-        ("VER-006",),
+        "VER-006",
         bindings=HTTP,
-        switches=frozenset({"query-version-breaks"}),
+        by="query-version-breaks",
     ),
-    _switch("any-minor", "Every minor version is accepted.", "VER-004"),
-    _switch("no-version-is-1.0", "A missing version means 1.0.", "VER-002"),
+    switch("any-minor", "Every minor version is accepted.", "VER-004"),
+    switch("no-version-is-1.0", "A missing version means 1.0.", "VER-002"),
     Fault("no-patch", "A patch version is refused.", ("VER-003",), request=_refuse_patch),
-    _switch(
+    switch(
         "no-auth-missing",
         "Calls without credentials are answered.",
         "AUTH-001",
@@ -111,7 +90,7 @@ ACCESS_FAULTS = (
         "XCARD-003",
         variant="guarded",
     ),
-    _switch("any-token", "Any bearer token is good.", "AUTH-002", variant="guarded"),
+    switch("any-token", "Any bearer token is good.", "AUTH-002", variant="guarded"),
     Fault(
         "no-challenge",
         "A refusal has no WWW-Authenticate.",
@@ -127,22 +106,19 @@ ACCESS_FAULTS = (
         variant="guarded",
         error=_unauthenticated(http=400, grpc="INVALID_ARGUMENT"),
     ),
-    Fault(
+    switch(
         "grpc-no-auth",
         "gRPC asks for no credentials.",
-        ("AUTH-001", "AUTH-009"),
+        "AUTH-001",
+        "AUTH-009",
         variant="guarded",
         bindings=GRPC,
-        switches=frozenset({"no-auth"}),
+        by="no-auth",
     ),
-    _switch("no-scope", "Everybody sees every task.", "AUTH-006", "AUTH-007", "AUTH-008", variant="guarded"),
-    _switch("list-all-owners", "Everybody's tasks are listed.", "LIST-017", variant="guarded"),
-    Fault(
-        "forbidden-task",
-        "Another's task is forbidden, not unknown.",
-        ("AUTH-008",),
-        variant="guarded",
-        switches=frozenset({"forbidden"}),
+    switch("no-scope", "Everybody sees every task.", "AUTH-006", "AUTH-007", "AUTH-008", variant="guarded"),
+    switch("list-all-owners", "Everybody's tasks are listed.", "LIST-017", variant="guarded"),
+    switch(
+        "forbidden-task", "Another's task is forbidden, not unknown.", "AUTH-008", variant="guarded", by="forbidden"
     ),
     Fault(
         "extended-open",
@@ -184,17 +160,9 @@ ACCESS_FAULTS = (
         variant="guarded",
         reply=only("GetExtendedAgentCard", _public_secret),
     ),
-    _switch("no-extension-check", "A required extension is not required.", "EXT-001", variant="strict"),
-    Fault(
-        "refuse-extensions", "Unknown extensions are refused.", ("EXT-003",), switches=frozenset({"refuse-extensions"})
-    ),
-    Fault(
-        "any-extension",
-        "Every extension asked for is activated.",
-        ("EXT-004",),
-        bindings=HTTP,
-        switches=frozenset({"any-extension"}),
-    ),
-    _switch("one-tenant", "Tenants share their tasks.", "TEN-002", variant="tenant"),
-    _switch("no-tenant", "A request with a tenant is refused.", "TEN-001", variant="tenant"),
+    switch("no-extension-check", "A required extension is not required.", "EXT-001", variant="strict"),
+    switch("refuse-extensions", "Unknown extensions are refused.", "EXT-003"),
+    switch("any-extension", "Every extension asked for is activated.", "EXT-004", bindings=HTTP),
+    switch("one-tenant", "Tenants share their tasks.", "TEN-002", variant="tenant"),
+    switch("no-tenant", "A request with a tenant is refused.", "TEN-001", variant="tenant"),
 )

@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pytest_a2a_bench.agents.faulty.fault import Fault, Json, Packet, delivery_headers
+from pytest_a2a_bench.agents.faulty.fault import Fault, Json, Packet, delivery_headers, switch
 
 
-def _changed(change: Callable[[Json], Any]) -> Callable[[Json], Json]:
+def _card(name: str, says: str, breaks: str, change: Callable[[Json], object], **options: Any) -> Fault:
+    """Return a fault of the published card, which the change alters in place."""
+
     def hook(card: Json) -> Json:
         change(card)
         return card
 
-    return hook
+    return Fault(name, says, (breaks,), card=hook, **options)
 
 
-def _skill(**members: Any) -> Callable[[Json], Json]:
-    return _changed(lambda card: card["skills"][0].update(members))
+def _served(name: str, says: str, breaks: str, hook: Callable[[Packet], Packet]) -> Fault:
+    """Return a fault of the response that carries the card."""
+    return Fault(name, says, (breaks,), card_packet=hook)
 
 
-def _interface(**members: Any) -> Callable[[Json], Json]:
-    return _changed(lambda card: card["supportedInterfaces"][0].update(members))
+def _skill(**members: Any) -> Callable[[Json], None]:
+    return lambda card: card["skills"][0].update(members)
+
+
+def _interface(**members: Any) -> Callable[[Json], None]:
+    return lambda card: card["supportedInterfaces"][0].update(members)
 
 
 def _snake(card: Json) -> None:
@@ -38,8 +45,8 @@ def _implicit(card: Json) -> None:
     card["securitySchemes"]["login"] = {"oauth2SecurityScheme": {"flows": {"implicit": flow}}}
 
 
-def _second_interface(**members: str) -> Callable[[Json], Json]:
-    return _changed(lambda card: card["supportedInterfaces"].append({**card["supportedInterfaces"][0], **members}))
+def _second_interface(**members: str) -> Callable[[Json], None]:
+    return lambda card: card["supportedInterfaces"].append({**card["supportedInterfaces"][0], **members})
 
 
 def _only_rpc(card: Json) -> None:
@@ -51,180 +58,152 @@ def _name_twice(packet: Packet) -> Packet:
 
 
 CARD_FAULTS = (
-    Fault(
+    _card(
         "card-odd-binding",
         "An interface's binding is a word that nobody knows.",
-        ("CARD-011",),
-        card=_second_interface(protocolBinding="WEBSOCKET", url="https://example.com/socket"),
+        "CARD-011",
+        _second_interface(protocolBinding="WEBSOCKET", url="https://example.com/socket"),
     ),
-    Fault(
+    _card(
         "card-extension-version",
         "An extension's URI has no version.",
-        ("CARD-024",),
-        card=_changed(lambda card: card["capabilities"]["extensions"][0].update(uri="https://example.com/echo")),
+        "CARD-024",
+        lambda card: card["capabilities"]["extensions"][0].update(uri="https://example.com/echo"),
     ),
-    Fault(
-        "card-implicit-flow", "A deprecated OAuth flow is offered.", ("CARD-025",), "guarded", card=_changed(_implicit)
-    ),
-    Fault(
+    _card("card-implicit-flow", "A deprecated OAuth flow is offered.", "CARD-025", _implicit, variant="guarded"),
+    _card(
         "card-extended-no-scheme",
         "An extended card is offered, and no security scheme to get it with.",
-        ("CARD-027",),
-        card=_changed(lambda card: card["capabilities"].update(extendedAgentCard=True)),
+        "CARD-027",
+        lambda card: card["capabilities"].update(extendedAgentCard=True),
     ),
-    Fault(
+    _card(
         "card-not-served",
         "The card declares a version that the interface does not speak.",
-        ("VER-009",),
-        card=_second_interface(protocolVersion="0.3"),
+        "VER-009",
+        _second_interface(protocolVersion="0.3"),
     ),
-    Fault(
+    _card(
         "card-hidden-binding",
         "HTTP+JSON is served at the address of JSON-RPC, and not declared.",
-        ("CARD-008",),
-        card=_changed(_only_rpc),
+        "CARD-008",
+        _only_rpc,
         switches=frozenset({"rest-at-root"}),
     ),
-    Fault(
+    _served(
         "card-wrong-date",
         "Last-Modified of the card is no date.",
-        ("CARD-016",),
-        card_packet=delivery_headers(last_modified="yesterday"),
+        "CARD-016",
+        delivery_headers(last_modified="yesterday"),
     ),
-    Fault("card-wrong-type", "The card's version is a number.", ("CARD-029",), card=lambda c: {**c, "version": 1}),
-    Fault("card-twice", "The card names a member twice.", ("CARD-030",), card_packet=_name_twice),
-    Fault("card-icon", "The icon's URL is relative.", ("CARD-031",), card=lambda c: {**c, "iconUrl": "icon.png"}),
-    Fault(
+    _card("card-wrong-type", "The card's version is a number.", "CARD-029", lambda card: card.update(version=1)),
+    _served("card-twice", "The card names a member twice.", "CARD-030", _name_twice),
+    _card("card-icon", "The icon's URL is relative.", "CARD-031", lambda card: card.update(iconUrl="icon.png")),
+    _card(
         "card-future-version",
         "An interface declares a version that does not exist.",
-        ("CARD-032",),
-        card=_second_interface(protocolVersion="2.7"),
+        "CARD-032",
+        _second_interface(protocolVersion="2.7"),
     ),
-    Fault("card-double-interface", "An interface is declared twice.", ("CARD-033",), card=_second_interface()),
-    Fault(
+    _card("card-double-interface", "An interface is declared twice.", "CARD-033", _second_interface()),
+    _served(
         "card-missing",
         "The card is not at the well-known path.",
-        ("CARD-001",),
-        card_packet=lambda packet: Packet(404, {"content-type": "text/plain"}, b"not found"),
+        "CARD-001",
+        lambda packet: Packet(404, {"content-type": "text/plain"}, b"not found"),
     ),
-    Fault("card-html", "The well-known path answers with a web page.", ("CARD-002",), card_packet=_html),
-    Fault(
+    _served("card-html", "The well-known path answers with a web page.", "CARD-002", _html),
+    _served(
         "card-array",
         "The card is wrapped in an array.",
-        ("CARD-002",),
-        card_packet=lambda packet: packet._replace(body=b"[" + packet.body + b"]"),
+        "CARD-002",
+        lambda packet: packet._replace(body=b"[" + packet.body + b"]"),
     ),
-    Fault("card-no-name", "The card has no name.", ("CARD-003",), card=_changed(lambda card: card.pop("name"))),
-    Fault(
-        "card-no-version", "The card has no version.", ("CARD-003",), card=_changed(lambda card: card.pop("version"))
-    ),
-    Fault(
+    _card("card-no-name", "The card has no name.", "CARD-003", lambda card: card.pop("name")),
+    _card("card-no-version", "The card has no version.", "CARD-003", lambda card: card.pop("version")),
+    _card(
         "card-no-capabilities",
         "The card has no capabilities.",
-        ("CARD-003",),
+        "CARD-003",
+        lambda card: card.pop("capabilities"),
         variant="bare",
-        card=_changed(lambda card: card.pop("capabilities")),
     ),
-    Fault("card-no-skills", "The card has an empty list of skills.", ("CARD-004",), card=lambda c: {**c, "skills": []}),
-    Fault(
-        "card-no-tags",
-        "A skill of the card has no tags.",
-        ("CARD-005",),
-        card=_changed(lambda card: card["skills"][0].pop("tags")),
-    ),
-    Fault("card-empty-skill-id", "A skill's id is empty.", ("CARD-005",), card=_skill(id="")),
-    Fault(
+    _card("card-no-skills", "The card has an empty list of skills.", "CARD-004", lambda card: card.update(skills=[])),
+    _card("card-no-tags", "A skill of the card has no tags.", "CARD-005", lambda card: card["skills"][0].pop("tags")),
+    _card("card-empty-skill-id", "A skill's id is empty.", "CARD-005", _skill(id="")),
+    _card(
         "card-no-protocol-version",
         "An interface does not say which protocol version it speaks.",
-        ("CARD-006",),
-        card=_changed(lambda card: card["supportedInterfaces"][0].pop("protocolVersion")),
+        "CARD-006",
+        lambda card: card["supportedInterfaces"][0].pop("protocolVersion"),
     ),
-    Fault(
+    _card(
         "card-wrong-binding",
         "The JSON-RPC address is declared as HTTP+JSON.",
-        ("CARD-007",),
-        card=_interface(protocolBinding="HTTP+JSON"),
+        "CARD-007",
+        _interface(protocolBinding="HTTP+JSON"),
     ),
-    Fault("card-relative-url", "An interface's URL is relative.", ("CARD-009",), card=_interface(url="/")),
-    Fault(
-        "card-patch-version",
-        "An interface gives a patch version.",
-        ("CARD-010",),
-        card=_interface(protocolVersion="1.0.1"),
-    ),
-    Fault("card-snake-case", "A member of the card is in snake_case.", ("CARD-012",), card=_changed(_snake)),
-    Fault(
+    _card("card-relative-url", "An interface's URL is relative.", "CARD-009", _interface(url="/")),
+    _card("card-patch-version", "An interface gives a patch version.", "CARD-010", _interface(protocolVersion="1.0.1")),
+    _card("card-snake-case", "A member of the card is in snake_case.", "CARD-012", _snake),
+    _served(
         "card-no-cache-control",
         "The card comes without Cache-Control.",
-        ("CARD-013",),
-        card_packet=delivery_headers(cache_control=None),
+        "CARD-013",
+        delivery_headers(cache_control=None),
     ),
-    Fault("card-no-etag", "The card comes without an ETag.", ("CARD-014",), card_packet=delivery_headers(etag=None)),
-    Fault(
-        "card-no-304",
-        "A conditional request for the card is answered in full.",
-        ("CARD-015",),
-        switches=frozenset({"no-304"}),
-    ),
-    Fault(
+    _served("card-no-etag", "The card comes without an ETag.", "CARD-014", delivery_headers(etag=None)),
+    switch("card-no-304", "A conditional request for the card is answered in full.", "CARD-015", by="no-304"),
+    _card(
         "card-secret",
         "An interface's URL has a password in it.",
-        ("CARD-017",),
-        card=_changed(
-            lambda card: card["supportedInterfaces"][0].update(
-                url=card["supportedInterfaces"][0]["url"].replace("://", "://admin:hunter2@")
-            )
+        "CARD-017",
+        lambda card: card["supportedInterfaces"][0].update(
+            url=card["supportedInterfaces"][0]["url"].replace("://", "://admin:hunter2@")
         ),
     ),
-    Fault(
+    _card(
         "card-two-schemes",
         "A security scheme is of two kinds.",
-        ("CARD-018",),
-        variant="guarded",
-        card=_changed(
-            lambda card: card["securitySchemes"]["bearer"].update(
-                apiKeySecurityScheme={"location": "header", "name": "X-Key"}
-            )
+        "CARD-018",
+        lambda card: card["securitySchemes"]["bearer"].update(
+            apiKeySecurityScheme={"location": "header", "name": "X-Key"}
         ),
+        variant="guarded",
     ),
-    Fault(
+    _card(
         "card-dangling-scheme",
         "A security requirement names a scheme that is not declared.",
-        ("CARD-019",),
+        "CARD-019",
+        lambda card: card["securityRequirements"].append({"schemes": {"nobody": {"list": []}}}),
         variant="guarded",
-        card=_changed(lambda card: card["securityRequirements"].append({"schemes": {"nobody": {"list": []}}})),
     ),
-    Fault(
+    _card(
         "card-double-skill",
         "Two skills have the same id.",
-        ("CARD-020",),
-        card=_changed(lambda card: card["skills"].append(dict(card["skills"][0]))),
+        "CARD-020",
+        lambda card: card["skills"].append(dict(card["skills"][0])),
     ),
-    Fault(
+    _card(
         "card-modes",
         "An input mode is no media type.",
-        ("CARD-021",),
-        card=lambda c: {**c, "defaultInputModes": ["text"]},
+        "CARD-021",
+        lambda card: card.update(defaultInputModes=["text"]),
     ),
-    Fault(
-        "card-provider",
-        "The provider has no url.",
-        ("CARD-022",),
-        card=_changed(lambda card: card["provider"].pop("url")),
-    ),
-    Fault(
+    _card("card-provider", "The provider has no url.", "CARD-022", lambda card: card["provider"].pop("url")),
+    _card(
         "card-extension-uri",
         "An extension has no URI.",
-        ("CARD-023",),
-        card=_changed(lambda card: card["capabilities"]["extensions"][0].pop("uri")),
+        "CARD-023",
+        lambda card: card["capabilities"]["extensions"][0].pop("uri"),
     ),
-    Fault(
+    _card(
         "card-leftovers",
         "The card has members that only 0.3 knows.",
-        ("CARD-026",),
-        card=lambda card: {**card, "preferredTransport": "JSONRPC", "url": card["supportedInterfaces"][0]["url"]},
+        "CARD-026",
+        lambda card: card.update(preferredTransport="JSONRPC", url=card["supportedInterfaces"][0]["url"]),
     ),
-    Fault("card-null", "An unset member of the card is null.", ("CARD-028",), card=lambda c: {**c, "iconUrl": None}),
+    _card("card-null", "An unset member of the card is null.", "CARD-028", lambda card: card.update(iconUrl=None)),
 )
 
 

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.behaviour import text_of
 from pytest_a2a_bench.agents.faulty.fault import (
+    ALL,
     HTTP,
     Fault,
     FaultyCall,
     Json,
-    ResultHook,
+    RequestHook,
     answering,
+    configured,
     each_event,
     each_object,
     each_task,
     only,
+    switch,
     tasks_in,
     without,
 )
 from pytest_a2a_bench.agents.faulty.problems import failure
 from pytest_a2a_bench.agents.faulty.store import new_id, now
-
-
-def _switch(name: str, says: str, *breaks: str, variant: str = "full") -> Fault:
-    return Fault(name, says, breaks, variant=variant, switches=frozenset({name}))
 
 
 def _waive(rule: str, says: str, *breaks: str) -> Fault:
@@ -124,35 +124,20 @@ def _stale(result: Json) -> None:
         task.pop("artifacts", None)
 
 
-def _reply_once(change: Any) -> ResultHook:
-    return only("SendMessage", change)
+def _no_task_id(result: Json) -> None:
+    for task in tasks_in(result):
+        task.pop("id", None)
+
+
+def _no_reference(call: FaultyCall, params: Json) -> Json:
+    message = params.get("message")
+    return {**params, "message": None} if isinstance(message, dict) and message.get("referenceTaskIds") else params
 
 
 def _completed(params: Json) -> Json:
     message = params.get("message") or {}
     status = {"state": "TASK_STATE_COMPLETED", "timestamp": now()}
     return {"task": {"id": message.get("taskId") or new_id(), "contextId": new_id(), "status": status}}
-
-
-def _history_ignored(call: FaultyCall, params: Json) -> Json:
-    configuration = params.get("configuration")
-    if isinstance(configuration, dict) and (configuration.get("historyLength") or 0) >= 0:
-        return {**params, "configuration": {k: v for k, v in configuration.items() if k != "historyLength"}}
-    return params
-
-
-def _history_zero_ignored(call: FaultyCall, params: Json) -> Json:
-    configuration = params.get("configuration")
-    if isinstance(configuration, dict) and configuration.get("historyLength") == 0:
-        return _history_ignored(call, params)
-    return params
-
-
-def _modes_ignored(call: FaultyCall, params: Json) -> Json:
-    configuration = params.get("configuration")
-    if isinstance(configuration, dict):
-        return {**params, "configuration": {k: v for k, v in configuration.items() if k != "acceptedOutputModes"}}
-    return params
 
 
 def _refuse_unknown(call: FaultyCall, params: Json) -> Json:
@@ -184,11 +169,6 @@ def _corrupt_raw(found: Json) -> None:
         found["raw"] = found["raw"].rstrip("=")[:-3] + "!"
 
 
-def _no_reference(call: FaultyCall, params: Json) -> Json:
-    message = params.get("message")
-    return {**params, "message": None} if isinstance(message, dict) and message.get("referenceTaskIds") else params
-
-
 def _no_extensions_member(found: Json) -> None:
     if "messageId" in found and found.get("role") == "ROLE_AGENT":
         found["extensions"] = ["https://example.com/undeclared/v1"]
@@ -210,29 +190,45 @@ def _large(call: FaultyCall, params: Json) -> Json:
     return params
 
 
+def _sent(
+    name: str, says: str, breaks: str, change: Callable[[Json], Any], *, bindings: tuple[str, ...] = ALL
+) -> Fault:
+    """Return a fault of what SendMessage gives."""
+    return Fault(name, says, (breaks,), bindings=bindings, reply=only("SendMessage", change))
+
+
+def _read(name: str, says: str, breaks: str, hook: RequestHook, *, bindings: tuple[str, ...] = ALL) -> Fault:
+    """Return a fault of how a request is read."""
+    return Fault(name, says, tuple(breaks.split()), bindings=bindings, request=hook)
+
+
 SEND_FAULTS = (
-    Fault(
-        "send-bare-task",
-        "The result is a bare Task, as in 0.3.",
-        ("SEND-001",),
-        bindings=HTTP,
-        reply=_reply_once(_bare_task),
-    ),
-    Fault("send-both", "The result has a task and a message.", ("SEND-001",), bindings=HTTP, reply=_reply_once(_both)),
-    _switch("never-block", "A blocking call returns before the work is done.", "SEND-002"),
-    Fault("send-stale", "A blocking result lacks the artifacts.", ("SEND-003",), reply=_reply_once(_stale)),
-    _switch("always-block", "returnImmediately is ignored.", "SEND-004"),
-    _switch("continue-terminal", "A task that has ended takes another message.", "SEND-007"),
+    _sent("send-bare-task", "The result is a bare Task, as in 0.3.", "SEND-001", _bare_task, bindings=HTTP),
+    _sent("send-both", "The result has a task and a message.", "SEND-001", _both, bindings=HTTP),
+    switch("never-block", "A blocking call returns before the work is done.", "SEND-002"),
+    _sent("send-stale", "A blocking result lacks the artifacts.", "SEND-003", _stale),
+    switch("always-block", "returnImmediately is ignored.", "SEND-004"),
+    switch("continue-terminal", "A task that has ended takes another message.", "SEND-007"),
     Fault(
         "send-any-task",
         "A message to an unknown task starts a new one.",
         ("SEND-008",),
         error=answering("TaskNotFound", "SendMessage", _completed),
     ),
-    _switch("any-media", "Unsupported media types are accepted.", "SEND-009"),
-    Fault("send-history-zero", "historyLength 0 gives all the history.", ("SEND-010",), request=_history_zero_ignored),
-    Fault("send-history", "historyLength is ignored when sending.", ("SEND-010", "SEND-011"), request=_history_ignored),
-    Fault("send-output-modes", "acceptedOutputModes is ignored.", ("SEND-012",), request=_modes_ignored),
+    switch("any-media", "Unsupported media types are accepted.", "SEND-009"),
+    _read(
+        "send-history-zero",
+        "historyLength 0 gives all the history.",
+        "SEND-010",
+        configured("historyLength", when=lambda asked: asked.get("historyLength") == 0),
+    ),
+    _read(
+        "send-history",
+        "historyLength is ignored when sending.",
+        "SEND-010 SEND-011",
+        configured("historyLength", when=lambda asked: (asked.get("historyLength") or 0) >= 0),
+    ),
+    _read("send-output-modes", "acceptedOutputModes is ignored.", "SEND-012", configured("acceptedOutputModes")),
     Fault(
         "message-no-context",
         "An agent's message has no contextId.",
@@ -246,13 +242,7 @@ SEND_FAULTS = (
         _set_in_message("role", "ROLE_USER"),
         bindings=("JSONRPC", "HTTP+JSON", "GRPC"),
     ),
-    Fault(
-        "send-strict",
-        "Unknown members of a request are refused.",
-        ("SEND-015",),
-        bindings=HTTP,
-        request=_refuse_unknown,
-    ),
+    _read("send-strict", "Unknown members of a request are refused.", "SEND-015", _refuse_unknown, bindings=HTTP),
     _waive("no-message", "A request without a message is accepted.", "VAL-001"),
     _waive("no-message-id", "A message without messageId is accepted.", "VAL-002"),
     _waive("no-role", "A message without a role is accepted.", "VAL-003"),
@@ -269,35 +259,29 @@ SEND_FAULTS = (
         ("VAL-011", "GET-005"),
         waive=frozenset({"history-length"}),
     ),
-    Fault("data-no-object", "A data part cannot be an object.", ("PART-001",), request=_refuse_data(dict)),
-    Fault(
+    _read("data-no-object", "A data part cannot be an object.", "PART-001", _refuse_data(dict)),
+    _read(
         "data-no-number",
         "A data part cannot be a number.",
-        ("PART-004",),
-        request=lambda call, params: _refuse_data(float)(call, _refuse_data(int)(call, params)),
+        "PART-004",
+        lambda call, params: _refuse_data(float)(call, _refuse_data(int)(call, params)),
     ),
     Fault("early-unfollowable", "A task that was returned early cannot be got.", ("SEND-005",), reply=_unfollowable),
-    _switch("early-message-task", "returnImmediately makes a task of a message.", "SEND-006"),
-    _switch("repeats-crash", "A repeated messageId is an internal error.", "SEND-016"),
-    _switch("crash-raises", "A crash of the agent is the web server's own 500.", "ERR-016"),
-    Fault("large-500", "A large request is an internal error.", ("ERR-018",), request=_large),
-    Fault("data-no-array", "A data part cannot be an array.", ("PART-002",), request=_refuse_data(list)),
-    Fault("data-no-string", "A data part cannot be a string.", ("PART-003",), request=_refuse_data(str)),
-    Fault("data-no-boolean", "A data part cannot be a boolean.", ("PART-005",), request=_refuse_data(bool)),
-    Fault("data-no-null", "A data part cannot be null.", ("PART-006",), request=_refuse_data(type(None))),
+    switch("early-message-task", "returnImmediately makes a task of a message.", "SEND-006"),
+    switch("repeats-crash", "A repeated messageId is an internal error.", "SEND-016"),
+    switch("crash-raises", "A crash of the agent is the web server's own 500.", "ERR-016"),
+    _read("large-500", "A large request is an internal error.", "ERR-018", _large),
+    _read("data-no-array", "A data part cannot be an array.", "PART-002", _refuse_data(list)),
+    _read("data-no-string", "A data part cannot be a string.", "PART-003", _refuse_data(str)),
+    _read("data-no-boolean", "A data part cannot be a boolean.", "PART-005", _refuse_data(bool)),
+    _read("data-no-null", "A data part cannot be null.", "PART-006", _refuse_data(type(None))),
     _wire("raw-damaged", "raw is no base64.", ("PART-007",), _corrupt_raw),
     _wire(
         "part-mime-type", "mediaType is called mimeType, as in 0.3.", ("PART-008",), _rename("mediaType", "mimeType")
     ),
     _wire("part-kind", "Parts have a kind, as in 0.3.", ("PART-009", "DM-012"), _kind),
     _wire("part-two-contents", "A part has two contents.", ("PART-009",), _two_contents),
-    Fault(
-        "task-no-id",
-        "A task has no id.",
-        ("DM-001",),
-        bindings=HTTP,
-        reply=_reply_once(lambda r: [t.pop("id", None) for t in tasks_in(r)] and None),
-    ),
+    _sent("task-no-id", "A task has no id.", "DM-001", _no_task_id, bindings=HTTP),
     Fault("task-no-status", "A task has no status.", ("DM-001",), reply=only("GetTask", without("status"))),
     _wire("state-lower-case", "States are in lower case, as in 0.3.", ("DM-002", "DM-009"), _lower_state),
     _wire("message-no-id", "Agent messages have no messageId.", ("DM-003",), _set_in_message("messageId", None)),
@@ -317,16 +301,16 @@ SEND_FAULTS = (
     _wire("timestamp-seconds", "Timestamps have no milliseconds.", ("DM-011",), _seconds),
     _wire("null-members", "Unset members are null.", ("DM-013",), _null),
     Fault("task-no-context", "A task has no contextId.", ("MT-001",), reply=each_task(without("contextId"))),
-    _switch("new-context", "A client's contextId is silently replaced.", "MT-002", "MT-007"),
-    _switch("task-id-of-context", "Every task of a context has the same id.", "MT-003"),
-    _switch("any-context", "A contextId that is not the task's is accepted.", "MT-005"),
-    Fault("no-references", "referenceTaskIds are refused.", ("MT-008",), request=_no_reference),
-    _switch("auth-silent", "AUTH_REQUIRED comes without an explanation.", "MT-009"),
+    switch("new-context", "A client's contextId is silently replaced.", "MT-002", "MT-007"),
+    switch("task-id-of-context", "Every task of a context has the same id.", "MT-003"),
+    switch("any-context", "A contextId that is not the task's is accepted.", "MT-005"),
+    _read("no-references", "referenceTaskIds are refused.", "MT-008", _no_reference),
+    switch("auth-silent", "AUTH_REQUIRED comes without an explanation.", "MT-009"),
     _wire(
         "undeclared-extension",
         "Messages and artifacts use an undeclared extension.",
         ("EXT-006",),
         _no_extensions_member,
     ),
-    _switch("crash-leaks", "A crash shows its stack trace.", "ERR-017"),
+    switch("crash-leaks", "A crash shows its stack trace.", "ERR-017"),
 )

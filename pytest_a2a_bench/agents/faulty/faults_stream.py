@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.fault import (
+    ALL,
     GRPC,
     HTTP,
     REST,
     RPC,
+    EventHook,
     Fault,
     FaultyCall,
     Json,
@@ -17,6 +19,8 @@ from pytest_a2a_bench.agents.faulty.fault import (
     answering,
     each_event,
     headers,
+    losing,
+    switch,
 )
 from pytest_a2a_bench.agents.faulty.problems import Problem
 from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now
@@ -27,10 +31,6 @@ _SUBSCRIBE = "SubscribeToTask"
 
 def _state(event: Json) -> Any:
     return event.get("statusUpdate", {}).get("status", {}).get("state")
-
-
-def _no_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
-    return () if "task" in event and call.operation == _SEND else (event,)
 
 
 def _no_first_task(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
@@ -71,36 +71,21 @@ def _two_members(event: Json) -> None:
         event["artifactUpdate"] = {**event["statusUpdate"], "artifact": {"artifactId": "a", "parts": [{"text": ""}]}}
 
 
-def _other_task(event: Json) -> None:
-    for update in ("statusUpdate", "artifactUpdate"):
-        if update in event:
-            event[update]["taskId"] = new_id()
+def _update(change: Callable[[Json], object], *kinds: str) -> EventHook:
+    """Return a hook that changes the updates of a stream in place; of both kinds by default."""
 
+    def alter(event: Json) -> None:
+        for kind in kinds or ("statusUpdate", "artifactUpdate"):
+            if kind in event:
+                change(event[kind])
 
-def _no_ids(event: Json) -> None:
-    for update in ("statusUpdate", "artifactUpdate"):
-        if update in event:
-            event[update].pop("contextId")
-
-
-def _append_first(event: Json) -> None:
-    if "artifactUpdate" in event:
-        event["artifactUpdate"]["append"] = not event["artifactUpdate"].get("append", False)
-
-
-def _no_last_chunk(event: Json) -> None:
-    if "artifactUpdate" in event:
-        event["artifactUpdate"]["lastChunk"] = False
+    return each_event(alter)
 
 
 def _other_text(event: Json) -> None:
     for part in event.get("artifactUpdate", {}).get("artifact", {}).get("parts", ()):
         if "text" in part:
             part["text"] = part["text"].upper()
-
-
-def _lost_artifacts(call: FaultyCall, index: int, event: Json) -> Iterable[Json]:
-    return () if "artifactUpdate" in event else (event,)
 
 
 def _gap() -> Any:
@@ -161,6 +146,11 @@ def _late_subscription(params: Json) -> Json:
     return {"task": {"id": params.get("id") or new_id(), "contextId": new_id(), "status": status}}
 
 
+def _event(name: str, says: str, breaks: str, hook: EventHook, *, bindings: tuple[str, ...] = ALL) -> Fault:
+    """Return a fault of the events of a stream."""
+    return Fault(name, says, tuple(breaks.split()), bindings=bindings, event=hook)
+
+
 STREAM_FAULTS = (
     Fault(
         "stream-content-type",
@@ -169,78 +159,61 @@ STREAM_FAULTS = (
         bindings=HTTP,
         packet=_plain_json,
     ),
-    Fault("stream-no-task", "A stream begins with an update.", ("STREAM-002",), event=_no_task),
-    Fault("stream-message-twice", "A message stream has two events.", ("STREAM-003",), event=_twice),
-    Fault("stream-message-between", "A message comes between the updates.", ("STREAM-004",), event=_message_between),
-    Fault(
-        "endless-stream",
-        "A stream stays open after the task has ended.",
-        ("STREAM-005", "SUB-002"),
-        switches=frozenset({"endless-stream"}),
+    _event("stream-no-task", "A stream begins with an update.", "STREAM-002", losing("task", _SEND)),
+    _event("stream-message-twice", "A message stream has two events.", "STREAM-003", _twice),
+    _event("stream-message-between", "A message comes between the updates.", "STREAM-004", _message_between),
+    switch("endless-stream", "A stream stays open after the task has ended.", "STREAM-005", "SUB-002"),
+    _event("stream-no-final", "A stream ends without a final event.", "STREAM-005 STREAM-016", _no_final),
+    _event("stream-after-final", "A task works on after it has ended.", "STREAM-005 STREAM-015", _after_final),
+    switch("stream-open-input", "A stream stays open on INPUT_REQUIRED.", "STREAM-006", by="open-input"),
+    _event(
+        "stream-bare", "Events are bare and have a kind, as in 0.3.", "STREAM-007", each_event(_bare), bindings=HTTP
     ),
-    Fault("stream-no-final", "A stream ends without a final event.", ("STREAM-005", "STREAM-016"), event=_no_final),
-    Fault(
-        "stream-after-final", "A task works on after it has ended.", ("STREAM-005", "STREAM-015"), event=_after_final
+    _event("stream-two-members", "An event holds two members.", "STREAM-007", each_event(_two_members), bindings=HTTP),
+    _event(
+        "stream-other-task",
+        "Updates name another task.",
+        "STREAM-008",
+        _update(lambda update: update.update(taskId=new_id())),
     ),
-    Fault(
-        "stream-open-input",
-        "A stream stays open on INPUT_REQUIRED.",
-        ("STREAM-006",),
-        switches=frozenset({"open-input"}),
+    _event(
+        "stream-no-context",
+        "Updates have no contextId.",
+        "STREAM-008 DM-014",
+        _update(lambda update: update.pop("contextId")),
     ),
-    Fault(
-        "stream-bare",
-        "Events are bare and have a kind, as in 0.3.",
-        ("STREAM-007",),
-        bindings=HTTP,
-        event=each_event(_bare),
-    ),
-    Fault(
-        "stream-two-members",
-        "An event holds two members.",
-        ("STREAM-007",),
-        bindings=HTTP,
-        event=each_event(_two_members),
-    ),
-    Fault("stream-other-task", "Updates name another task.", ("STREAM-008",), event=each_event(_other_task)),
-    Fault("stream-no-context", "Updates have no contextId.", ("STREAM-008", "DM-014"), event=each_event(_no_ids)),
     Fault(
         "stream-wrong-id", "Events have another id than the request.", ("STREAM-009",), bindings=RPC, envelope=_wrong_id
     ),
     Fault("stream-no-envelope", "Events have no envelope.", ("STREAM-009",), bindings=RPC, envelope=_no_envelope),
-    Fault(
+    _event(
         "stream-enveloped",
         "Events of HTTP+JSON are in JSON-RPC envelopes.",
-        ("STREAM-010",),
+        "STREAM-010",
+        each_event(_enveloped),
         bindings=REST,
-        event=each_event(_enveloped),
     ),
-    Fault("stream-other-text", "Streamed text is not the stored text.", ("STREAM-011",), event=each_event(_other_text)),
-    Fault("stream-lost-artifacts", "Artifacts are not streamed.", ("STREAM-011", "STREAM-016"), event=_lost_artifacts),
-    Fault("stream-late", "All events come at the end.", ("STREAM-013",), switches=frozenset({"stream-late"})),
+    _event("stream-other-text", "Streamed text is not the stored text.", "STREAM-011", each_event(_other_text)),
+    _event("stream-lost-artifacts", "Artifacts are not streamed.", "STREAM-011 STREAM-016", losing("artifactUpdate")),
+    switch("stream-late", "All events come at the end.", "STREAM-013"),
     Fault("stream-unknown-task", "A stream to an unknown task begins another.", ("STREAM-014",), error=_one_event),
-    Fault(
-        "stream-one-only",
-        "Only the newest stream of a task gets events.",
-        ("STREAM-017",),
-        switches=frozenset({"one-stream"}),
+    switch("stream-one-only", "Only the newest stream of a task gets events.", "STREAM-017", by="one-stream"),
+    switch("stream-closes-all", "Closing one stream of a task ends the others.", "STREAM-018", by="closes-all"),
+    switch("task-dies-with-stream", "A task ends with its stream.", "STREAM-019"),
+    _event(
+        "stream-append-first",
+        "append is the wrong way round.",
+        "STREAM-020",
+        _update(lambda update: update.update(append=not update.get("append", False)), "artifactUpdate"),
     ),
-    Fault(
-        "stream-closes-all",
-        "Closing one stream of a task ends the others.",
-        ("STREAM-018",),
-        switches=frozenset({"closes-all"}),
+    _event(
+        "stream-no-last-chunk",
+        "No chunk is the last one.",
+        "STREAM-020",
+        _update(lambda update: update.update(lastChunk=False), "artifactUpdate"),
     ),
-    Fault(
-        "task-dies-with-stream",
-        "A task ends with its stream.",
-        ("STREAM-019",),
-        switches=frozenset({"task-dies-with-stream"}),
-    ),
-    Fault("stream-append-first", "append is the wrong way round.", ("STREAM-020",), event=each_event(_append_first)),
-    Fault("stream-no-last-chunk", "No chunk is the last one.", ("STREAM-020",), event=each_event(_no_last_chunk)),
-    Fault("stream-reordered", "An artifact comes later than it should.", ("STREAM-011",), event=_reordered()),
-    Fault("subscribe-no-task", "A subscription does not begin with the task.", ("SUB-001",), event=_no_first_task),
+    _event("stream-reordered", "An artifact comes later than it should.", "STREAM-011", _reordered()),
+    _event("subscribe-no-task", "A subscription does not begin with the task.", "SUB-001", _no_first_task),
     Fault(
         "subscribe-terminal",
         "A task that has ended can be subscribed to.",
@@ -253,20 +226,21 @@ STREAM_FAULTS = (
         ("SUB-004",),
         error=answering("TaskNotFound", _SUBSCRIBE, _late_subscription),
     ),
-    Fault("subscribe-gap", "A subscription misses an event.", ("SUB-006",), event=_gap()),
-    Fault(
+    _event("subscribe-gap", "A subscription misses an event.", "SUB-006", _gap()),
+    switch(
         "stream-grpc-breaks",
         "A gRPC stream breaks off after its first event.",
-        ("GR-003",),
+        "GR-003",
         bindings=GRPC,
-        switches=frozenset({"grpc-breaks-off"}),
+        by="grpc-breaks-off",
     ),
-    Fault(
+    switch(
         "stream-undeclared",
         "Streaming works although the card says that it does not.",
-        ("STREAM-012", "SUB-005"),
+        "STREAM-012",
+        "SUB-005",
         variant="bare",
-        switches=frozenset({"no-capability-check"}),
+        by="no-capability-check",
     ),
     Fault(
         "stream-undeclared-code",

@@ -217,6 +217,18 @@ def check_secrets(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None
             ledger.add(ids.secrets, path, f"what looks like {kind}", fix="remove it from the card and revoke it")
 
 
+def requirements_in(card: Mapping[str, Any], member: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield every security requirement of the card, then of its skills, with its place.
+
+    :param member: the name under which the version keeps them.
+    """
+    places: list[tuple[Path, Any]] = [((member,), card.get(member))]
+    places += [(("skills", i, member), skill.get(member)) for i, skill in objects(card.get("skills"))]
+    for path, requirements in places:
+        for i, requirement in enumerate(as_list(requirements)):
+            yield (*path, i), as_object(requirement)
+
+
 def check_references(
     ledger: Ledger, rule: str, path: Path, names: Mapping[str, Any], schemes: Mapping[str, Any]
 ) -> None:

@@ -102,14 +102,11 @@ def _check_schemes(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) ->
 
 def _check_security(card: Mapping[str, Any], ledger: Ledger) -> None:
     schemes = as_object(card.get("securitySchemes"))
-    places: list[tuple[Path, Any]] = [(("security",), card.get("security"))]
-    places += [(("skills", i, "security"), skill.get("security")) for i, skill in objects(card.get("skills"))]
-    for path, alternatives in places:
-        for i, alternative in enumerate(as_list(alternatives)):
-            shared.check_references(ledger, "V03-CARD-007", (*path, i), as_object(alternative), schemes)
-            for name, scopes in as_object(alternative).items():
-                flows = as_object(schemes.get(name)).get("flows")
-                shared.check_scopes(ledger, "V03-CARD-007", (*path, i, name), scopes, flows)
+    for path, alternative in shared.requirements_in(card, "security"):
+        shared.check_references(ledger, "V03-CARD-007", path, alternative, schemes)
+        for name, scopes in alternative.items():
+            flows = as_object(schemes.get(name)).get("flows")
+            shared.check_scopes(ledger, "V03-CARD-007", (*path, name), scopes, flows)
 
 
 def _check_newer(card: Mapping[str, Any], ledger: Ledger) -> None:

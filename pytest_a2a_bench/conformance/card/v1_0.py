@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.card import shared
-from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_object, as_text, objects, show
+from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_object, as_text, objects, show
 from pytest_a2a_bench.conformance.card.urls import PlainHttp
 
 IDS = shared.RuleIds(
@@ -84,25 +84,19 @@ def _check_version(ledger: Ledger, path: Path, version: str) -> None:
 def _check_leftovers(card: Mapping[str, Any], ledger: Ledger) -> None:
     if declares_0_3(card):
         return
-    for name, now in LEFTOVERS.items():
-        if name in card:
-            fix = f"remove it ({now} says it now), or declare a 0.3 interface in supportedInterfaces"
-            ledger.add("CARD-026", (name,), f"{name} is a member of 0.3 cards", expected=_NO_LEFTOVERS, fix=fix)
+    found: list[tuple[Path, str, str]] = [
+        ((name,), "cards", f"remove it ({now} says it now), or declare a 0.3 interface in supportedInterfaces")
+        for name, now in LEFTOVERS.items()
+        if name in card
+    ]
     if "stateTransitionHistory" in as_object(card.get("capabilities")):
-        path: Path = ("capabilities", "stateTransitionHistory")
-        ledger.add(
-            "CARD-026", path, "stateTransitionHistory is a member of 0.3 cards", expected=_NO_LEFTOVERS, fix="remove it"
-        )
+        found.append((("capabilities", "stateTransitionHistory"), "cards", "remove it"))
     for i, skill in objects(card.get("skills")):
         if "security" in skill:
-            fix = "write securityRequirements"
-            ledger.add(
-                "CARD-026",
-                ("skills", i, "security"),
-                "security is a member of 0.3 skills",
-                expected=_NO_LEFTOVERS,
-                fix=fix,
-            )
+            found.append((("skills", i, "security"), "skills", "write securityRequirements"))
+    for path, whose, fix in found:
+        told = f"{path[-1]} is a member of 0.3 {whose}"
+        ledger.add("CARD-026", path, told, expected=_NO_LEFTOVERS, fix=fix)
 
 
 def _check_schemes(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:
@@ -138,12 +132,8 @@ def _check_scheme(path: Path, members: Mapping[str, Any], ledger: Ledger, plain:
 
 def _check_requirements(card: Mapping[str, Any], ledger: Ledger) -> None:
     schemes = as_object(card.get("securitySchemes"))
-    places: list[tuple[Path, Any]] = [(("securityRequirements",), card.get("securityRequirements"))]
-    for i, skill in objects(card.get("skills")):
-        places.append((("skills", i, "securityRequirements"), skill.get("securityRequirements")))
-    for path, requirements in places:
-        for i, requirement in enumerate(as_list(requirements)):
-            _check_requirement((*path, i), as_object(requirement), schemes, ledger)
+    for path, requirement in shared.requirements_in(card, "securityRequirements"):
+        _check_requirement(path, requirement, schemes, ledger)
 
 
 def _check_requirement(path: Path, requirement: Mapping[str, Any], schemes: Mapping[str, Any], ledger: Ledger) -> None:

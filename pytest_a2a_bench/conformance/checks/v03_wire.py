@@ -137,17 +137,22 @@ async def tasks_are_complete(ctx: Context) -> None:
             return
 
 
+async def _parts_of(ctx: Context, kind: str) -> list[tuple[WireReply, Found]]:
+    """Return the parts of one kind, file or data; skip where the scenario of that name gave none."""
+    found = [
+        (r, o) for r, o in await seen(ctx) if o.kind == "part" and (kind in o.value or o.value.get("kind") == kind)
+    ]
+    if not found:
+        ctx.prompt(kind)
+        ctx.skip(f"the scenario {kind} gave no {kind} part")
+    return found
+
+
 @check("V03-DM-005", version=OLD)
 async def files_have_bytes_or_uri(ctx: Context) -> None:
     """A file part has either bytes or a URI."""
     names = ("bytes", "uri") if ctx.binding == "JSONRPC" else ("fileWithBytes", "fileWithUri")
-    files = [
-        (r, o) for r, o in await seen(ctx) if o.kind == "part" and ("file" in o.value or o.value.get("kind") == "file")
-    ]
-    if not files:
-        ctx.prompt("file")
-        ctx.skip("the scenario file gave no file part")
-    for reply, (_, pointer, value) in files:
+    for reply, (_, pointer, value) in await _parts_of(ctx, "file"):
         file = value.get("file")
         present = [name for name in names if isinstance(file, Mapping) and name in file]
         if len(present) != 1:
@@ -158,13 +163,7 @@ async def files_have_bytes_or_uri(ctx: Context) -> None:
 @check("V03-DM-006", version=OLD)
 async def data_is_an_object(ctx: Context) -> None:
     """A data part holds an object."""
-    parts = [
-        (r, o) for r, o in await seen(ctx) if o.kind == "part" and ("data" in o.value or o.value.get("kind") == "data")
-    ]
-    if not parts:
-        ctx.prompt("data")
-        ctx.skip("the scenario data gave no data part")
-    for reply, (_, pointer, value) in parts:
+    for reply, (_, pointer, value) in await _parts_of(ctx, "data"):
         if not isinstance(value.get("data"), Mapping):
             found = f"data is {value.get('data')!r}"
             ctx.fail(found, pointer=f"{pointer}/data", expected="an object", replies=(reply,))
