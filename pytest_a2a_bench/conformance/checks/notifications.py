@@ -21,6 +21,7 @@ DELETE = "DeleteTaskPushNotificationConfig"
 NEVER_CALLED = "https://webhook.example.org/never-called"
 SECRET = "Zm9yLXRoaXMtd2ViaG9vay1vbmx5"
 DELIVERY_SECONDS = 5.0
+_BUSY = 5
 IN_FLIGHT_SECONDS = 0.3
 HELD_UP_SECONDS = 1.5
 """How long a webhook keeps the agent waiting, to see whether the task waits too."""
@@ -64,6 +65,11 @@ async def receiver(ctx: Context) -> AsyncIterator[WebhookReceiver]:
         yield hooks
 
 
+def patience(reply: WireReply, seconds: float = DELIVERY_SECONDS) -> float:
+    """Return how many seconds a notification has: an agent that was slow to answer is slow to notify, too."""
+    return seconds + _BUSY * reply.exchange.seconds
+
+
 async def delivered(ctx: Context) -> Delivered:
     """Let the agent notify a webhook that came with the message, once for all checks."""
     ctx.require_capability("pushNotifications")
@@ -78,7 +84,7 @@ async def _deliver(ctx: Context, text: str, scheme: str) -> Delivered:
         config = {"url": hook.url, "authentication": {"scheme": scheme, "credentials": SECRET}}
         reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
         task = ctx.task_of(reply, "sending a message with taskPushNotificationConfig")
-        await hook.wait(ended, DELIVERY_SECONDS)
+        await hook.wait(ended, patience(reply))
         stored = await ctx.wait_for_task(str(task["id"]))
     return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
 

@@ -25,6 +25,7 @@ from pytest_a2a_bench.conformance.checks.notifications import (
     created,
     delivered,
     ended,
+    patience,
     receiver,
     show,
 )
@@ -216,7 +217,7 @@ async def something_is_delivered(ctx: Context) -> None:
         else:
             ctx.skip("the task of the scenario slow was over before it could be configured")
         stored = await ctx.wait_for_task(task_id)
-        if not await hook.wait(timeout=DELIVERY_SECONDS / 2):
+        if not await hook.wait(timeout=patience(made, DELIVERY_SECONDS / 2)):
             found = "the task ended, and no notification came"
             ctx.fail(found, expected="at least one POST to the webhook", replies=(made, stored))
 
@@ -311,7 +312,7 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
             hook = hooks.hook(status=500, delay=HELD_UP_SECONDS, late=1)
             reply = await ctx.send(text, configuration={"taskPushNotificationConfig": {"url": hook.url}})
             taken = reply.exchange.seconds
-            await hook.wait(timeout=1)
+            await hook.wait(timeout=patience(usual, 1))
         if not hook.deliveries:
             ctx.skip("nothing was delivered to the webhook")
         # Measured again, for the agent may have been busy with something else.

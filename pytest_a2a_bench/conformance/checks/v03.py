@@ -18,6 +18,7 @@ from pytest_a2a_bench.conformance.checks.notifications import (
     NEVER_CALLED,
     Delivered,
     ended,
+    patience,
     receiver,
 )
 from pytest_a2a_bench.conformance.checks.tasks import history_of
@@ -296,7 +297,7 @@ async def _deliver(ctx: Context, text: str) -> Delivered:
         config = {"id": ctx.unknown_id(), "url": hook.url, "token": TOKEN}
         reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
         task = ctx.task_of(reply, "sending a message with pushNotificationConfig")
-        await hook.wait(ended, DELIVERY_SECONDS / 2)
+        await hook.wait(ended, patience(reply, DELIVERY_SECONDS / 2))
         stored = await ctx.wait_for_task(str(task["id"]))
     return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
 
