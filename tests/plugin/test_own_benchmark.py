@@ -68,6 +68,16 @@ def test_its_option_is_one_like_any_other(shop: Bench, monkeypatch: pytest.Monke
     result.assert_outcomes(failed=1)  # one turn is a tool call, and nothing was said yet
 
 
+@pytest.mark.parametrize(("name", "owner"), [("timeout", "the core"), ("crm_rot", "crmarena")])
+def test_an_option_that_is_taken_is_refused(pytester: pytest.Pytester, shop: Bench, name: str, owner: str) -> None:
+    benchmark = pytester.path / "shop.py"
+    benchmark.write_text(benchmark.read_text().replace('"shop_patience", "N"', f'"{name}", "N"'))
+    result = shop.apart()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    option = name.replace("_", "-")
+    assert f"suite 'shop': the option --a2a-{option} belongs to {owner} already" in result.stderr.str()
+
+
 def test_its_categories_and_domain_choose(shop: Bench) -> None:
     shop.apart("-m", "question and orders", "test_shop.py").assert_outcomes(passed=1, deselected=2)
     assert shop.apart("--a2a-min-pass=sales=0.5", "test_shop.py").ret == pytest.ExitCode.USAGE_ERROR

@@ -7,8 +7,9 @@ and so that they can be sent to xdist's workers.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import Option, describe_default
 from pytest_a2a_bench.configuration.readers import one_of, read_names
@@ -62,18 +64,26 @@ class SuiteOptions:
 
     def __init__(self, parser: pytest.Parser) -> None:
         self._parser = parser
-        self._declared: set[str] = set()
+        self._owners: dict[str, str] = {}
 
     def pytest_plugin_registered(self, plugin: object) -> None:
         """Look at one plugin; pytest tells of those before this one, too."""
-        offer: Callable[[], Iterable[Any]] | None = getattr(plugin, "pytest_a2a_bench_suites", None)
-        if not callable(offer):
+        offer = getattr(plugin, "pytest_a2a_bench_suites", None)
+        if not inspect.isroutine(offer):  # a plugin may be an object that has every attribute one asks for
             return
-        suites = list(offer())
+        suites: list[Suite] = list(offer())
         registry.register(suites)
-        for option in (option for suite in suites for option in suite.options if option.name not in self._declared):
-            self._declared.add(option.name)
+        for suite in suites:
+            for option in suite.options:
+                self._declare_once(suite, option)
+
+    def _declare_once(self, suite: Suite, option: Option) -> None:
+        owner = "the core" if option.name in table.DEFAULTS else self._owners.get(option.name)
+        if owner is None:
+            self._owners[option.name] = suite.name
             _declare(self._parser, option)
+        elif owner != suite.name:
+            raise pytest.UsageError(f"suite {suite.name!r}: the option {option.cli} belongs to {owner} already")
 
 
 def core_options() -> tuple[Option, ...]:
