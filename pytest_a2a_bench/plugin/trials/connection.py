@@ -1,11 +1,14 @@
-"""How this process reaches the agent: over the wire, or from recordings."""
+"""What this process's conversations are held with: the agent or its recordings, store, tapes, spans, and a schedule."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
@@ -13,7 +16,49 @@ from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.tape import Tape
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.trials import outcome
+from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.results.fingerprint import where
+from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
+from pytest_a2a_bench.trials.runner import Runner
+
+
+def start_schedule(
+    session: pytest.Session, run: BenchRun, connection: AgentConnection, metadata: Mapping[str, Any]
+) -> Schedule:
+    """Begin the conversations of this process's items.
+
+    :param metadata: goes with every message to the agent.
+    """
+    store = Store(run.plan.results)
+    prepare = session.config.hook.pytest_a2a_bench_prepare_trial
+    runner = Runner(
+        # Results name a built-in agent by its name, not by the port that it happened to get.
+        dataclasses.replace(run.plan.target, endpoint=run.settings.endpoint),
+        lambda: connection,
+        store,
+        run.plan.run_id,
+        metadata=metadata,
+        agent=run.plan.agent_identity,
+        reached=_differences(run, connection.config),
+        tapes=_tapes(run, connection.config.secrets),
+        tracing=_start_tracing(run),
+        prepare=lambda key, told: prepare(key=key, metadata=told),
+    )
+    ahead = outcome.trials_ahead(session, run)
+    tick = outcome.ticker(session.config, run)
+    run.services.schedule = Schedule(runner, run.settings.concurrency, ahead, tick, outcome.suspects(ahead, run, store))
+    return run.services.schedule
+
+
+def _start_tracing(run: BenchRun) -> Tracing:
+    if not is_wanted(run.settings.otel, os.environ):
+        return NO_TRACING
+    from pytest_a2a_bench.tracing.otel import open_tracing  # needs the extra "otel"
+
+    run.services.tracing = open_tracing()
+    return run.services.tracing
 
 
 def connect(run: BenchRun) -> AgentConnection:
@@ -33,7 +78,7 @@ def open_connection(run: BenchRun, config: ClientConfig) -> AgentConnection:
     return AgentConnection(config, library.read_card(Path(run.settings.replay)))
 
 
-def differences(run: BenchRun, config: ClientConfig) -> dict[str, str]:
+def _differences(run: BenchRun, config: ClientConfig) -> dict[str, str]:
     """Return how a fixture's configuration reaches the agent in another way than the settings say."""
 
     def reach(how: ClientConfig) -> dict[str, str]:
@@ -44,7 +89,7 @@ def differences(run: BenchRun, config: ClientConfig) -> dict[str, str]:
     return {name: value for name, value in reach(config).items() if value != usual[name]}
 
 
-def tapes(run: BenchRun, secrets: Iterable[str]) -> Callable[[TrialKey], Tape] | None:
+def _tapes(run: BenchRun, secrets: Iterable[str]) -> Callable[[TrialKey], Tape] | None:
     """Return what makes the tapes that trials are recorded on or replayed from; None where neither is wanted."""
     if run.settings.replay:
         return library.player(Path(run.settings.replay))

@@ -97,6 +97,6 @@ def _a2a_schedule(
     _a2a_connection: AgentConnection,
     a2a_message_metadata: Mapping[str, Any],
 ) -> Schedule:
-    from pytest_a2a_bench.plugin.trials import starting
+    from pytest_a2a_bench.plugin.trials import connection
 
-    return starting.start_schedule(request.session, _a2a_endpoint, _a2a_connection, a2a_message_metadata)
+    return connection.start_schedule(request.session, _a2a_endpoint, _a2a_connection, a2a_message_metadata)
