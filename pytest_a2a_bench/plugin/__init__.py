@@ -61,32 +61,29 @@ def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Let built-in modules join the session."""
-    from pytest_a2a_bench.plugin.collect import grafting
     from pytest_a2a_bench.plugin.run import state
 
     report = yield
-    grafting.add_modules(collector, report, state.of(collector.config))
+    run = state.of(collector.config)
+    if run.plan.selection:
+        from pytest_a2a_bench.plugin.collect import grafting
+
+        grafting.add_modules(collector, report, run)
     return report
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one item per trial, and one per check."""
-    from pytest_a2a_bench.plugin.collect import items
-    from pytest_a2a_bench.plugin.conformance import check_items
-    from pytest_a2a_bench.plugin.run import state
+    from pytest_a2a_bench.plugin import lifecycle
 
-    run = state.of(metafunc.config)
-    if not check_items.make_items(metafunc, run):
-        items.make_items(metafunc, run)
+    lifecycle.make_items(metafunc)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Give items their keywords."""
-    from pytest_a2a_bench.plugin.collect import items
-    from pytest_a2a_bench.plugin.conformance import check_items
+    from pytest_a2a_bench.plugin import lifecycle
 
-    items.adopt(item)
-    check_items.adopt(item)
+    lifecycle.adopt_item(item)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,11 +17,9 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.plugin.collect import items, markers, selection
-from pytest_a2a_bench.plugin.conformance import check_items
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run import options, state
-from pytest_a2a_bench.plugin.run.partition import WorkerPart
-from pytest_a2a_bench.plugin.run.state import RUN, TRIAL, WORKER_INPUT, BenchRun, Plan
+from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, RUN, TRIAL, WORKER_INPUT, BenchRun, Plan
 from pytest_a2a_bench.plugin.trials import fixtures
 
 _HANDLER = pytest.StashKey[Any]()
@@ -39,6 +37,8 @@ def configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     worker_input = getattr(config, "workerinput", None)
     if worker_input is not None and WORKER_INPUT in worker_input:
+        from pytest_a2a_bench.plugin.run.partition import WorkerPart
+
         run = BenchRun(Plan.from_json(worker_input[WORKER_INPUT]), WorkerPart.of(worker_input))
         selection.take_arguments(config, run.settings)
     else:
@@ -80,7 +80,7 @@ def _start(config: pytest.Config) -> BenchRun:
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
     """Choose what joins, and register what listens: on the controller, where somebody may use us."""
     from pytest_a2a_bench.plugin import gates
-    from pytest_a2a_bench.plugin.conformance import summary
+    from pytest_a2a_bench.plugin.conformance import check_items, summary
     from pytest_a2a_bench.plugin.report import page, publishing, terminal
     from pytest_a2a_bench.plugin.run import root_directory
 
@@ -104,6 +104,28 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     publishing.register(config, run, reporting)
 
 
+def make_items(metafunc: pytest.Metafunc) -> None:
+    """Make one item per trial, or per check of the protocol."""
+    run = state.of(metafunc.config)
+    if CHECK_FIXTURE in metafunc.fixturenames:
+        from pytest_a2a_bench.plugin.conformance import check_items
+
+        check_items.make_items(metafunc, run)
+    else:
+        items.make_items(metafunc, run)
+
+
+def adopt_item(item: pytest.Item) -> None:
+    """Note what an item reports, and give it its keywords."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if CHECK_FIXTURE in parameters:
+        from pytest_a2a_bench.plugin.conformance import check_items
+
+        check_items.adopt(item, parameters[CHECK_FIXTURE])
+    elif items.KEY_FIXTURE in parameters:
+        items.adopt(item, parameters[items.KEY_FIXTURE])
+
+
 def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: pytest.TestReport) -> None:
     """Let an item's report say what its trial or its check came to."""
     if TRIAL in item.stash:
@@ -111,7 +133,7 @@ def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: py
 
         outcome.explain_failure(item, report)
         misses.excuse_miss(item, call, report)
-    elif check_items.CHECK in item.stash:
+    elif CHECK in item.stash:
         from pytest_a2a_bench.plugin.conformance import verdicts
 
         verdicts.show_evidence(item, report)

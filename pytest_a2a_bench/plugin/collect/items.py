@@ -89,14 +89,11 @@ def _shadowed(metafunc: pytest.Metafunc) -> str:
     return f"the fixture {name!r} is not ours but the one defined at {place}, which hides it; rename that fixture"
 
 
-def adopt(item: pytest.Item) -> None:
-    """Note an item's trial, and give the item its keywords."""
-    callspec = getattr(item, "callspec", None)
-    found = callspec.params.get(KEY_FIXTURE) if callspec is not None else None
-    if not isinstance(found, ItemTrial):
-        return
-    item.stash[TRIAL] = found
-    item.extra_keyword_matches.update(_keywords(found))
+def adopt(item: pytest.Item, found: object) -> None:
+    """Note an item's trial, unless its marker was wrong, and give the item its keywords."""
+    if isinstance(found, ItemTrial):
+        item.stash[TRIAL] = found
+        item.extra_keyword_matches.update(_keywords(found))
 
 
 def _keywords(trial: ItemTrial) -> Iterator[str]:

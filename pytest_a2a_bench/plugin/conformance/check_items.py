@@ -13,14 +13,13 @@ import pytest
 
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE, CONFORMANCE_MODULES
-from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, BenchRun
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.engine import Planned
     from pytest_a2a_bench.conformance.finding import Requirement
 
-CHECK_FIXTURE = "_a2a_check"
 PARTS = tuple(module.domain for module in CONFORMANCE_MODULES)
 
 _TRANSPORTS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest", "GRPC": "grpc"}
@@ -42,9 +41,6 @@ class ItemCheck:
     def short_id(self) -> str:
         """What stands in the brackets of a node id: ``SEND-003-JSONRPC``, ``CARD-004``."""
         return short_id(self.suite, self.planned.requirement, self.planned.binding)
-
-
-CHECK = pytest.StashKey[ItemCheck]()
 
 
 def short_id(suite: str, entry: Requirement, binding: str) -> str:
@@ -82,22 +78,19 @@ def names_files(settings: Settings) -> bool:
 # --- one item per check -----------------------------------------------------------------------------------------------
 
 
-def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> bool:
-    """Turn a test that takes ``conformance_check`` into one item per check, and tell whether it is one."""
-    if CHECK_FIXTURE not in metafunc.fixturenames:
-        return False
+def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
+    """Turn a test that takes ``conformance_check`` into one item per check."""
     marker = metafunc.definition.get_closest_marker(CONFORMANCE)
     problem = _marker_problem(marker)
     if marker is None or problem:
         # One item stands for the test, so that it can be selected; only then does its problem stop the run.
         run.collected.test_problems.append((metafunc.definition.nodeid, problem))
         metafunc.parametrize(CHECK_FIXTURE, [pytest.param(None, id="invalid")], indirect=True)
-        return True
+        return
     wanted = {name: _texts(marker.kwargs[name]) for name in _FILTERS if marker.kwargs.get(name) is not None}
     suite = marker.args[0]
     chosen = [p for p in _plan(run, suite) if _is_wanted(p, wanted)]
     metafunc.parametrize(CHECK_FIXTURE, [_parameter(ItemCheck(suite, p)) for p in chosen], indirect=True)
-    return True
 
 
 def _plan(run: BenchRun, suite: str) -> list[Planned]:
@@ -171,10 +164,8 @@ def _known_values(name: str) -> list[str]:
     return list(dict.fromkeys(str(getattr(entry, name)) for entry in entries))
 
 
-def adopt(item: pytest.Item) -> None:
-    """Note an item's check, and give the item its keywords."""
-    callspec = getattr(item, "callspec", None)
-    found = callspec.params.get(CHECK_FIXTURE) if callspec is not None else None
+def adopt(item: pytest.Item, found: object) -> None:
+    """Note an item's check, unless its marker was wrong, and give the item its keywords."""
     if isinstance(found, ItemCheck):
         item.stash[CHECK] = found
         item.extra_keyword_matches.update(_keywords(found.planned.requirement, found.planned.binding))

@@ -19,10 +19,10 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place, read_place
 from pytest_a2a_bench.errors import ConformanceWarning, collect_errors
-from pytest_a2a_bench.plugin.conformance.check_items import CHECK, ItemCheck
+from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties
-from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.run.state import CHECK, BenchRun
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import evidence
 

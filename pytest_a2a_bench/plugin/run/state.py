@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_a2a_bench.plugin.run.partition import WorkerPart
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.gates.files import Missed
     from pytest_a2a_bench.gates.quarantine import Quarantined
     from pytest_a2a_bench.model import BenchTask, TrialKey
+    from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
+    from pytest_a2a_bench.plugin.run.partition import WorkerPart
     from pytest_a2a_bench.plugin.trials.schedule import Schedule
     from pytest_a2a_bench.results.baseline import Baseline
     from pytest_a2a_bench.tracing import Tracing
@@ -231,6 +232,10 @@ class BenchRun:
 
 RUN = pytest.StashKey[BenchRun]()
 TRIAL = pytest.StashKey[ItemTrial]()
+CHECK: pytest.StashKey[ItemCheck] = pytest.StashKey()
+
+CHECK_FIXTURE = "_a2a_check"
+"""The fixture of checks of the protocol; known here, so that a run of other items need not load what makes these."""
 
 
 def of(config: pytest.Config) -> BenchRun:
