@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -214,7 +215,11 @@ def test_an_interrupted_run_clears_away(tmp_path: Path, number: signal.Signals, 
             "--scenarios",
             str(prompts),
         ]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        # What a shell starts in the background ignores Ctrl-C, and so does all that it starts: the tests, and this.
+        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+        ) as process:
             # A command that is interrupted before it has begun has nothing to clear away: however long that takes.
             while states(agent.url).count("TASK_STATE_WORKING") < 3 and process.poll() is None:
                 time.sleep(0.05)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness import ROOT, Bench
 
-EXAMPLE = ROOT / "example_suites" / "own_benchmark"
+EXAMPLE = Path(__file__).parents[2] / "example_suites" / "own_benchmark"
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,8 @@ from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 try:
-    source = opening.open_source(sys.argv[1], crm_settings(crm_data=sys.argv[2], crm_org=sys.argv[3]))
+    chosen = {"crm_data": sys.argv[2], "crm_org": sys.argv[3]}
+    source = opening.open_source(sys.argv[1], Settings(benchmark_options=chosen))
     tasks = source.tasks()
     shown = {"ids": source.task_ids(), "answers": [t.answers for t in tasks], "interactive": tasks[0].interactive}
     shown["objects"] = [o.name for o in source.schema.objects]
