@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 
+import examples
 import pytest
 import warm_python
 
@@ -25,6 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
+    if config.getoption("--run-slow"):
+        os.environ[examples.VARIABLE] = "1"
     stack = contextlib.ExitStack()
     config.add_cleanup(stack.close)
     if program := stack.enter_context(warm_python.offered()):

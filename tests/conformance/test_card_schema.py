@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from cards import full_0_3, full_1_0, hybrid, minimal_0_3, minimal_1_0
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,19 +64,19 @@ def test_the_schema_of_1_0_knows_what_the_protobuf_says() -> None:
 
 
 @given(JSON)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_any_json_ends_in_findings(raw: Any) -> None:
     assert all(isinstance(f, Finding) for f in check_card(raw))
 
 
 @given(st.dictionaries(NAMES, NAMED, max_size=8), st.sampled_from(["auto", "1.0", "0.3"]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_any_object_with_a_cards_members_ends_in_findings(raw: Any, version: Any) -> None:
     assert all(isinstance(f, Finding) for f in check_card(raw, version=version, duplicates=("x",)))
 
 
 @given(st.sampled_from([minimal_1_0, full_1_0, minimal_0_3, full_0_3, hybrid]), NAMES, JSON)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_one_member_replaced_by_anything_ends_in_findings(make: Any, name: str, value: Any) -> None:
     for finding in check_card({**make(), name: value}):
         assert finding.rule
@@ -84,7 +85,7 @@ def test_one_member_replaced_by_anything_ends_in_findings(make: Any, name: str, 
 
 
 @given(st.text(alphabet="xyz-", min_size=1).map("x".__add__), JSON)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_unknown_members_are_allowed(name: str, value: Any) -> None:
     for make in (minimal_1_0, minimal_0_3):
         card = make()

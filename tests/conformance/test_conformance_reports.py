@@ -6,6 +6,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -243,7 +244,7 @@ def test_an_empty_report_is_a_report(format: str) -> None:
     assert render(report(), format).endswith("\n")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.text(), st.sampled_from(FORMATS))
 def test_any_text_can_be_reported(text: str, format: str) -> None:
     found = render(report(result("failed", found=text), agent=text), format)

@@ -18,6 +18,8 @@ from pytest_a2a_bench.reports.html import Contents, render
 from pytest_a2a_bench.results.baseline import Baseline
 from pytest_a2a_bench.results.compare import compare
 
+pytestmark = pytest.mark.slow  # Chromium starts once more for each test that changes the window
+
 PHONE = 360
 
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
 
 
 @given(st.lists(EVENTS, max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_every_call_is_followed_by_exactly_its_result(history: list[Event]) -> None:
     messages = write_messages(Briefing("p"), history)
     open_calls: list[str] = []
@@ -41,7 +42,7 @@ def test_every_call_is_followed_by_exactly_its_result(history: list[Event]) -> N
 
 
 @given(st.lists(EVENTS, max_size=12))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_nothing_that_was_said_is_lost(history: list[Event]) -> None:
     contents = "\n".join(str(m["content"]) for m in write_messages(Briefing("p"), history))
     texts = [e.text or "" if isinstance(e, UserSaid | AgentSaid) else e.content for e in history]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ OPTIONS = st.builds(
 
 
 @given(OPTIONS)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_command_line_says_the_same_as_the_value(options: AgentOptions) -> None:
     parser = argparse.ArgumentParser()
     add_arguments(parser)

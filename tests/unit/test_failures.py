@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ def test_escape_sequences_and_control_characters_are_removed() -> None:
     assert sanitise(hostile) == "aredblinkcdone\nnext\ttabx"
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text())
 def test_nothing_that_moves_a_cursor_survives(text: str) -> None:
     assert not any((ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 for c in sanitise(text))

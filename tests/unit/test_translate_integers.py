@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -152,7 +153,7 @@ def _extend(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
 PAIRS = st.recursive(LEAVES, _extend, max_leaves=8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(PAIRS)
 def test_any_valid_value_survives_a_struct(pair: Pair) -> None:
     schema, value = pair
@@ -160,7 +161,7 @@ def test_any_valid_value_survives_a_struct(pair: Pair) -> None:
     assert exact(restore_integers(as_struct({"it": value}), root)) == exact({"it": value})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(PAIRS, st.recursive(st.none() | st.booleans() | FRACTIONS | st.text(max_size=3), st.lists, max_leaves=5))
 def test_a_value_that_the_schema_does_not_know_is_left_alone(pair: Pair, value: Any) -> None:
     assert exact(restore_integers(value, pair[0])) == exact(value)

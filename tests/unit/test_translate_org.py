@@ -6,6 +6,7 @@ import json
 import time
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ SOSL = "FIND {power AND manager} IN ALL FIELDS RETURNING Product2(Id, Name)"
 BRIEFING = Briefing("You work on an org.\n\n# Fields\nUser\n  - Id: the id", TOOLS)
 FACTS = {"task_id": "0001", "task_category": "handle_time", "persona": "calm", "required_context": "- Today", "x": 1}
 TWO_WAY = ("crm_action", "execute_tags")
-FEW = settings(max_examples=150, deadline=None)
+FEW = settings(max_examples=examples(150), deadline=None)
 
 
 def read(dialect: str, *texts: str) -> translate.DecodedReply:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ from pytest_a2a_bench.settings import ORG_DIALECTS
 
 GENERAL = [n for n in translate.names() if n not in ORG_DIALECTS]
 NAMED = [n for n in GENERAL if n != "auto"]
-FEW = settings(max_examples=120, deadline=None)
+FEW = settings(max_examples=examples(120), deadline=None)
 
 FRAGMENTS = st.sampled_from(
     [

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soql_cases import FOUND, GIVEN, REFUSED, SEARCHES
@@ -83,7 +84,7 @@ def test_explained_differences_are_differences(grammar: Callable[[str], bool], p
     assert any(_parses(query) != grammar(query) for query in concerned), why
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_generated_conditions(data: st.DataObject) -> None:
     parser = pack.get_parser("apex")

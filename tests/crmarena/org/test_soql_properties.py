@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_org import ROWS, Record, open_small_org
@@ -14,7 +15,9 @@ from soql_model import FIELDS, conditions, fold, order_by, read
 
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 
-_SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_SETTINGS = settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 _OBJECTS = sorted(FIELDS)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -281,7 +282,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(said=st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join), name=st.sampled_from(list(CATEGORIES)))
 def test_no_answer_raises(said: str, name: str) -> None:
     read = extract(CATEGORIES[name], said)
