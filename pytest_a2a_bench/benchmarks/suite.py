@@ -44,7 +44,7 @@ class Suite:
     :param why_absent: says what a domain lacks that is not available; by default that it is not installed.
     :param split_names: every split that one of its domains may have: what ``--a2a-split`` takes.
     :param options: options of its own, which follow the core's in ``pytest --help``.
-    :param dialects: the dialects in which its trials can be held; None for those that write any tool.
+    :param dialects: the dialects in which its trials can be held; None for all.
     :param why_no_dialect: says why a dialect is not among them; the end of a sentence.
     :param check_options: says what is wrong with options that do not go together; given whether only a list is wanted.
     :param preconditions: says what keeps all trials of some domains from running, before the first one is paid for.

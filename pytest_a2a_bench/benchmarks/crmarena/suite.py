@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NAME = "crmarena"
 SPLIT = "base"
-DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", "crm_action", "execute_tags", "crm_entropic")
 
 
 def bind(settings: Settings) -> Suite:
@@ -102,7 +101,6 @@ SUITE = Suite(
     bind=bind,
     benchmark="pytest_a2a_bench.benchmarks.crmarena.benchmark",
     options=OPTIONS,
-    dialects=DIALECTS,
     check_options=check_options,
     preconditions=_preconditions,
     asked_by=notes.describe_asker,

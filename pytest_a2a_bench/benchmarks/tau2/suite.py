@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
 from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.settings import DIALECTS, ORG_DIALECTS
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import BenchTask
-
-GENERAL_DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data")
 
 
 # The functions below import on demand: this module is loaded in every pytest run that has this plugin installed.
@@ -57,7 +56,7 @@ SUITE = Suite(
     modules={domain: f"pytest_a2a_bench.suites.test_{domain}" for domain in DOMAINS},
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
     split_names=("base", "train", "test", "full", "small"),
-    dialects=GENERAL_DIALECTS,
+    dialects=tuple(dialect for dialect in DIALECTS if dialect not in ORG_DIALECTS),
     why_no_dialect=(
         "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
     ),

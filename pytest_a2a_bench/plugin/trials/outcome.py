@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
@@ -128,12 +128,6 @@ def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
     if reporting is None:
         return lambda: None
     return lambda: reporting.tick(run.services.schedule.in_flight if run.services.schedule else 0)
-
-
-def fail_without_endpoint(config: pytest.Config, run: BenchRun) -> NoReturn:
-    """End an item that asks for the agent only now (``request.getfixturevalue``), where there is none."""
-    reason = run.plan.endpoint_problem or "no agent to test; pass --a2a-endpoint URL (or builtin:NAME)"
-    pytest.fail(reason, pytrace=False)
 
 
 def _trouble(result: TrialResult, config: pytest.Config) -> str:
