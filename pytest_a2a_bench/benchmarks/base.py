@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
-from pytest_a2a_bench.model import BenchTask, DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage
+from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -73,21 +73,9 @@ class Outcome:
 
 
 class Benchmark(Protocol):
-    """A benchmark. Listing tasks must be cheap; running a trial may import what it needs."""
+    """What runs the trials of a suite; it may import what it needs, for its suite lists the tasks without it."""
 
     name: str
-
-    def available_domains(self) -> tuple[str, ...]:
-        """Return the domains that are installed."""
-        ...
-
-    def splits(self, domain: str) -> tuple[str, ...]:
-        """Return a domain's splits."""
-        ...
-
-    def load_tasks(self, domain: str, split: str) -> Sequence[BenchTask]:
-        """Return a split's tasks, always in the same order."""
-        ...
 
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return the name and version of a domain's data: a result of other data is not reused."""

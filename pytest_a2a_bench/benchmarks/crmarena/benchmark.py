@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.crmarena import MINI, sources
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import render_error, render_result
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
@@ -31,7 +30,7 @@ from pytest_a2a_bench.errors import (
     EvaluatorError,
     InfrastructureError,
 )
-from pytest_a2a_bench.model import BenchTask, Reward, TrialResult, Usage
+from pytest_a2a_bench.model import Reward, TrialResult, Usage
 from pytest_a2a_bench.settings import ORG_DIALECTS, Settings
 
 SUITE_NAME = "crmarena"
@@ -42,24 +41,6 @@ class CrmArenaBenchmark:
     """CRMArena and CRMArena-Pro as a :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
 
     name = SUITE_NAME
-
-    def available_domains(self) -> tuple[str, ...]:
-        """Return the domains that need no data of the user's; which others there are depends on ``--a2a-crm-data``."""
-        return MINI
-
-    def splits(self, domain: str) -> tuple[str, ...]:
-        """Return a domain's splits: there is only one."""
-        return (SPLIT,)
-
-    def load_tasks(self, domain: str, split: str) -> Sequence[BenchTask]:
-        """Return a domain's tasks with the default settings.
-
-        :raises ConfigurationError: for another split than ``base``, or a domain that needs data.
-        """
-        if split != SPLIT:
-            raise ConfigurationError(f"crmarena domain {domain!r} has no split {split!r}; it has: {SPLIT}")
-        found = sources.task_ids(domain, Settings())
-        return [BenchTask(SUITE_NAME, domain, task_id, (SPLIT,), (), category) for task_id, category in found]
 
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return what tells a domain's tasks and rows from others: their source, and the hashes of its files."""

