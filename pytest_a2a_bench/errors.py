@@ -9,7 +9,9 @@
     ├── InfrastructureError       trouble around the agent: reported as ERROR, never as a bad agent
     │   ├── TransportError        connection, TLS, DNS, HTTP 5xx / 429
     │   │   ├── EndpointUnreachableError
+    │   │   ├── DeliveryUncertain a message may have been delivered, and no usable answer came: see --a2a-redeliver
     │   │   └── TurnTimeoutError  one request, or one turn with its polling, took too long
+    │   │       └── StreamStalledError  a stream began and then went silent
     │   ├── ProtocolError         the reply is not A2A (malformed JSON, JSON-RPC error, unreadable shape)
     │   ├── AuthenticationError   HTTP 401 / 403, or an agent that asks for credentials
     │   ├── TrialTimeoutError     the whole trial exceeded ``--a2a-trial-timeout``
@@ -36,6 +38,7 @@ __all__ = [
     "CassetteError",
     "ConfigurationError",
     "ConformanceWarning",
+    "DeliveryUncertain",
     "EndpointUnreachableError",
     "EvaluatorError",
     "HarnessError",
@@ -44,6 +47,7 @@ __all__ = [
     "LLMError",
     "MissingExtraError",
     "ProtocolError",
+    "StreamStalledError",
     "TransportError",
     "TrialCancelledError",
     "TrialTimeoutError",
@@ -94,8 +98,27 @@ class EndpointUnreachableError(TransportError):
     """Nothing answers at the endpoint (connection refused, DNS, TLS)."""
 
 
+class DeliveryUncertain(TransportError):
+    """The agent may have worked on a message to which no usable answer came, so the conversation cannot go on.
+
+    The trial is held again from the start, in a new context, at most ``--a2a-redeliver`` times.
+
+    :param reason: what happened, in few words, as summaries count it: ``HTTP 502``, ``reset after delivery``.
+    """
+
+    def __init__(
+        self, message: str, *, status_code: int | None = None, retry_after: float | None = None, reason: str = ""
+    ) -> None:
+        super().__init__(message, status_code=status_code, retry_after=retry_after)
+        self.reason = reason or "no answer after delivery"
+
+
 class TurnTimeoutError(TransportError):
     """One turn, with its retries and polling, took longer than ``--a2a-timeout``."""
+
+
+class StreamStalledError(TurnTimeoutError):
+    """A streamed answer had begun, and then nothing came for ``--a2a-stall-timeout``."""
 
 
 class ProtocolError(InfrastructureError):

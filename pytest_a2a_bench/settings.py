@@ -32,6 +32,8 @@ class Settings:
     :param suites: names given to ``--a2a-suite``.
     :param auth_env: name of the environment variable that holds the token; the token itself is never kept here.
     :param timeout: seconds for one whole turn.
+    :param stall_timeout: most seconds of silence within a streamed answer that has begun.
+    :param redeliver: how often a conversation is held again whose message may have been delivered without an answer.
     :param wait: seconds to wait until a freshly started agent answers.
     :param results: directory of result files, as given.
     :param html: file of the report page, as given.
@@ -68,6 +70,8 @@ class Settings:
     suites: tuple[str, ...] = ()
     auth_env: str = "A2A_AUTH_TOKEN"
     timeout: float = 300.0
+    stall_timeout: float = 120.0
+    redeliver: int = 2
     verify_ssl: bool = True
     protocol: str = "auto"
     transport: str = "auto"

@@ -15,8 +15,8 @@ from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
-from pytest_a2a_bench.a2a.session import AgentSession, Tape
-from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Wire
+from pytest_a2a_bench.a2a.session import AgentSession
+from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Tape, Wire
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AuthenticationError,

@@ -49,6 +49,7 @@ class ClientConfig:
     :param streaming: ``auto`` sends blocking messages, and streams only after the agent refused a blocking one.
     :param timeout: seconds for one whole turn: retries, streaming and polling included.
     :param read_timeout: most seconds without a byte; None leaves it to ``timeout``.
+    :param stall_timeout: most seconds of silence within a streamed answer, from its first event on.
     :param max_retries: repetitions of one request after trouble of the transport.
     :param poll_interval: seconds before the first GetTask of an unfinished a2a_task; grows to ``poll_max_interval``.
     :param max_response_bytes: larger answers (or streams) are dropped.
@@ -63,6 +64,7 @@ class ClientConfig:
     timeout: float = 300.0
     connect_timeout: float = 10.0
     read_timeout: float | None = None
+    stall_timeout: float = 120.0
     verify_ssl: bool = True
     auth: Credentials | None = None
     max_retries: int = 3
@@ -95,7 +97,7 @@ class ClientConfig:
                 yield f"{name} is {value!r}; use one of {', '.join(choices)}"
 
     def _number_problems(self) -> Iterator[str]:
-        positive = ("timeout", "connect_timeout", "read_timeout", "poll_interval", "poll_max_interval")
+        positive = ("timeout", "connect_timeout", "read_timeout", "stall_timeout", "poll_interval", "poll_max_interval")
         for name in (*positive, "max_response_bytes", "max_connections"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
@@ -121,6 +123,7 @@ class ClientConfig:
             transport=settings.transport,
             streaming=settings.streaming,
             timeout=settings.timeout,
+            stall_timeout=settings.stall_timeout,
             verify_ssl=settings.verify_ssl,
             auth=Credentials(token, settings.auth_env) if token else None,
             allowed_origins=origins,

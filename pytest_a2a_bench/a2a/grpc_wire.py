@@ -1,23 +1,24 @@
 """The gRPC binding, protocol 1.0 and 0.3, on a2a-sdk's protobuf types; grpcio is imported only when this is used.
 
-Messages cross as protobuf's JSON, so that one codec serves every binding.
+Messages cross as protobuf's JSON, so that one codec serves every binding. Which channel they cross on, and whether one
+can have left, is :mod:`.grpc_channel`'s.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
-from pytest_a2a_bench.a2a.card import GrpcTarget, Interface, read_target
+from pytest_a2a_bench.a2a.card import Interface, read_target
 from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.grpc_channel import Call, Channels
 from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
 from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.errors import (
     AuthenticationError,
-    ConfigurationError,
     EndpointUnreachableError,
     HarnessError,
     InfrastructureError,
@@ -44,7 +45,7 @@ _ERROR_CODES = {
 
 
 class GrpcWire:
-    """One gRPC channel to one interface."""
+    """gRPC to one interface."""
 
     def __init__(self, config: ClientConfig, interface: Interface, auth: AuthParts) -> None:
         self.interface = interface
@@ -53,20 +54,19 @@ class GrpcWire:
         self._sent_auth = bool(auth) and may_receive(interface.url, config)
         self._metadata = _metadata(auth if self._sent_auth else AuthParts(), self._form)
         self._types = _load(self._form)
-        self._channel = _open_channel(read_target(interface.url, config.endpoint), config)
-        self._stub = self._types.stub(self._channel)
+        self._channels = Channels(read_target(interface.url, config.endpoint), config, self._types.stub)
 
     async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
         request = self._write("SendMessageRequest", write_send(message, self._form, self.interface.tenant))
         name = "SendStreamingMessage" if stream else "SendMessage"
         record.method, record.endpoint = name, self.interface.url
-        with self._translated(record):
+        async with self._call(record) as call:
             if not stream:
-                yield self._event(await self._unary(name, request, record), record)
+                yield self._event(await self._unary(call, name, request, record), record)
                 return
             metadata = self._metadata + tuple(record.headers.items())
-            responses = self._stub.SendStreamingMessage(request, metadata=metadata, timeout=self._config.timeout)
+            responses = call.stub.SendStreamingMessage(request, metadata=metadata, timeout=self._config.timeout)
             try:
                 async for response in responses:
                     yield self._event(response, record)
@@ -83,8 +83,8 @@ class GrpcWire:
         return await self._task("CancelTask", task_id, record)
 
     async def close(self) -> None:
-        """Close the channel."""
-        await self._channel.close()
+        """Close the channels."""
+        await self._channels.close()
 
     async def _task(self, name: str, task_id: str, record: RequestRecord) -> InTask:
         # 0.3's protobuf calls a task by its resource name; 1.0's by its bare id, as the other bindings do.
@@ -92,12 +92,12 @@ class GrpcWire:
         if self.interface.tenant and self._form == "1.0":
             fields["tenant"] = self.interface.tenant
         record.method, record.endpoint = name, self.interface.url
-        with self._translated(record):
-            response = await self._unary(name, self._write(f"{name}Request", fields), record)
+        async with self._call(record) as call:
+            response = await self._unary(call, name, self._write(f"{name}Request", fields), record)
             return read_task(self._read(response, record), self._form)
 
-    async def _unary(self, name: str, request: Any, record: RequestRecord) -> Any:
-        method = getattr(self._stub, name)
+    async def _unary(self, call: Call, name: str, request: Any, record: RequestRecord) -> Any:
+        method = getattr(call.stub, name)
         metadata = self._metadata + tuple(record.headers.items())
         return await method(request, metadata=metadata, timeout=self._config.timeout)
 
@@ -122,13 +122,14 @@ class GrpcWire:
         except (ValueError, RecursionError, json_format.Error) as error:
             raise ProtocolError(f"{record.method} {record.endpoint}: the reply cannot be read: {error}") from error
 
-    @contextlib.contextmanager
-    def _translated(self, record: RequestRecord) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def _call(self, record: RequestRecord) -> AsyncIterator[Call]:
         import grpc
         import grpc.aio
 
         try:
-            yield
+            async with self._channels.call(record) as call:
+                yield call
         except grpc.aio.AioRpcError as error:
             record.status_code = int(error.code().value[0])
             raise self._error(error, record) from error
@@ -141,6 +142,8 @@ class GrpcWire:
         details = hide_secrets(error.details() or "no details", self._config.secrets)
         what = f"{where}: gRPC {name}: {details[:500]}"
         if name == "UNAVAILABLE":
+            if record.left:
+                return TransportError(what)
             return EndpointUnreachableError(f"{what}; the agent card of {self._config.endpoint} names this address")
         if name in _UNAUTHENTICATED:
             return AuthenticationError(f"{what}; {explain_refusal(self.interface.url, self._config, self._sent_auth)}")
@@ -171,26 +174,6 @@ def _load(form: Form) -> _Types:
         return _Types(a2a_v0_3_pb2, a2a_v0_3_pb2_grpc.A2AServiceStub)
     except ImportError as error:
         raise MissingExtraError("grpcio", "grpc", str(error)) from error
-
-
-def _open_channel(target: GrpcTarget, config: ClientConfig) -> grpc.aio.Channel:
-    import grpc
-    import grpc.aio
-
-    options = [
-        ("grpc.max_receive_message_length", min(config.max_response_bytes, 2**31 - 1)),
-        ("grpc.enable_http_proxy", 0),
-        # Retries are the session's, where they are counted and recorded.
-        ("grpc.enable_retries", 0),
-    ]
-    if not target.tls:
-        return grpc.aio.insecure_channel(target.address, options=options)
-    if not config.verify_ssl:
-        raise ConfigurationError(
-            f"--a2a-no-verify-ssl does not work with gRPC ({target.address}); use --a2a-transport=jsonrpc or rest, or "
-            "name the certificate in GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
-        )
-    return grpc.aio.secure_channel(target.address, grpc.ssl_channel_credentials(), options=options)
 
 
 def _metadata(auth: AuthParts, form: Form) -> tuple[tuple[str, str], ...]:

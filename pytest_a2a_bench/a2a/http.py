@@ -11,10 +11,11 @@ import datetime
 import functools
 import ssl
 import urllib.parse
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import httpcore
 import httpx
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
@@ -34,6 +35,14 @@ from pytest_a2a_bench.redact import SecretFilter, hide_secrets, redact_url
 _MAX_REDIRECTS = 5
 _ERROR_BODY = 4096
 _REDIRECTS = (301, 302, 307, 308)
+
+_IDLE_SECONDS = 1.5
+"""How long an idle connection is kept. Servers close theirs after 2 s (gunicorn) or 5 s (uvicorn, hypercorn, node), and
+of a message that is sent at that very moment nobody knows whether it was read."""
+
+_ONE_WRITE = 32 * 1024
+"""Bytes of a body that go to the socket at once or not at all; an error while more is written may come after the
+last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,11 @@ class HttpEdge:
         self._log_filter = SecretFilter(config.secrets)
         self._log_filter.install()
         timeout = httpx.Timeout(config.timeout, connect=config.connect_timeout, read=config.read_timeout, pool=None)
-        limits = httpx.Limits(max_connections=config.max_connections, max_keepalive_connections=config.max_connections)
+        limits = httpx.Limits(
+            max_connections=config.max_connections,
+            max_keepalive_connections=config.max_connections,
+            keepalive_expiry=_IDLE_SECONDS,
+        )
         self._client = httpx.AsyncClient(
             verify=tls_context(config.verify_ssl),
             timeout=timeout,
@@ -103,7 +116,7 @@ class HttpEdge:
                 raise self._refusal(request, response, await self._error_body(response))
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "text/event-stream":
-                async with contextlib.aclosing(self._events(response)) as events:
+                async with contextlib.aclosing(self._events(response, record)) as events:
                     async for document in events:
                         record.keep(document.text)
                         yield document
@@ -145,7 +158,10 @@ class HttpEdge:
             target = target.copy_merge_params(dict(auth.query))
         # Server-set cookies of one conversation must not reach another, so the shared jar stays empty.
         self._client.cookies.clear()
-        return self._client.build_request(request.method, target, content=request.body, headers=headers)
+        watch = {"trace": _watch(record, len(request.body or b""))}
+        return self._client.build_request(
+            request.method, target, content=request.body, headers=headers, extensions=watch
+        )
 
     def _redirected(self, url: str, target: str) -> str:
         following = urllib.parse.urljoin(url, target)
@@ -171,9 +187,11 @@ class HttpEdge:
                 )
             yield chunk
 
-    async def _events(self, response: httpx.Response) -> AsyncGenerator[Document, None]:
+    async def _events(self, response: httpx.Response, record: RequestRecord) -> AsyncGenerator[Document, None]:
         parser = SSEParser(self._config.max_response_bytes)
         async for chunk in self._chunks(response):
+            # Also the comments that servers send while there is nothing to tell.
+            record.heard()
             for event in parser.feed(chunk):
                 yield Document(event.data, event.event)
         for event in parser.close():
@@ -244,6 +262,23 @@ _REASONS = {
     "EXTENSION_SUPPORT_REQUIRED": -32008,
     "VERSION_NOT_SUPPORTED": -32009,
 }
+
+
+def _watch(record: RequestRecord, size: int) -> Callable[[str, Mapping[str, object]], Awaitable[None]]:
+    """Return what httpcore tells its steps to: whether a request left is what they say about its body.
+
+    Without them (another transport than httpcore's), it is taken to have left.
+    """
+
+    async def note(step: str, info: Mapping[str, object]) -> None:
+        if step == "http11.send_request_headers.started":
+            record.left = False
+        elif step == "http11.send_request_body.started":
+            record.left = True
+        elif step == "http11.send_request_body.failed" and size <= _ONE_WRITE:
+            record.left = not isinstance(info.get("exception"), httpcore.WriteError)
+
+    return note
 
 
 async def _nothing() -> AsyncIterator[bytes]:

@@ -1,8 +1,7 @@
 """The requests of one conversation: the record of each, when one is sent again, and how long to wait before it.
 
-Only trouble of the transport is repeated: a connection that was refused or died before any answer, 429, 502, 503 and
-504. A 500 is not: it usually is the agent itself that crashed over the message, and sending it again would only hide
-that (and may repeat its side effects). A repeated message keeps its ``messageId``, by which an agent can tell (§3.3.1).
+A message is repeated only where it certainly was not taken (:mod:`.delivery`), and keeps its ``messageId`` (§3.3.1);
+what only asks is repeated freely.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import datetime
 import email.utils
 import math
 import random
-import socket
-import ssl
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -21,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.errors import EndpointUnreachableError, InfrastructureError, TransportError, TurnTimeoutError
+from pytest_a2a_bench.a2a.delivery import is_repeatable, is_uncertain, uncertain
+from pytest_a2a_bench.errors import InfrastructureError, TransportError
 from pytest_a2a_bench.model import ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_secrets
 from pytest_a2a_bench.tracing import NO_SPAN, Span, names
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 RAW_LIMIT = 64 * 1024
 """Most characters of an answer that are kept for the transcript."""
 
-RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
-
 
 @dataclass(slots=True)
 class RequestRecord:
@@ -41,6 +37,8 @@ class RequestRecord:
 
     :param method: as the wire calls it, such as ``SendMessage`` or ``POST /message:send``.
     :param answered: whether an answer had begun to arrive.
+    :param left: whether the request may have reached the agent whole; False only where it certainly did not.
+    :param heard: to be called when anything arrives, be it only a sign of life.
     :param raw: what arrived, bounded.
     :param headers: what goes with the request beside what the protocol wants: HTTP headers, gRPC metadata.
     """
@@ -51,6 +49,8 @@ class RequestRecord:
     attempt: int = 1
     status_code: int | None = None
     answered: bool = False
+    left: bool = True
+    heard: Callable[[], None] = lambda: None
     notes: list[str] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     timestamp: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
@@ -124,7 +124,8 @@ class Requests:
 
         :param once: makes it.
         :param what: what is waited for, for messages.
-        :param poll: whether it only asks, so that it may be repeated although an answer had begun to arrive.
+        :param poll: whether it only asks, so that it may be repeated whatever became of it.
+        :raises DeliveryUncertain: if it may not be repeated, and the agent may have worked on it.
         """
         # The same id for every try, so that the results show which entries were repetitions.
         request_id = uuid.uuid4().hex
@@ -139,7 +140,10 @@ class Requests:
             except BaseException as error:
                 self.metrics.append(record.metrics(context_id, error=self.describe(error)))
                 span.fail(type(error).__name__, self.describe(error))
-                if not is_retryable(error, answered=record.answered and not poll) or attempt > self._retry.max_retries:
+                left = record.left and not poll
+                if isinstance(error, TransportError) and is_uncertain(error, left=left):
+                    raise uncertain(error, answered=record.answered and error.status_code is None) from error
+                if not is_repeatable(error, left=left) or attempt > self._retry.max_retries:
                     raise
                 retry_after = self._wait_asked_for(error)
             else:
@@ -230,30 +234,3 @@ def parse_retry_after(value: str | None, now: datetime.datetime) -> float | None
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.UTC)
     return max((when - now).total_seconds(), 0.0)
-
-
-def is_retryable(error: BaseException, *, answered: bool) -> bool:
-    """Tell whether the same request may be sent again.
-
-    :param answered: whether an answer had begun to arrive (a status line, for HTTP).
-    """
-    if isinstance(error, TurnTimeoutError) or not isinstance(error, TransportError):
-        return False
-    if error.status_code is not None:
-        return error.status_code in RETRYABLE_STATUS
-    if isinstance(error, EndpointUnreachableError):
-        return not _is_hopeless(error)
-    return not answered
-
-
-def _is_hopeless(error: BaseException | None) -> bool:
-    """Whether the cause is one that does not pass: an unknown host, a refused certificate."""
-    for _ in range(8):
-        if error is None:
-            return False
-        if isinstance(error, ssl.SSLError):
-            return True
-        if isinstance(error, socket.gaierror):
-            return error.errno != socket.EAI_AGAIN
-        error = error.__cause__ or error.__context__
-    return False

@@ -8,21 +8,25 @@ import datetime
 import threading
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.a2a.messages import TERMINAL, InEvent, InTask, OutMessage
+from pytest_a2a_bench.a2a.delivery import unasked
+from pytest_a2a_bench.a2a.messages import TERMINAL, OutMessage
+from pytest_a2a_bench.a2a.reading import read_events
 from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
     AuthenticationError,
+    DeliveryUncertain,
     InfrastructureError,
     ProtocolError,
+    StreamStalledError,
     TransportError,
     TrialCancelledError,
     TurnTimeoutError,
@@ -34,12 +38,9 @@ from pytest_a2a_bench.tracing import NO_SPAN, Span, names
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.card import AgentCard
     from pytest_a2a_bench.a2a.client import AgentConnection
-    from pytest_a2a_bench.a2a.wire import Wire
+    from pytest_a2a_bench.a2a.wire import Tape, Wire
 
 T = TypeVar("T")
-
-_DRAIN_SECONDS = 0.2
-"""How long a stream may stay open after its last event; closing it at once would look like a lost client."""
 
 _CANCEL_SECONDS = 5.0
 # What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
@@ -57,18 +58,6 @@ class HistoryEntry:
     state: str | None = None
 
 
-class Tape(Protocol):
-    """Something between a conversation and the agent: see the package ``cassettes``."""
-
-    async def wire(self, real: Callable[[], Awaitable[Wire]]) -> Wire:
-        """Return the wire to use. ``real`` returns the one to the agent."""
-        ...
-
-    def timed(self, seconds: float) -> float:
-        """Return how long a turn took, given how long it took now."""
-        ...
-
-
 class AgentSession:
     """The state of one conversation with the agent; a trial has one.
 
@@ -81,6 +70,8 @@ class AgentSession:
     :ivar usage: the sum of what the agent reported about itself.
     :ivar span: what turns are part of, for tracing.
     :ivar findings: oddities on the wire that were put up with.
+    :ivar tainted: what left it unknown how far the agent is in this conversation: a message that may have been
+        delivered, a turn that was given up. A benchmark may overlook that; its trial is not evaluated all the same.
     """
 
     def __init__(
@@ -103,6 +94,7 @@ class AgentSession:
         self.usage = Usage()
         self.span: Span = NO_SPAN
         self.findings: list[DialectFinding] = []
+        self.tainted: InfrastructureError | None = None
 
     @property
     def card(self) -> AgentCard:
@@ -126,6 +118,7 @@ class AgentSession:
 
         :param timeout: seconds for the whole turn; the configuration's where None.
         :raises AgentOutcomeError: if the agent's a2a_task failed, or was rejected or canceled.
+        :raises DeliveryUncertain: if the agent may have worked on a message that was not answered, now or earlier.
         :raises InfrastructureError: for trouble of transport, protocol or authentication.
         """
         return loop.run(self._guarded(parts, timeout))
@@ -159,6 +152,16 @@ class AgentSession:
             self._running.cancel()
 
     async def _guarded(self, parts: Sequence[Part], timeout: float | None) -> AgentReply:
+        """Hold a turn, and remember if nobody can tell how far the agent is after it."""
+        if isinstance(self.tainted, DeliveryUncertain):
+            raise self.tainted
+        try:
+            return await self._timed(parts, timeout)
+        except (DeliveryUncertain, TurnTimeoutError, TrialCancelledError) as error:
+            self.tainted = error
+            raise
+
+    async def _timed(self, parts: Sequence[Part], timeout: float | None) -> AgentReply:
         """Run a turn within its time, so that :meth:`cancel` can reach it."""
         if self._cancelled.is_set():
             raise TrialCancelledError("the conversation was cancelled")
@@ -259,15 +262,17 @@ class AgentSession:
         async def once(record: RequestRecord) -> None:
             records.append(record)
             async with aclosing(wire.send(message, record, stream=stream)) as events:
-                self._answered_at = await _read(events, turn)
+                self._answered_at = await read_events(events, turn, record, self._config.stall_timeout)
 
         try:
             await self._requests.send(wire, once, what, self.context_id)
-        except TransportError:
+        except TransportError as error:
             # The message arrived and the stream broke: the a2a_task goes on without us, so ask for it.
             if turn.task_id is None or turn.settled or self._cancelled.is_set():
                 raise
-            turn.notes.append("the stream broke off; the task was asked for instead")
+            how = "stalled" if isinstance(error, StreamStalledError) else "broke off"
+            turn.notes.append(f"the stream {how}; the task was asked for instead")
+            turn.broken = True
 
     async def _poll(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
         """Ask for an unfinished a2a_task until it ends or needs us; the turn's time limit ends this too."""
@@ -283,7 +288,7 @@ class AgentSession:
             await self._ask_for_task(wire, turn, records)
             delay = min(delay * 1.5, self._config.poll_max_interval)
         if turn.lacks_answer:
-            with suppress(InfrastructureError):
+            with suppress(ProtocolError):
                 await self._ask_for_task(wire, turn, records)
         self._remember(turn)
 
@@ -298,7 +303,15 @@ class AgentSession:
             self._answered_at = time.perf_counter()
 
         what = f"task {task_id} to end (it is {turn.state or 'in no known state'})"
-        await self._requests.send(wire, once, what, self.context_id, poll=True)
+        try:
+            await self._requests.send(wire, once, what, self.context_id, poll=True)
+        except TurnTimeoutError:
+            raise
+        except (TransportError, ProtocolError) as error:
+            # An agent that cannot tell of a task that it just told of has lost it, or never kept it.
+            if isinstance(error, ProtocolError) and not turn.broken:
+                raise
+            raise unasked(error, task_id) from error
 
     # -- what a turn leaves behind --
 
@@ -369,26 +382,6 @@ class AgentSession:
         wire = await self._wire()
         state = await self._requests.cancel_task(wire, task_id, self.context_id, _CANCEL_SECONDS)
         self._state = state or self._state
-
-
-async def _read(events: AsyncGenerator[InEvent, None], turn: Turn) -> float:
-    """Feed a turn until the events end or, a moment after the answer is there, are no longer waited for.
-
-    :returns: when the answer was there, or the events ended without one.
-    """
-    iterator = aiter(events)
-    while not (turn.settled or turn.final):
-        try:
-            turn.feed(await anext(iterator))
-        except StopAsyncIteration:
-            return time.perf_counter()
-    answered_at = time.perf_counter()
-    with suppress(TimeoutError, InfrastructureError):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            async for event in iterator:
-                if not (turn.settled and isinstance(event, InTask) and event.state not in TERMINAL):
-                    turn.feed(event)
-    return answered_at
 
 
 def _now() -> str:

@@ -59,6 +59,7 @@ class Turn:
     """Collects the events of one turn until there is an answer.
 
     :param seen: artifacts of the same a2a_task that earlier turns have already delivered.
+    :ivar broken: whether the stream ended before the answer was there, so that it can only be asked for.
     """
 
     def __init__(self, seen: Mapping[str, tuple[Part, ...]] | None = None) -> None:
@@ -73,6 +74,7 @@ class Turn:
         self.context_id: str | None = None
         self.state: str | None = None
         self.final = False
+        self.broken = False
         self.notes: list[str] = []
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol
 
@@ -44,6 +44,18 @@ class Wire(Protocol):
 
     async def close(self) -> None:
         """Let go of what this wire alone holds."""
+        ...
+
+
+class Tape(Protocol):
+    """Something between a conversation and the agent: see the package ``cassettes``."""
+
+    async def wire(self, real: Callable[[], Awaitable[Wire]]) -> Wire:
+        """Return the wire to use. ``real`` returns the one to the agent."""
+        ...
+
+    def timed(self, seconds: float) -> float:
+        """Return how long a turn took, given how long it took now."""
         ...
 
 

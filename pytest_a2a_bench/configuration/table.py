@@ -39,6 +39,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("suites", "NAMES", "Suites or domains to run, separated by commas", read_names, option="suite"),
     Option("auth_env", "NAME", "Environment variable that holds the agent's token", read_variable_name),
     Option("timeout", "SECONDS", "Limit for one whole turn of the agent", seconds()),
+    Option("stall_timeout", "SECONDS", "Longest silence in a streamed answer that has begun", seconds()),
+    Option("redeliver", "N", "Times a conversation is held again whose message may or may not have arrived", whole(0)),
     Option("verify_ssl", "", "Verify the agent's TLS certificate", read_switch, flag=True),
     Option("protocol", "|".join(s.PROTOCOLS), "A2A protocol version", one_of(*s.PROTOCOLS)),
     Option("transport", "|".join(s.TRANSPORTS), "A2A transport", one_of(*s.TRANSPORTS)),

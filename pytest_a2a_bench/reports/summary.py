@@ -10,6 +10,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stats import DomainSummary, summarise, summarise_categories
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 
@@ -81,6 +82,7 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         agent_usage=Usage(values.get("tokens_in"), values.get("tokens_out"), values.get("cost_usd")),
         dialect=values.get("dialect"),
         seed=values.get("seed"),
+        held_again=("no longer known",) * int(values.get("held_again", 0)),
         reused_from=values.get("reused_from"),
         category=str(values.get("category", "")),
         provenance={
@@ -221,6 +223,12 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
     if reused:
         runs = ", ".join(f"{count} of run {run_id}" for run_id, count in reused.most_common())
         yield f"reused, not held again (--a2a-resume): {reused.total()} of {len(results)} trials ({runs})"
+    again = Counter(reason for r in results for reason in r.held_again)
+    if again:
+        many = sum(bool(r.held_again) for r in results)
+        what = "1 conversation was" if many == 1 else f"{many} conversations were"
+        counted = ", ".join(f"{count}x {one_line(reason, 60)}" for reason, count in again.most_common())
+        yield f"{what} held again, because a message may have arrived or not (--a2a-redeliver): {counted}"
     replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
     if replaced:
         first = replaced[0].rpartition("; ")[0]

@@ -24,6 +24,7 @@ from pytest_a2a_bench.errors import (
     A2ABenchError,
     CardError,
     ConfigurationError,
+    DeliveryUncertain,
     EvaluatorError,
     InfrastructureError,
     JudgeMissingError,
@@ -35,6 +36,7 @@ from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
+from pytest_a2a_bench.trials.redelivery import Abandoned, hold_again, refuse_tainted
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
@@ -58,10 +60,20 @@ def trial_metadata(key: TrialKey) -> dict[str, Any]:
 class _Told:
     """What goes with every message of one trial, and what went wrong while it was made, or read (``damaged``)."""
 
-    def __init__(self, metadata: Mapping[str, Any]) -> None:
+    def __init__(self, metadata: Mapping[str, Any], damaged: str = "") -> None:
         self.metadata = dict(metadata)
         self.trouble: Exception | None = None
-        self.damaged = ""
+        self.damaged = damaged
+
+
+@dataclasses.dataclass(slots=True)
+class _Held:
+    """One conversation that was held, to its end or not."""
+
+    outcome: Outcome
+    session: AgentSession | None
+    tape: Tape | None
+    duration: float
 
 
 class Runner:
@@ -73,8 +85,8 @@ class Runner:
     :param tracing: makes the spans of trials.
     :param agent: what the agent's card says it is; a stored result of another one is not reused.
     :param reached: how the connection differs from what the settings say, if a fixture made another one.
-    :param prepare: called in the conversation's thread before it starts, with the key and the metadata, which it may
-        change.
+    :param prepare: called in the conversation's thread before it starts (again, if it is held again), with the key and
+        the metadata, which it may change.
     """
 
     def __init__(
@@ -109,17 +121,10 @@ class Runner:
 
         Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
         """
-        told = _Told(self._metadata)
-        stored = self._stored(key, told)
+        damaged, stored = self._stored(key)
         if stored is not None and stored.run_id == self.run_id:
             return stored
-        if self.settings.tag_trials:
-            told.metadata.update(trial_metadata(key))
-        try:
-            if self._prepare is not None:
-                self._prepare(key, told.metadata)
-        except Exception as exc:  # becomes the trial's status
-            told.trouble = exc
+        told = self._tell(key, damaged)
         if stored is not None and self._is_reusable(stored, told):
             origin = stored.reused_from or stored.run_id
             return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
@@ -140,7 +145,30 @@ class Runner:
             span.end()
 
     def _hold(self, key: TrialKey, cancel: threading.Event, span: Span, told: _Told) -> TrialResult:
-        started, clock = datetime.now(UTC).isoformat(), time.monotonic()
+        """Hold a trial's conversation, again from the start while nobody can tell what arrived, and store the result."""
+        limit = self.settings.trial_timeout
+        deadline = time.monotonic() + limit if limit else None
+        started, abandoned = datetime.now(UTC).isoformat(), Abandoned()
+        while True:
+            held = self._hold_once(key, cancel, span, told, deadline)
+            error, session = held.outcome.error, held.session
+            if not isinstance(error, DeliveryUncertain) or session is None:
+                break
+            if not hold_again(error, abandoned, self.settings, cancel, deadline):
+                break
+            abandoned.add(error, held.outcome, session)
+            span.event("a2a.held_again", {"a2a.reason": error.reason})
+            told = self._tell(key, told.damaged)
+        result = self._result(key, held, started, told, abandoned)
+        # What trouble broke off is no conversation to be held again.
+        if held.tape is not None and result.status in ("evaluated", "evaluator_error"):
+            held.tape.keep()
+        return self.store.write(result)
+
+    def _hold_once(
+        self, key: TrialKey, cancel: threading.Event, span: Span, told: _Told, deadline: float | None
+    ) -> _Held:
+        clock = time.monotonic()
         session: AgentSession | None = None
         tape: Tape | None = None
         try:
@@ -149,25 +177,35 @@ class Runner:
             tape = self._tapes(key) if self._tapes else None
             session = self._open_session(told.metadata, tape)
             session.span = span
-            outcome = self._converse(key, session, cancel)
+            outcome = self._converse(key, session, cancel, deadline)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
         finally:
             self._close_session(session)
+        if session is not None:
+            outcome = refuse_tainted(outcome, session)
         duration = outcome.duration if outcome.duration is not None else time.monotonic() - clock
-        result = self._result(key, outcome, session, started, duration, told)
-        # What trouble broke off is no conversation to be held again.
-        if tape is not None and result.status in ("evaluated", "evaluator_error"):
-            tape.keep()
-        return self.store.write(result)
+        return _Held(outcome, session, tape, duration)
 
-    def _stored(self, key: TrialKey, told: _Told) -> TrialResult | None:
+    def _tell(self, key: TrialKey, damaged: str = "") -> _Told:
+        """Gather what goes with every message of one conversation."""
+        told = _Told(self._metadata, damaged)
+        if self.settings.tag_trials:
+            told.metadata.update(trial_metadata(key))
         try:
-            return self.store.read(key)
+            if self._prepare is not None:
+                self._prepare(key, told.metadata)
+        except Exception as exc:  # becomes the trial's status
+            told.trouble = exc
+        return told
+
+    def _stored(self, key: TrialKey) -> tuple[str, TrialResult | None]:
+        """Return what is wrong with a trial's stored result, and the result."""
+        try:
+            return "", self.store.read(key)
         except StoreError as error:
             # Damaged, or of another version: whatever it was, it is not of this run, and it will be replaced.
-            told.damaged = str(error)
-            return None
+            return str(error), None
 
     def _is_reusable(self, stored: TrialResult, told: _Told) -> bool:
         """Tell whether an earlier run's result answers the same question, and no more is asked for than the answer."""
@@ -211,30 +249,25 @@ class Runner:
             self._live.pop(id(session), None)
         session.finish()
 
-    def _converse(self, key: TrialKey, session: AgentSession, cancel: threading.Event) -> Outcome:
-        limit = self.settings.trial_timeout
+    def _converse(
+        self, key: TrialKey, session: AgentSession, cancel: threading.Event, deadline: float | None
+    ) -> Outcome:
         context = TrialContext(
             key=key,
             settings=self.settings,
             session=session,
             seed=trial_seed(self.settings.seed, key.trial),
             cancel=cancel,
-            deadline=time.monotonic() + limit if limit else None,
+            deadline=deadline,
         )
         outcome = get_benchmark(key.suite).run_trial(context)
         if isinstance(outcome.error, TurnTimeoutError) and context.deadline and time.monotonic() >= context.deadline:
+            limit = self.settings.trial_timeout
             outcome.error = TrialTimeoutError(f"{key} took longer than --a2a-trial-timeout ({limit:g} s)")
         return outcome
 
-    def _result(
-        self,
-        key: TrialKey,
-        outcome: Outcome,
-        session: AgentSession | None,
-        started: str,
-        duration: float,
-        told: _Told,
-    ) -> TrialResult:
+    def _result(self, key: TrialKey, held: _Held, started: str, told: _Told, abandoned: Abandoned) -> TrialResult:
+        outcome, session = held.outcome, held.session
         error = outcome.error
         status = classify(error)
         return TrialResult(
@@ -246,13 +279,13 @@ class Runner:
             error=describe(error) if error is not None else None,
             error_type=type(error).__name__ if error is not None else None,
             started_at=started,
-            duration=duration,
+            duration=held.duration,
             transcript=outcome.transcript,
-            metrics=tuple(session.metrics) if session is not None else (),
+            metrics=abandoned.metrics + (tuple(session.metrics) if session is not None else ()),
             turn_latencies=tuple(session.turn_seconds) if session is not None else (),
             findings=outcome.findings + (tuple(session.findings) if session is not None else ()),
-            agent_usage=outcome.agent_usage,
-            user_usage=outcome.user_usage,
+            agent_usage=abandoned.agent_usage + outcome.agent_usage,
+            user_usage=abandoned.user_usage + outcome.user_usage,
             context_id=session.context_id if session is not None else None,
             dialect=outcome.dialect,
             splits=outcome.splits,
@@ -265,6 +298,7 @@ class Runner:
             },
             simulation=outcome.simulation,
             fingerprint=self._fingerprint(key, told),
+            held_again=abandoned.reasons,
         )
 
 

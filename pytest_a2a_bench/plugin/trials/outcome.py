@@ -61,6 +61,7 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "turns": result.turns,
         "requests": wire.requests,
         "retries": wire.retries,
+        "held_again": len(result.held_again),
         "duration_s": round(result.duration, 3),
         "latency_p50_ms": _milliseconds(result, 50),
         "latency_p95_ms": _milliseconds(result, 95),

@@ -1,0 +1,99 @@
+"""When a conversation is held again from the start, and what is told of it.
+
+A conversation in which a message may have been delivered without an answer is worth nothing: the agent may have worked
+on it once, twice or not at all. What is evaluated instead is another one, in a new context, a new environment and with
+the same seed, so that the agent is neither blamed nor helped.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.a2a.requests import RetryPolicy
+from pytest_a2a_bench.benchmarks.base import Outcome
+from pytest_a2a_bench.errors import DeliveryUncertain, InfrastructureError, TrialTimeoutError
+from pytest_a2a_bench.model import ProtocolMetrics, Usage
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.session import AgentSession
+
+_PAUSE = RetryPolicy(base=0.2, maximum=10.0)
+
+
+@dataclass(slots=True)
+class Abandoned:
+    """What the conversations of a trial that came to nothing leave behind.
+
+    :param reasons: why each of them was given up.
+    :param metrics: their requests, which were made and paid for like all others.
+    """
+
+    reasons: tuple[str, ...] = ()
+    metrics: tuple[ProtocolMetrics, ...] = ()
+    agent_usage: Usage = field(default_factory=Usage)
+    user_usage: Usage = field(default_factory=Usage)
+
+    def add(self, error: DeliveryUncertain, outcome: Outcome, session: AgentSession) -> None:
+        """Take in one more."""
+        self.reasons += (error.reason,)
+        self.metrics += tuple(session.metrics)
+        self.agent_usage = self.agent_usage + outcome.agent_usage
+        self.user_usage = self.user_usage + outcome.user_usage
+
+
+def refuse_tainted(outcome: Outcome, session: AgentSession) -> Outcome:
+    """Return what may be kept of an outcome: nothing that a tainted conversation was found to be worth.
+
+    A benchmark may have caught the error and gone on, or made another one of it.
+    """
+    tainted = session.tainted
+    if tainted is None or isinstance(outcome.error, TrialTimeoutError):
+        return outcome
+    if isinstance(outcome.error, InfrastructureError) and not isinstance(tainted, DeliveryUncertain):
+        return outcome
+    # Neither is there a finished conversation that could be evaluated later.
+    outcome.reward, outcome.simulation = None, None
+    outcome.error, outcome.termination_reason = tainted, "infrastructure_error"
+    return outcome
+
+
+def hold_again(
+    error: DeliveryUncertain,
+    abandoned: Abandoned,
+    settings: Settings,
+    cancel: threading.Event,
+    deadline: float | None,
+) -> bool:
+    """Tell whether to hold the conversation again, after waiting as long as seems right; else complete the error.
+
+    :param deadline: when the trial's time is up, by the monotonic clock.
+    """
+    count = len(abandoned.reasons)
+    if cancel.is_set():
+        return False
+    if count >= settings.redeliver:
+        error.args = (f"{error}; {_given_up(error, abandoned, settings)}",)
+        return False
+    pause = _PAUSE.delay(count + 1, error.retry_after, random.random)
+    left = min(settings.timeout, deadline - time.monotonic() if deadline is not None else math.inf)
+    if pause >= left:
+        error.args = (
+            f"{error}; before the conversation could be held again {pause:.0f} s would have to pass, and there are "
+            f"{max(left, 0):.0f} s (--a2a-timeout, --a2a-trial-timeout); try again later",
+        )
+        return False
+    return not cancel.wait(pause)
+
+
+def _given_up(error: DeliveryUncertain, abandoned: Abandoned, settings: Settings) -> str:
+    remedy = "see what answers between here and the agent, or raise --a2a-redeliver"
+    if not abandoned.reasons:
+        return f"the conversation was not held again (--a2a-redeliver {settings.redeliver}); {remedy}"
+    every = ", ".join((*abandoned.reasons, error.reason))
+    return f"the conversation was held {len(abandoned.reasons) + 1} times, and none came to its end ({every}); {remedy}"
