@@ -56,8 +56,8 @@ async def _next(
     except TimeoutError as error:
         raise StreamStalledError(
             f"{record.method} {record.endpoint}: the stream stalled: nothing came for {seconds:g} s after event {count}"
-            "; the agent had begun to answer, so this is no slow start; see what is between here and the agent, or raise "
-            "--a2a-stall-timeout if it is silent for longer while it works"
+            "; the agent had begun to answer, so this is no slow start; see what is between here and the agent, or "
+            "raise --a2a-stall-timeout if it is silent for longer while it works"
         ) from error
     finally:
         record.heard = _ignore

@@ -73,8 +73,10 @@ class BrainExecutor(AgentExecutor):
         conversation = self._memory.recall(message.context_id)
         if conversation is None:
             conversation = self._memory.open(message.context_id, translate.detect_request(parts))
-        # A client that did not get the answer asks again under the same id (§3.3.1), and must not be heard twice.
-        if message.message_id and message.message_id == conversation.last_message_id and conversation.last_reply:
+        # A client that did not get the answer asks again under the same id (§3.3.1), and must not be heard twice. Most
+        # servers do hear it twice, which is what this can be switched off for.
+        again = bool(message.message_id) and message.message_id == conversation.last_message_id
+        if self._options.dedupe and again and conversation.last_reply:
             return conversation, conversation.last_reply
         await asyncio.sleep(self._options.latency)
         request = translate.get(self._reading(conversation, parts)).decode_request(parts)

@@ -52,6 +52,8 @@ class AgentOptions:
     :param crm_data: directory (or ``hub``) of CRM tasks whose golds it plays (``oracle`` and ``readonly`` only), with
         ``crm_tasks`` and ``crm_seed`` of the mini org; the values of the run with which the agent is started, unless
         given.
+    :param dedupe: whether a message that comes again under its id gets the answer that was given already, instead of
+        being taken for a new one, as A2A allows (not ``faulty``).
     :param contexts: conversations remembered; the least recently used is forgotten first.
     """
 
@@ -75,6 +77,7 @@ class AgentOptions:
     crm_data: str | None = None
     crm_tasks: int = CrmOptions().tasks
     crm_seed: int = CrmOptions().seed
+    dedupe: bool = True
     contexts: int = 2000
 
     def __post_init__(self) -> None:
@@ -211,6 +214,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--crm-data", metavar="DIR|hub", help="oracle: where the golds of CRM tasks are (default: the mini org only)")
     add("--crm-tasks", type=int, default=CrmOptions().tasks, metavar="N", help="oracle: tasks of each mini category")
     add("--crm-seed", type=int, default=CrmOptions().seed, metavar="N", help="oracle: seed of the mini org")
+    add(
+        "--dedupe",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether a message that comes twice is answered as before, instead of being worked on again",
+    )
     add("--contexts", type=int, default=2000, metavar="N", help="conversations remembered (default: %(default)s)")
 
 

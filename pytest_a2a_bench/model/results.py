@@ -106,8 +106,8 @@ class TrialResult:
     :param run_id: the pytest run (or command) that produced it, or took it from an earlier one.
     :param fingerprint: what the result depends on; equal ones answer the same question (``results.fingerprint``).
     :param held_again: why earlier conversations of this trial were given up, one reason for each: nobody could tell
-        whether the agent had got a message. Their requests are in ``metrics``, and what they cost in ``agent_usage`` and
-        ``user_usage``; all else is of the last conversation.
+        whether the agent had got a message. Their requests are in ``metrics``, and what they cost is in
+        ``agent_usage`` and ``user_usage``; all else is of the last conversation.
     :param reused_from: the run that held the conversation, where another one took its result.
     """
 

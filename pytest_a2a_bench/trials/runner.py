@@ -145,7 +145,7 @@ class Runner:
             span.end()
 
     def _hold(self, key: TrialKey, cancel: threading.Event, span: Span, told: _Told) -> TrialResult:
-        """Hold a trial's conversation, again from the start while nobody can tell what arrived, and store the result."""
+        """Hold a trial's conversation, again while nobody can tell what arrived in it, and store the result."""
         limit = self.settings.trial_timeout
         deadline = time.monotonic() + limit if limit else None
         started, abandoned = datetime.now(UTC).isoformat(), Abandoned()

@@ -48,6 +48,11 @@ class ScriptedExecutor(AgentExecutor):
         if word == "echo":
             await event_queue.enqueue_event(_message(argument, context))
             return
+        if word == "count":
+            # Twice the same message is two messages: nobody has to tell them apart.
+            heard = sum(m.get("contextId") == context.context_id for m in self.received)
+            await event_queue.enqueue_event(_message(str(heard), context))
+            return
         if word == "crash":
             raise RuntimeError(argument)
         task = context.current_task
@@ -124,6 +129,7 @@ class Scripted:
 
     url: str
     executor: ScriptedExecutor
+    grpc_port: int = 0
 
 
 def make_card(url: str, grpc_port: int) -> AgentCard:
@@ -150,7 +156,8 @@ async def _serve(listener: socket.socket, ready: threading.Event, stop: asyncio.
     executor = ScriptedExecutor()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     grpc_server = grpc.aio.server()
-    card = make_card(url, grpc_server.add_insecure_port("127.0.0.1:0"))
+    grpc_port = grpc_server.add_insecure_port("127.0.0.1:0")
+    card = make_card(url, grpc_port)
     handler = DefaultRequestHandler(agent_executor=executor, task_store=InMemoryTaskStore(), agent_card=card)
     add: Sequence[Any] = (
         a2a_pb2_grpc.add_A2AServiceServicer_to_server,
@@ -169,7 +176,7 @@ async def _serve(listener: socket.socket, ready: threading.Event, stop: asyncio.
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
         await asyncio.sleep(0.005)
-    made.append(Scripted(url, executor))
+    made.append(Scripted(url, executor, grpc_port))
     ready.set()
     await stop.wait()
     server.should_exit = True

@@ -33,6 +33,7 @@ KEY = TrialKey("fake", "desk", "1", 2)
 class Session:
     context_id = "c"
     metrics: tuple[Any, ...] = ()
+    tainted: Any = None
 
     def __init__(self, metadata: Any) -> None:
         self.metadata = metadata

@@ -69,7 +69,7 @@ def listening_agent(seen: list[str | None], interface: dict[str, str] | None = N
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
             seen.append(self.headers.get("traceparent"))
-            self.send_response(503)
+            self.send_response(429)
             self.send_header("content-length", "0")
             self.end_headers()
 
@@ -100,7 +100,7 @@ def test_each_try_over_http_names_its_own_span(tracing: OtelTracing, spans: InMe
     assert seen == [traceparent(s.context) for s in requests]
     sent = [dict(s.attributes or {}) for s in requests]
     assert [s.get("http.request.resend_count") for s in sent] == [None, 1, 2]
-    assert {s["http.response.status_code"] for s in sent} == {503}
+    assert {s["http.response.status_code"] for s in sent} == {429}
     assert {s["error.type"] for s in sent} == {"TransportError"}
     (turn,) = [s for s in spans.get_finished_spans() if s.name.startswith("invoke_agent")]
     assert turn.status.status_code.name == "ERROR"

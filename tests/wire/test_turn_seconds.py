@@ -31,7 +31,7 @@ def test_repetitions_and_polls_belong_to_the_turn(connect: Connect) -> None:
         time.sleep(0.1)
         number = next(turn)
         if number == 0:
-            return response("busy", "503 Service Unavailable", "text/plain", Retry_After="0")
+            return response("busy", "429 Too Many Requests", "text/plain", Retry_After="0")
         if number == 1:
             return rpc({"task": task("WORKING")}, request)
         done = task("COMPLETED") | {"artifacts": [{"artifactId": "a", "parts": [{"text": "fine"}]}]}
@@ -60,7 +60,7 @@ def test_a_task_that_failed_took_its_time_too(connect: Connect) -> None:
 
 
 def test_infrastructure_errors_are_no_turns(connect: Connect) -> None:
-    answers = iter([response("down", "503 Service Unavailable", "text/plain"), task("AUTH_REQUIRED")])
+    answers = iter([response("down", "500 Internal Server Error", "text/plain"), task("AUTH_REQUIRED")])
 
     def handler(request: Request) -> bytes:
         answer = next(answers)
