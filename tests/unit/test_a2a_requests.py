@@ -6,11 +6,13 @@ import ssl
 
 import pytest
 
-from pytest_a2a_bench.a2a.requests import RetryPolicy, is_retryable, parse_retry_after
+from pytest_a2a_bench.a2a.delivery import is_repeatable, is_uncertain, uncertain
+from pytest_a2a_bench.a2a.requests import RetryPolicy, parse_retry_after
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,
     ProtocolError,
+    StreamStalledError,
     TransportError,
     TurnTimeoutError,
 )
@@ -47,29 +49,39 @@ def test_delays_grow_and_are_capped_unless_the_server_asks_for_more() -> None:
     assert policy.delay(1, 3600.0, lambda: 1.0) == 3600
 
 
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_passing_trouble_of_servers_is_repeated(status: int) -> None:
-    assert is_retryable(TransportError("x", status_code=status), answered=True)
-
-
 @pytest.mark.parametrize(
-    "error",
+    ("error", "left", "repeated", "unknown"),
     [
-        TransportError("x", status_code=500),
-        TransportError("x", status_code=501),
-        TurnTimeoutError("x"),
-        ProtocolError("x"),
-        AuthenticationError("x"),
-        ValueError("x"),
+        (TransportError("busy", status_code=429), True, True, False),
+        (TransportError("gateway", status_code=502), True, False, True),
+        (TransportError("gateway", status_code=503, retry_after=0), True, False, True),
+        (TransportError("gateway", status_code=503, retry_after=0), False, True, False),
+        (TransportError("gateway", status_code=504), False, True, False),
+        (TransportError("reset"), True, False, True),
+        (TransportError("reset"), False, True, False),
+        (EndpointUnreachableError("refused"), True, True, False),
+        # An answer of the agent's own.
+        (TransportError("crashed", status_code=500), True, False, False),
+        (TransportError("crashed", status_code=501), False, False, False),
+        (TurnTimeoutError("slow"), True, False, False),
+        (StreamStalledError("silent"), True, False, False),
+        (ProtocolError("garbage"), True, False, False),
+        (AuthenticationError("who?"), False, False, False),
+        (ValueError("x"), True, False, False),
     ],
 )
-def test_other_trouble_is_not(error: Exception) -> None:
-    assert not is_retryable(error, answered=False)
+def test_only_what_certainly_was_not_taken_is_repeated(
+    error: Exception, left: bool, repeated: bool, unknown: bool
+) -> None:
+    assert is_repeatable(error, left=left) is repeated
+    assert is_uncertain(error, left=left) is unknown
 
 
-def test_lost_connections_are_repeated_only_before_an_answer() -> None:
-    assert is_retryable(TransportError("reset"), answered=False)
-    assert not is_retryable(TransportError("reset"), answered=True)
+def test_an_uncertain_delivery_keeps_what_is_known_of_it() -> None:
+    error = uncertain(TransportError("POST x: HTTP 503", status_code=503, retry_after=7), answered=False)
+    assert (error.reason, error.status_code, error.retry_after) == ("HTTP 503", 503, 7)
+    assert uncertain(TransportError("gone"), answered=True).reason == "answer broken off"
+    assert uncertain(TransportError("gone"), answered=False).reason == "reset after delivery"
 
 
 @pytest.mark.parametrize(
@@ -86,4 +98,4 @@ def test_unreachable_endpoints_are_repeated_unless_it_is_hopeless(cause: Excepti
     wrapped.__cause__ = cause
     error = EndpointUnreachableError("x")
     error.__cause__ = wrapped
-    assert is_retryable(error, answered=False) is repeated
+    assert is_repeatable(error, left=True) is repeated

@@ -14,20 +14,24 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import httpcore
 import httpx
 import pytest
 import respx
 from raw_agent import Handler, RawAgent, Request, event, raw_agent, response, rpc, stream_head
 
 from pytest_a2a_bench.a2a import loop, requests
+from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
-from pytest_a2a_bench.a2a.config import Credentials
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     CardError,
+    DeliveryUncertain,
     EndpointUnreachableError,
     ProtocolError,
+    StreamStalledError,
     TransportError,
     TurnTimeoutError,
 )
@@ -97,21 +101,27 @@ def test_429_with_retry_after_is_repeated_with_the_same_message_id(
     assert session.metrics[0].request_id == session.metrics[1].request_id
 
 
-@pytest.mark.parametrize("status", ["502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"])
-def test_gateway_trouble_is_repeated_on_a_fresh_connection(serve: Serve, connect: Connect, status: str) -> None:
-    agent = serve(scripted(lambda _: response("away", status, "text/plain"), fine))
+def test_429_is_repeated_on_a_fresh_connection(serve: Serve, connect: Connect) -> None:
+    agent = serve(scripted(lambda _: response("away", "429 Too Many Requests", "text/plain"), fine))
     assert say(connect(agent.url, max_retries=1)).text == "fine"
     first, second = agent.messages
     assert first.connection != second.connection
 
 
-def test_503_for_ever_is_a_transport_error_with_its_status(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda _: response("down for repair", "503 Service Unavailable", "text/plain", Retry_After="0"))
-    with pytest.raises(TransportError, match=r"503.*down for repair") as caught:
-        say(connect(agent.url, max_retries=2))
-    assert caught.value.status_code == 503
+@pytest.mark.parametrize("status", ["502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"])
+def test_gateway_trouble_leaves_the_delivery_uncertain(serve: Serve, connect: Connect, status: str) -> None:
+    agent = serve(lambda _: response("down for repair", status, "text/plain", Retry_After="0"))
+    session = connect(agent.url, max_retries=2).session()
+    with pytest.raises(DeliveryUncertain, match=r"down for repair.*may have worked on the message") as caught:
+        session.send([Part.of_text("hello")])
+    assert caught.value.status_code == int(status[:3])
     assert caught.value.retry_after == 0
-    assert len(agent.messages) == 3
+    assert caught.value.reason == f"HTTP {status[:3]}"
+    assert session.tainted is caught.value
+    # Nothing is said in this conversation any more.
+    with pytest.raises(DeliveryUncertain):
+        session.send([Part.of_text("hello again")])
+    assert len(agent.messages) == 1
 
 
 def test_500_is_not_repeated(serve: Serve, connect: Connect) -> None:
@@ -121,17 +131,40 @@ def test_500_is_not_repeated(serve: Serve, connect: Connect) -> None:
     assert len(agent.messages) == 1
 
 
-def test_reset_before_an_answer_is_repeated(serve: Serve, connect: Connect) -> None:
-    agent = serve(scripted(lambda _: None, lambda _: None, fine))
-    assert say(connect(agent.url, max_retries=2)).text == "fine"
-    assert len({r.connection for r in agent.messages}) == 3
-
-
-def test_reset_without_retries_left(serve: Serve, connect: Connect) -> None:
+def test_reset_before_an_answer_leaves_the_delivery_uncertain(serve: Serve, connect: Connect) -> None:
     agent = serve(lambda _: None)
-    with pytest.raises(TransportError, match="before any answer"):
+    with pytest.raises(DeliveryUncertain, match="before any answer") as caught:
         say(connect(agent.url, max_retries=1))
-    assert len(agent.messages) == 2
+    assert caught.value.reason == "reset after delivery"
+    assert len(agent.messages) == 1
+
+
+def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
+    """httpcore is told to fail while it writes: no server can be made to break at that very moment."""
+
+    class Broken(httpcore.AsyncMockStream):
+        async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+            written.append(buffer)
+            if b"POST" not in buffer and len(answers) == 1:
+                raise httpcore.WriteError("broken pipe")
+
+    class Backend(httpcore.AsyncMockBackend):
+        async def connect_tcp(self, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
+            return Broken([answers.pop(0)])
+
+    refusal = response("starting", "503 Service Unavailable", "text/plain", Retry_After="0")
+    written: list[bytes] = []
+    answers = [refusal, response({"jsonrpc": "2.0", "id": 1, "result": REPLY_0_3})]
+    card = parse_card({"name": "x", "url": "http://agent.test/rpc"}, "http://agent.test/")
+    config = ClientConfig("http://agent.test", max_retries=1, backoff_base=0.0)
+    with AgentConnection(config, card) as connection:
+        connection._enter_loop = lambda: None  # type: ignore[method-assign]
+        edge = connection._edge_here()
+        edge._client._transport._pool._network_backend = Backend([])  # type: ignore[attr-defined]
+        session = connection.session()
+        assert session.send([Part.of_text("hello")]).text == "fine"
+    assert [(m.status_code, m.attempt) for m in session.metrics] == [(503, 1), (200, 2)]
+    assert sum(b"POST" in w for w in written) == 2
 
 
 def test_answer_that_breaks_off_is_not_repeated(serve: Serve, connect: Connect) -> None:
@@ -141,7 +174,7 @@ def test_answer_that_breaks_off_is_not_repeated(serve: Serve, connect: Connect) 
         yield cut.replace(b"Content-Length", b"content-length")
 
     agent = serve(handler)
-    with pytest.raises(TransportError, match="in the middle of the answer"):
+    with pytest.raises(DeliveryUncertain, match="in the middle of the answer"):
         say(connect(agent.url, max_retries=3))
     assert len(agent.messages) == 1
 
@@ -337,6 +370,135 @@ def test_stream_that_breaks_off_is_resumed_by_polling(serve: Serve, connect: Con
     assert [m.error is None for m in session.metrics] == [False, True]
 
 
+def test_task_that_is_lost_with_its_stream_leaves_the_delivery_uncertain(serve: Serve, connect: Connect) -> None:
+    def broken(request: Request) -> Iterator[bytes]:
+        yield stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
+        data = event({"task": task("TASK_STATE_WORKING")}, request)
+        yield f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+    unknown = response({"error": {"code": -32001, "message": "no such task"}})
+    agent = serve(scripted(broken, lambda _: unknown))
+    with pytest.raises(DeliveryUncertain, match="no such task; the agent took the message as task t1") as caught:
+        say(connect(agent.url, streaming="on"))
+    assert caught.value.reason == "task lost"
+
+
+def test_stream_that_breaks_before_a_task_is_known_leaves_the_delivery_uncertain(
+    serve: Serve, connect: Connect
+) -> None:
+    head = stream_head().replace(b"Connection: close", b"Transfer-Encoding: chunked")
+    agent = serve(lambda _: iter([head, b"4\r\n: x\n\r\n"]))
+    with pytest.raises(DeliveryUncertain, match="in the middle of the answer"):
+        say(connect(agent.url, streaming="on"))
+    assert len(agent.messages) == 1
+
+
+def test_an_answer_that_was_announced_and_cannot_be_fetched_is_no_silence_of_the_agents(
+    serve: Serve, connect: Connect
+) -> None:
+    ended = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}}
+    agent = serve(scripted(lambda r: [stream_head(), event(ended, r)], lambda _: None))
+    with pytest.raises(DeliveryUncertain, match="took the message as task t1"):
+        say(connect(agent.url, streaming="on", max_retries=1))
+    assert len(agent.messages) == 3
+
+
+# --- streams that go silent ---
+
+
+def test_stream_that_stalls_is_left_and_its_task_asked_for(serve: Serve, connect: Connect) -> None:
+    asked = threading.Event()
+
+    def stalling(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event({"task": task("TASK_STATE_WORKING")}, request)
+        asked.wait(60)
+
+    def done(request: Request) -> bytes:
+        asked.set()
+        return rpc(DONE, request)
+
+    agent = serve(scripted(stalling, done))
+    session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
+    reply = session.send([Part.of_text("hello")])
+    assert reply.text == "fine"
+    assert "the stream stalled; the task was asked for instead" in reply.notes
+    assert "StreamStalledError" in str(session.metrics[0].error)
+    first, second = agent.messages
+    assert first.connection != second.connection
+
+
+def test_stream_that_stalls_without_a_task_says_so(serve: Serve, connect: Connect) -> None:
+    over = threading.Event()
+
+    def stalling(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event({"statusUpdate": {"contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}}, request)
+        over.wait(60)
+
+    agent = serve(stalling)
+    session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
+    with pytest.raises(
+        StreamStalledError, match=r"nothing came for 0\.2 s after event 1.*--a2a-stall-timeout"
+    ) as caught:
+        session.send([Part.of_text("hello")])
+    over.set()
+    assert session.tainted is caught.value
+    assert len(agent.messages) == 1
+
+
+def test_an_agent_that_has_not_begun_to_answer_is_slow_and_not_stalled(serve: Serve, connect: Connect) -> None:
+    def slow(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        time.sleep(0.5)
+        yield event(MESSAGE, request)
+
+    assert say(connect(serve(slow).url, streaming="on", stall_timeout=0.1)).text == "fine"
+
+
+@pytest.mark.slow
+def test_comments_are_signs_of_life(serve: Serve, connect: Connect) -> None:
+    def breathing(request: Request) -> Iterator[bytes]:
+        yield stream_head()
+        yield event({"task": task("TASK_STATE_WORKING")}, request)
+        for _ in range(30):
+            time.sleep(0.1)
+            yield b": still here\n\n"
+        yield event({"task": DONE}, request)
+
+    reply = say(connect(serve(breathing).url, streaming="on", stall_timeout=2.0))
+    assert (reply.text, reply.notes) == ("fine", ())
+
+
+# --- connections that were forgotten ---
+
+
+@pytest.mark.parametrize("kind", ["silence", "in a body", "in a stream"])
+@pytest.mark.parametrize("limit", ["timeout", "read_timeout"])
+def test_a_connection_that_timed_out_is_not_used_again(serve: Serve, connect: Connect, kind: str, limit: str) -> None:
+    over = threading.Event()
+
+    def forgotten(request: Request) -> Iterator[bytes]:
+        if kind == "in a body":
+            yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
+        if kind == "in a stream":
+            yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 500\r\n\r\n: hello\n\n"
+        over.wait(60)
+
+    agent = serve(scripted(fine, forgotten, fine))
+    connection = connect(agent.url, **{limit: 0.3})
+    assert say(connection).text == "fine"
+    with pytest.raises(TurnTimeoutError):
+        say(connection)
+    for _ in range(3):
+        assert say(connection).text == "fine"
+    over.set()
+    used = [r.connection for r in agent.messages]
+    # The card's connection was still good for the first message, and the next ones share a new one.
+    assert used[1] not in used[2:]
+    assert used[2] == used[3] == used[4]
+
+
 def test_stream_that_ends_too_early_is_resumed_by_polling(serve: Serve, connect: Connect) -> None:
     early = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}}
     agent = serve(scripted(lambda r: [stream_head(), event(early, r)], lambda r: rpc(DONE, r)))
@@ -511,22 +673,23 @@ def test_card_is_fetched_once(serve: Serve, connect: Connect) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "error"),
+    ("fault", "error", "tries"),
     [
-        (httpx.ConnectTimeout("slow"), EndpointUnreachableError),
-        (httpx.ReadError("reset"), TransportError),
-        (httpx.WriteError("reset"), TransportError),
-        (httpx.RemoteProtocolError("garbage"), TransportError),
+        (httpx.ConnectTimeout("slow"), EndpointUnreachableError, 3),
+        # Where nobody tells whether the request left, it did.
+        (httpx.ReadError("reset"), DeliveryUncertain, 1),
+        (httpx.WriteError("reset"), DeliveryUncertain, 1),
+        (httpx.RemoteProtocolError("garbage"), DeliveryUncertain, 1),
     ],
 )
-def test_transport_faults(connect: Connect, fault: Exception, error: type[Exception]) -> None:
+def test_transport_faults(connect: Connect, fault: Exception, error: type[Exception], tries: int) -> None:
     card = {"name": "x", "url": "http://agent.test/rpc"}
     with respx.mock:
         respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)
         route = respx.post("http://agent.test/rpc").mock(side_effect=fault)
         with pytest.raises(error):
             say(connect("http://agent.test", max_retries=2))
-        assert route.call_count == 3
+        assert route.call_count == tries
 
 
 @pytest.mark.parametrize(
@@ -537,12 +700,12 @@ def test_retry_after_beyond_the_turn_fails_at_once(connect: Connect, asked: str,
     card = {"name": "x", "url": "http://agent.test/rpc"}
     with respx.mock:
         respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)
-        route = respx.post("http://agent.test/rpc").respond(503, headers={"Retry-After": asked})
-        with pytest.raises(TransportError, match=f"HTTP 503.*{told}.*--a2a-timeout") as caught:
+        route = respx.post("http://agent.test/rpc").respond(429, headers={"Retry-After": asked})
+        with pytest.raises(TransportError, match=f"HTTP 429.*{told}.*--a2a-timeout") as caught:
             say(connect("http://agent.test", max_retries=2))
     assert waits == []
     assert route.call_count == 1
-    assert caught.value.status_code == 503
+    assert caught.value.status_code == 429
     assert caught.value.retry_after is not None
     assert caught.value.retry_after >= 120
 
