@@ -273,6 +273,9 @@ def _watch(record: RequestRecord, size: int) -> Callable[[str, Mapping[str, obje
     async def note(step: str, info: Mapping[str, object]) -> None:
         if step == "http11.send_request_headers.started":
             record.left = False
+        elif getattr(info.get("request"), "method", None) == b"CONNECT":
+            # A proxy is asked for a way to the agent; nothing of ours is in that.
+            return
         elif step == "http11.send_request_body.started":
             record.left = True
         elif step == "http11.send_request_body.failed" and size <= _ONE_WRITE:

@@ -60,7 +60,8 @@ class Bench:
 
 
 DESK = '''
-"""A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky) and for how long.
+"""A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky, or a message is lost
+once or always: lost, gone) and for how long.
 
 "meet-4" lasts until four trials have been started.
 """
@@ -68,7 +69,9 @@ DESK = '''
 import os, pathlib, time
 
 from pytest_a2a_bench.benchmarks.base import Outcome
-from pytest_a2a_bench.errors import EvaluatorError, JudgeMissingError, TransportError, TrialCancelledError
+from pytest_a2a_bench.errors import (
+    DeliveryUncertain, EvaluatorError, JudgeMissingError, TransportError, TrialCancelledError
+)
 from pytest_a2a_bench.model import BenchTask, Reward, RewardCheck, ToolCall, Turn, Usage
 from pytest_a2a_bench.benchmarks.registry import Suite
 
@@ -102,6 +105,11 @@ class Desk:
         if kind == "down" or (kind == "flaky" and not (HERE / key.file_stem).exists()):
             (HERE / key.file_stem).touch()
             return Outcome(error=TransportError("connection reset by peer"))
+        if kind == "gone" or (kind == "lost" and not (HERE / key.file_stem).exists()):
+            (HERE / key.file_stem).touch()
+            reason = "HTTP 502" if kind == "gone" else "reset after delivery"
+            error = DeliveryUncertain("the answer was lost", reason=reason)
+            return Outcome(error=error, agent_usage=Usage(10, 5, 0.25))
         if kind == "skip":
             return Outcome(error=JudgeMissingError("needs a judge; pass --a2a-judge-llm"))
         if kind == "broken":

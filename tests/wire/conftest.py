@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from raw_agent import Handler, RawAgent, raw_agent
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
@@ -24,3 +26,14 @@ def connect() -> Iterator[Connect]:
     yield open_one
     for connection in opened:
         connection.close()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., RawAgent]]:
+    """Serve raw agents that end with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(handler: Handler, card: dict[str, Any] | None = None) -> RawAgent:
+            return stack.enter_context(raw_agent(handler, card))
+
+        yield start

@@ -154,6 +154,13 @@ class TestReplies:
 
         assert again["parts"] == first["parts"] != later["parts"]
 
+    def test_without_dedupe_it_is_a_new_message(self) -> None:
+        with start_builtin("oracle?dedupe=off") as agent:
+            first = send(agent, "m1")
+            again = send(agent, "m1", first["contextId"])
+
+        assert again["parts"] != first["parts"]
+
     @pytest.mark.parametrize("spec", ["oracle?latency=3600", "oracle?latency=3600&reply=task"])
     @pytest.mark.parametrize("streaming", ["on", "off"])
     def test_a_turn_can_be_cancelled_and_the_agent_goes_on(self, connect: Connect, spec: str, streaming: str) -> None:

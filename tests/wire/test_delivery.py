@@ -23,6 +23,7 @@ from pytest_a2a_bench.a2a.card import load_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.errors import InfrastructureError, TransportError
 from pytest_a2a_bench.model import Part, Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
@@ -84,6 +85,7 @@ def hold(agent: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ho
         benchmark: Any = None,
         *,
         timeout: float = 30.0,
+        tapes: Any = None,
         **options: Any,
     ) -> list[TrialResult]:
         used = benchmark or Counting()
@@ -104,7 +106,7 @@ def hold(agent: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ho
             )
             settings = Settings(endpoint=config.endpoint, timeout=timeout, **options)
             with AgentConnection(config, told) as connection:
-                runner = Runner(settings, lambda: connection, Store(tmp_path), "run")
+                runner = Runner(settings, lambda: connection, Store(tmp_path), str(len(last)), tapes=tapes)
                 results = [runner.run(TrialKey("counting", "desk", str(n))) for n in range(count)]
             last.append(proxy)
         return results
@@ -192,6 +194,19 @@ def test_a_connection_that_was_forgotten_costs_one_trial(hold: Hold, agent: Scri
     assert all(r.success for r in results[1:])
     if transport == "grpc":
         assert hold.last[0].connections == 2  # type: ignore[attr-defined]
+
+
+def test_only_the_conversation_that_counts_is_recorded(hold: Hold, tmp_path: Path) -> None:
+    tapes = library.recorder(tmp_path / "tapes")
+    [result] = hold(lambda n: "reset" if n == 2 else None, 1, tapes=tapes)
+    assert result.success
+    [path] = (tmp_path / "tapes").glob("*.json")
+    recorded = json.loads(path.read_text())["exchanges"]
+    assert "context_id" not in recorded[0]["request"]["message"]
+    assert [(e["error"], len(e["events"])) for e in recorded] == [(None, 1)] * TURNS
+    [lost] = hold(lambda n: "reset", 1, tapes=library.recorder(tmp_path / "none"))
+    assert lost.error_type == "DeliveryUncertain"
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_run_that_stops_holds_nothing_again(hold: Hold, agent: Scripted) -> None:

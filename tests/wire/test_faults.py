@@ -18,7 +18,7 @@ import httpcore
 import httpx
 import pytest
 import respx
-from raw_agent import Handler, RawAgent, Request, event, raw_agent, response, rpc, stream_head
+from raw_agent import Handler, RawAgent, Request, event, response, rpc, stream_head
 
 from pytest_a2a_bench.a2a import loop, requests
 from pytest_a2a_bench.a2a.card import parse_card
@@ -31,7 +31,6 @@ from pytest_a2a_bench.errors import (
     DeliveryUncertain,
     EndpointUnreachableError,
     ProtocolError,
-    StreamStalledError,
     TransportError,
     TurnTimeoutError,
 )
@@ -42,18 +41,6 @@ Serve = Callable[..., RawAgent]
 
 MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}], "contextId": "c"}}
 SECRET = "s3cret-token"
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    import contextlib
-
-    with contextlib.ExitStack() as stack:
-
-        def start(handler: Handler, card: dict[str, Any] | None = None) -> RawAgent:
-            return stack.enter_context(raw_agent(handler, card))
-
-        yield start
 
 
 def scripted(*answers: Callable[[Request], Any]) -> Handler:
@@ -401,102 +388,6 @@ def test_an_answer_that_was_announced_and_cannot_be_fetched_is_no_silence_of_the
     with pytest.raises(DeliveryUncertain, match="took the message as task t1"):
         say(connect(agent.url, streaming="on", max_retries=1))
     assert len(agent.messages) == 3
-
-
-# --- streams that go silent ---
-
-
-def test_stream_that_stalls_is_left_and_its_task_asked_for(serve: Serve, connect: Connect) -> None:
-    asked = threading.Event()
-
-    def stalling(request: Request) -> Iterator[bytes]:
-        yield stream_head()
-        yield event({"task": task("TASK_STATE_WORKING")}, request)
-        asked.wait(60)
-
-    def done(request: Request) -> bytes:
-        asked.set()
-        return rpc(DONE, request)
-
-    agent = serve(scripted(stalling, done))
-    session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
-    reply = session.send([Part.of_text("hello")])
-    assert reply.text == "fine"
-    assert "the stream stalled; the task was asked for instead" in reply.notes
-    assert "StreamStalledError" in str(session.metrics[0].error)
-    first, second = agent.messages
-    assert first.connection != second.connection
-
-
-def test_stream_that_stalls_without_a_task_says_so(serve: Serve, connect: Connect) -> None:
-    over = threading.Event()
-
-    def stalling(request: Request) -> Iterator[bytes]:
-        yield stream_head()
-        yield event({"statusUpdate": {"contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}}, request)
-        over.wait(60)
-
-    agent = serve(stalling)
-    session = connect(agent.url, streaming="on", stall_timeout=0.2).session()
-    with pytest.raises(
-        StreamStalledError, match=r"nothing came for 0\.2 s after event 1.*--a2a-stall-timeout"
-    ) as caught:
-        session.send([Part.of_text("hello")])
-    over.set()
-    assert session.tainted is caught.value
-    assert len(agent.messages) == 1
-
-
-def test_an_agent_that_has_not_begun_to_answer_is_slow_and_not_stalled(serve: Serve, connect: Connect) -> None:
-    def slow(request: Request) -> Iterator[bytes]:
-        yield stream_head()
-        time.sleep(0.5)
-        yield event(MESSAGE, request)
-
-    assert say(connect(serve(slow).url, streaming="on", stall_timeout=0.1)).text == "fine"
-
-
-@pytest.mark.slow
-def test_comments_are_signs_of_life(serve: Serve, connect: Connect) -> None:
-    def breathing(request: Request) -> Iterator[bytes]:
-        yield stream_head()
-        yield event({"task": task("TASK_STATE_WORKING")}, request)
-        for _ in range(30):
-            time.sleep(0.1)
-            yield b": still here\n\n"
-        yield event({"task": DONE}, request)
-
-    reply = say(connect(serve(breathing).url, streaming="on", stall_timeout=2.0))
-    assert (reply.text, reply.notes) == ("fine", ())
-
-
-# --- connections that were forgotten ---
-
-
-@pytest.mark.parametrize("kind", ["silence", "in a body", "in a stream"])
-@pytest.mark.parametrize("limit", ["timeout", "read_timeout"])
-def test_a_connection_that_timed_out_is_not_used_again(serve: Serve, connect: Connect, kind: str, limit: str) -> None:
-    over = threading.Event()
-
-    def forgotten(request: Request) -> Iterator[bytes]:
-        if kind == "in a body":
-            yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
-        if kind == "in a stream":
-            yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 500\r\n\r\n: hello\n\n"
-        over.wait(60)
-
-    agent = serve(scripted(fine, forgotten, fine))
-    connection = connect(agent.url, **{limit: 0.3})
-    assert say(connection).text == "fine"
-    with pytest.raises(TurnTimeoutError):
-        say(connection)
-    for _ in range(3):
-        assert say(connection).text == "fine"
-    over.set()
-    used = [r.connection for r in agent.messages]
-    # The card's connection was still good for the first message, and the next ones share a new one.
-    assert used[1] not in used[2:]
-    assert used[2] == used[3] == used[4]
 
 
 def test_stream_that_ends_too_early_is_resumed_by_polling(serve: Serve, connect: Connect) -> None:

@@ -1,0 +1,70 @@
+"""What a run tells of conversations that were held again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from harness import Bench, junit_cases, junit_properties, log_of
+
+from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.results.store import load_trial
+
+LINE = "2 conversations were held again, because a message may have arrived or not (--a2a-redeliver): "
+
+
+@pytest.fixture(autouse=True)
+def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok lost gone")
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
+def test_every_place_tells_how_many_were_held_again_and_why(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    files = ("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
+    result = desk.apart(*workers, *files)
+    result.assert_outcomes(passed=2, errors=1)
+    assert result.ret == 1
+    told = LINE + "2x HTTP 502, 1x reset after delivery"
+    result.stdout.fnmatch_lines([told.replace("[", "[[]")])
+    result.stdout.fnmatch_lines(["*gone*infrastructure error, the agent was not judged: DeliveryUncertain: *lost*"])
+    assert "held 3 times, and none came to its end (HTTP 502, HTTP 502, HTTP 502)" in result.stdout.str()
+    assert told in (pytester.path / "page.html").read_text()
+    assert "conversations were held again" in (pytester.path / "run.md").read_text()
+    again = {name: junit_properties(case)["a2a.held_again"] for name, case in junit_cases(Path("junit.xml")).items()}
+    assert again == {"test_desk[ok-t0]": "0", "test_desk[lost-t0]": "1", "test_desk[gone-t0]": "2"}
+    assert sorted(log_of(pytester)) == ["gone", "gone", "gone", "lost", "lost", "ok"]
+    [lost] = (pytester.path / "a2a-results" / "trials").glob("*lost*")
+    assert load_trial(lost).held_again == ("reset after delivery",)
+    # What an abandoned conversation cost was paid.
+    assert load_trial(lost).agent_usage.cost_usd == 0.5
+
+
+def test_the_number_is_an_option_in_three_spellings(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk("--a2a-redeliver=0").assert_outcomes(passed=1, errors=2)
+    assert len(log_of(pytester)) == 3
+    pytester.makeini("[pytest]\na2a_redeliver = 3\n")
+    desk().assert_outcomes(passed=2, errors=1)
+    monkeypatch.setenv("A2A_REDELIVER", "-1")
+    result = desk()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*A2A_REDELIVER*'-1' is not a whole number of at least 0*"])
+
+
+def test_files_of_before_are_read_alike(pytester: pytest.Pytester, desk: Bench) -> None:
+    desk()
+    [path] = (pytester.path / "a2a-results" / "trials").glob("*ok*")
+    content = json.loads(path.read_text())
+    assert content.pop("held_again") == []
+    path.write_text(json.dumps(content))
+    assert load_trial(path).held_again == ()
+
+
+def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester, desk: Bench) -> None:
+    reported = {"desk/front/lost#0": {"status": "evaluated", "reward": 1.0, "held_again": 1}}
+    results, _ = summary.load_reported(pytester.path, "run", reported)
+    assert "1 conversation was held again" in "\n".join(summary.caveats(results))

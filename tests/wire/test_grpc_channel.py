@@ -1,0 +1,153 @@
+"""gRPC's channels: what certainly never left, and that a new one is taken after trouble."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+import pytest
+from fault_proxy import fault_proxy
+from scripted import scripted_agent
+
+from pytest_a2a_bench.a2a.card import AgentCard, parse_card
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.errors import (
+    DeliveryUncertain,
+    EndpointUnreachableError,
+    InfrastructureError,
+    StreamStalledError,
+    TransportError,
+    TurnTimeoutError,
+)
+from pytest_a2a_bench.model import Part
+
+Refuse = Callable[[int, Any], None]
+
+
+def card_of(port: int) -> AgentCard:
+    interface = {"url": f"127.0.0.1:{port}", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
+    return parse_card({"name": "x", "supportedInterfaces": [interface]}, f"http://127.0.0.1:{port}/")
+
+
+@contextlib.contextmanager
+def connected(port: int, **options: Any) -> Iterator[AgentConnection]:
+    values = {"timeout": 30.0, "max_retries": 0, "backoff_base": 0.01, "poll_interval": 0.01, **options}
+    with AgentConnection(ClientConfig(f"http://127.0.0.1:{port}", **values), card_of(port)) as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def refusing(refuse: Refuse) -> Iterator[tuple[int, list[int]]]:
+    """Serve gRPC that refuses every call in its own way; yields the port and the numbers of calls."""
+    calls: list[int] = []
+
+    class Service(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio comes without types
+        def service(self, _: grpc.HandlerCallDetails) -> Any:
+            def answer(_: bytes, context: grpc.ServicerContext) -> bytes:
+                calls.append(len(calls) + 1)
+                refuse(calls[-1], context)
+                return b""
+
+            return grpc.unary_unary_rpc_method_handler(answer)
+
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), handlers=[Service()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield port, calls
+    finally:
+        server.stop(0).wait()
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+HELLO = [Part.of_text("echo hello")]
+
+
+def test_refused_connections_are_tried_again() -> None:
+    with connected(closed_port(), max_retries=2) as connection:
+        session = connection.session()
+        with pytest.raises(EndpointUnreachableError, match=r"failed to connect.*names this address") as caught:
+            session.send(HELLO)
+    assert not isinstance(caught.value, DeliveryUncertain)
+    assert [m.attempt for m in session.metrics] == [1, 2, 3]
+    assert session.tainted is None
+
+
+def test_a_server_that_does_not_shake_hands_is_unreachable() -> None:
+    # It accepts connections and says nothing: gRPC's handshake never ends.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with connected(listener.getsockname()[1], connect_timeout=0.3) as connection:
+            with pytest.raises(EndpointUnreachableError, match=r"no connection within 0\.3 s"):
+                connection.session().send(HELLO)
+
+
+@pytest.mark.parametrize(
+    "details", ["overloaded", "failed to connect to all addresses; last error: ...", "DNS resolution failed for x"]
+)
+def test_what_an_agent_says_proves_nothing(details: str) -> None:
+    with refusing(lambda _, context: context.abort(grpc.StatusCode.UNAVAILABLE, details)) as (port, calls):
+        with connected(port, max_retries=3) as connection, pytest.raises(DeliveryUncertain, match="UNAVAILABLE"):
+            connection.session().send(HELLO)
+        assert calls == [1]
+
+
+def test_too_many_requests_are_repeated() -> None:
+    with refusing(lambda _, context: context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "slowly")) as (port, calls):
+        with connected(port, max_retries=2) as connection:
+            with pytest.raises(TransportError, match="RESOURCE_EXHAUSTED") as caught:
+                connection.session().send(HELLO)
+        assert not isinstance(caught.value, DeliveryUncertain)
+        assert calls == [1, 2, 3]
+
+
+def test_others_go_on_when_a_channel_is_given_up() -> None:
+    """One conversation's turn times out; what another one has under way on the same channel is answered."""
+    with scripted_agent() as agent, connected(agent.grpc_port) as connection:
+        assert connection.session().send(HELLO).text == "hello"
+        said: list[str] = []
+        other = connection.session()
+        slow = threading.Thread(target=lambda: said.append(other.send([Part.of_text("slow 1.5 done")]).text))
+        slow.start()
+        while not any("slow" in str(m) for m in agent.executor.received):
+            assert slow.is_alive()
+        with pytest.raises(TurnTimeoutError):
+            connection.session().send([Part.of_text("slow 60 late")], timeout=0.3)
+        assert connection.session().send(HELLO).text == "hello"
+        slow.join(60)
+    assert said == ["done"]
+
+
+@pytest.mark.parametrize("faulty", [1, 2])
+def test_a_new_connection_after_a_timeout(faulty: int) -> None:
+    with scripted_agent() as agent:
+        proxied = fault_proxy(agent.grpc_port, lambda n: "hang" if n == faulty else None, grpc=True)
+        with proxied as proxy, connected(proxy.port) as connection:
+            outcomes = []
+            for number in range(6):
+                try:
+                    seconds = 1.0 if number == faulty - 1 else 30.0
+                    outcomes.append(connection.session().send(HELLO, timeout=seconds).text)
+                except InfrastructureError as error:
+                    outcomes.append(type(error).__name__)
+            assert outcomes == ["TurnTimeoutError" if n == faulty - 1 else "hello" for n in range(6)]
+            assert proxy.connections == 2
+
+
+@pytest.mark.slow
+def test_a_stalled_stream_is_left_and_its_task_asked_for() -> None:
+    with scripted_agent() as agent, connected(agent.grpc_port, streaming="on", stall_timeout=0.5) as connection:
+        session = connection.session()
+        reply = session.send([Part.of_text("slow 5 hello")])
+    assert reply.text == "hello"
+    assert "the stream stalled; the task was asked for instead" in reply.notes
+    assert StreamStalledError.__name__ in str(session.metrics[0].error)
