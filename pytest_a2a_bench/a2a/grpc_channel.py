@@ -58,6 +58,7 @@ class Channels:
         self._make_stub = make_stub
         self._current = self._open()
         self._old: list[Call] = []
+        self._closed = False
 
     @contextlib.asynccontextmanager
     async def call(self, record: RequestRecord) -> AsyncIterator[Call]:
@@ -90,6 +91,7 @@ class Channels:
 
     async def close(self) -> None:
         """Close all channels, and what is under way on them."""
+        self._closed = True
         for call in (self._current, *self._old):
             await call.channel.close()
         self._old.clear()
@@ -116,7 +118,7 @@ class Channels:
 
     def _replace(self, call: Call) -> None:
         """Let whatever comes next begin on a new channel; what others have under way on the old one goes on."""
-        if call is self._current:
+        if call is self._current and not self._closed:
             self._old.append(call)
             self._current = self._open()
 

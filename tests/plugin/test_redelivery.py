@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from harness import Bench, junit_cases, junit_properties, log_of
+from harness import DESK_CONFTEST, Bench, junit_cases, junit_properties, log_of
 
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.store import load_trial
@@ -68,3 +68,18 @@ def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester, 
     reported = {"desk/front/lost#0": {"status": "evaluated", "reward": 1.0, "held_again": 1}}
     results, _ = summary.load_reported(pytester.path, "run", reported)
     assert "1 conversation was held again" in "\n".join(summary.caveats(results))
+
+
+def test_each_conversation_is_prepared(pytester: pytest.Pytester, desk: Bench) -> None:
+    pytester.makeconftest(
+        DESK_CONFTEST
+        + """
+def pytest_a2a_bench_prepare_trial(key, metadata):
+    assert "number" not in metadata
+    metadata["number"] = 1
+    with open("prepared.txt", "a") as stream:
+        stream.write(f"{key.task_id} ")
+"""
+    )
+    desk().assert_outcomes(passed=2, errors=1)
+    assert (pytester.path / "prepared.txt").read_text().split() == ["ok", "lost", "lost", "gone", "gone", "gone"]

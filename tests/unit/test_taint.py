@@ -1,0 +1,101 @@
+"""When a conversation is held again, and what a tainted one is worth."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.benchmarks.base import Outcome
+from pytest_a2a_bench.errors import (
+    DeliveryUncertain,
+    EvaluatorError,
+    InfrastructureError,
+    LLMError,
+    TrialTimeoutError,
+    TurnTimeoutError,
+)
+from pytest_a2a_bench.model import ProtocolMetrics, Reward, Usage
+from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials.redelivery import Abandoned, hold_again, refuse_tainted
+
+UNKNOWN = DeliveryUncertain("lost", reason="HTTP 502")
+LATE = TurnTimeoutError("late")
+
+
+def session(tainted: InfrastructureError | None = None, **fields: Any) -> Any:
+    return SimpleNamespace(tainted=tainted, **fields)
+
+
+@pytest.mark.parametrize("tainted", [UNKNOWN, LATE])
+@pytest.mark.parametrize("error", [None, EvaluatorError("x"), ValueError("x")])
+def test_a_tainted_conversation_is_worth_nothing(tainted: InfrastructureError, error: Exception | None) -> None:
+    found = refuse_tainted(Outcome(reward=Reward(1.0), simulation={}, error=error), session(tainted))
+    assert (found.reward, found.simulation, found.error) == (None, None, tainted)
+    assert found.termination_reason == "infrastructure_error"
+
+
+@pytest.mark.parametrize(
+    ("tainted", "error", "told"),
+    [
+        (None, None, None),
+        (LATE, LATE, LATE),
+        # The benchmark's own word for it does not keep the conversation from being held again.
+        (UNKNOWN, LLMError("x"), UNKNOWN),
+    ],
+)
+def test_whose_error_is_told(
+    tainted: InfrastructureError | None, error: Exception | None, told: Exception | None
+) -> None:
+    assert refuse_tainted(Outcome(error=error), session(tainted)).error is told
+
+
+def test_a_trial_whose_time_is_up_stays_that() -> None:
+    outcome = Outcome(error=TrialTimeoutError("x"))
+    assert isinstance(refuse_tainted(outcome, session(UNKNOWN)).error, TrialTimeoutError)
+
+
+def again(error: DeliveryUncertain, count: int = 0, deadline: float | None = None, **options: Any) -> bool:
+    abandoned = Abandoned(("HTTP 502",) * count)
+    return hold_again(error, abandoned, Settings(**options), threading.Event(), deadline)
+
+
+def test_so_often_and_no_more() -> None:
+    error = DeliveryUncertain("lost", reason="answer broken off", retry_after=0)
+    assert [again(error, n) for n in (0, 1)] == [True, True]
+    assert str(error) == "lost"
+    assert not again(error, 2)
+    assert "held 3 times, and none came to its end (HTTP 502, HTTP 502, answer broken off)" in str(error)
+    never = DeliveryUncertain("lost", retry_after=0)
+    assert not again(never, redeliver=0)
+    assert "not held again (--a2a-redeliver 0)" in str(never)
+
+
+@pytest.mark.parametrize("options", [{"timeout": 60.0}, {"deadline": 60.0}])
+def test_a_wait_that_is_too_long_is_not_begun(options: dict[str, float]) -> None:
+    if "deadline" in options:
+        options["deadline"] += time.monotonic()
+    error = DeliveryUncertain("HTTP 503", retry_after=100)
+    assert not again(error, **options)  # type: ignore[arg-type]
+    assert "100 s would have to pass, and there are " in str(error)
+
+
+def test_a_run_that_stops_waits_for_nothing() -> None:
+    cancel = threading.Event()
+    threading.Timer(0.05, cancel.set).start()
+    error = DeliveryUncertain("HTTP 503", retry_after=200)
+    assert not hold_again(error, Abandoned(), Settings(), cancel, None)
+
+
+def test_what_was_abandoned_is_accounted_for() -> None:
+    request = ProtocolMetrics("r", "http://x", "SendMessage", 502, 1.0, "2026-01-01T00:00:00Z")
+    abandoned = Abandoned()
+    for _ in range(2):
+        outcome = Outcome(agent_usage=Usage(1, 2, 0.5), user_usage=Usage(None, None, 0.25))
+        abandoned.add(UNKNOWN, outcome, session(metrics=[request]))
+    assert abandoned.reasons == ("HTTP 502", "HTTP 502")
+    assert abandoned.metrics == (request, request)
+    assert (abandoned.agent_usage, abandoned.user_usage.cost_usd) == (Usage(2, 4, 1.0), 0.5)
