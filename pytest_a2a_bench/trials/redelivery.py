@@ -23,7 +23,10 @@ from pytest_a2a_bench.settings import Settings
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
 
-_PAUSE = RetryPolicy(base=0.2, maximum=10.0)
+_PAUSE = RetryPolicy(base=0.25, maximum=30.0)
+_STEPS = 4
+"""How many doublings of the pause lie between two conversations: the first trouble mostly was a single one, the second
+says that something restarts, and that takes seconds (0.25, 4, 30, always between half of it and the whole)."""
 
 
 @dataclass(slots=True)
@@ -80,7 +83,7 @@ def hold_again(
     if count >= settings.redeliver:
         error.args = (f"{error}; {_given_up(error, abandoned, settings)}",)
         return False
-    pause = _PAUSE.delay(count + 1, error.retry_after, random.random)
+    pause = _PAUSE.delay(1 + _STEPS * count, error.retry_after, random.random)
     left = min(settings.timeout, deadline - time.monotonic() if deadline is not None else math.inf)
     if pause >= left:
         error.args = (

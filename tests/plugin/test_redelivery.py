@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from harness import DESK_CONFTEST, Bench, junit_cases, junit_properties, log_of
 
+from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.store import load_trial
+from pytest_a2a_bench.trials import redelivery
 
 LINE = "2 conversations were held again, because a message may have arrived or not (--a2a-redeliver): "
 
@@ -17,6 +19,7 @@ LINE = "2 conversations were held again, because a message may have arrived or n
 @pytest.fixture(autouse=True)
 def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok lost gone")
+    monkeypatch.setattr(redelivery, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
@@ -24,7 +27,7 @@ def test_every_place_tells_how_many_were_held_again_and_why(
     pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
 ) -> None:
     files = ("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
-    result = desk.apart(*workers, *files)
+    result = desk.apart(*workers, *files) if workers else desk(*files)
     result.assert_outcomes(passed=2, errors=1)
     assert result.ret == 1
     told = LINE + "2x HTTP 502, 1x reset after delivery"

@@ -83,6 +83,17 @@ def test_a_wait_that_is_too_long_is_not_begun(options: dict[str, float]) -> None
     assert "100 s would have to pass, and there are " in str(error)
 
 
+def test_the_second_pause_is_long_enough_for_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    cancel: Any = SimpleNamespace(is_set=lambda: False, wait=lambda seconds: pauses.append(seconds))
+    for count in range(3):
+        assert hold_again(DeliveryUncertain("lost"), Abandoned(("x",) * count), Settings(redeliver=3), cancel, None)
+    assert hold_again(DeliveryUncertain("lost", retry_after=7), Abandoned(), Settings(), cancel, None)
+    first, second, third, asked = pauses
+    assert first <= 0.25 < 2 <= second <= 4 < 15 <= third <= 30
+    assert asked == 7
+
+
 def test_a_run_that_stops_waits_for_nothing() -> None:
     cancel = threading.Event()
     threading.Timer(0.05, cancel.set).start()

@@ -22,12 +22,14 @@ from scripted import Scripted, scripted_agent
 from pytest_a2a_bench.a2a.card import load_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.errors import InfrastructureError, TransportError
 from pytest_a2a_bench.model import Part, Reward, TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials import redelivery
 from pytest_a2a_bench.trials import runner as runner_module
 from pytest_a2a_bench.trials.runner import Runner
 
@@ -89,6 +91,7 @@ def hold(agent: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ho
         **options: Any,
     ) -> list[TrialResult]:
         used = benchmark or Counting()
+        monkeypatch.setattr(redelivery, "_PAUSE", RetryPolicy(base=0.001, maximum=0.01))
         monkeypatch.setattr(runner_module, "get_benchmark", lambda name: used)
         agent.executor.received.clear()
         is_grpc = transport == "grpc"
