@@ -245,12 +245,7 @@ def _fuzz(name: str, target: Target, record: Callable[[str, object], None]) -> N
         data = target.make(numbered(f"{SEED}:{name}", number))
         found = _failure(target.take, data)
         if found is not None:
-            kind = found.partition(":")[0]
-            small = (
-                shrunk(data, lambda d: (_failure(target.take, d) or "").startswith(kind))
-                if len(data) < 20_000
-                else data
-            )
+            small = _shortened(target.take, data, found.partition(":")[0])
             pytest.fail(f"{name}, seed {SEED}, input {number}: {found}\n{small[:2000]!r}", pytrace=False)
         number += 1
     record("fuzzed_inputs", number)
