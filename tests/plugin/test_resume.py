@@ -115,14 +115,15 @@ def test_a_reused_result_names_the_run_that_held_it(pytester: pytest.Pytester, d
         assert data["reused_from"] == first != data["run_id"]
 
 
-def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, moment: float) -> int:
+def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, moment: float, *, workers: bool) -> int:
     """Kill a run and its workers, resume it, and return how many trials were reused.
 
     :param moment: a whole number of trials that have ended, or seconds after the start.
     """
+    how = ("-n2",) if workers else ()
     shutil.rmtree(pytester.path / "a2a-results", ignore_errors=True)
     (pytester.path / "log.txt").unlink(missing_ok=True)
-    process = desk.popen("-n2", "--a2a-concurrency=2")
+    process = desk.popen(*how, f"--a2a-concurrency={2 if workers else 4}")
     if isinstance(moment, int):
         wait_for(lambda: len(log_of(pytester, "end")) >= moment)
     else:
@@ -130,7 +131,7 @@ def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, moment: float) ->
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     ended = len(log_of(pytester, "end"))
-    desk.apart("-n2", "--a2a-resume").assert_outcomes(passed=16, failed=4)
+    desk.apart(*how, "--a2a-resume").assert_outcomes(passed=16, failed=4)
     files = list((pytester.path / "a2a-results").rglob("*"))
     assert not [f for f in files if f.name.endswith(".tmp")]
     reused = sum(
@@ -138,7 +139,7 @@ def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, moment: float) ->
         for f in files
         if f.parent.name == "trials"
     )
-    # At most the conversations in flight, two in each of two workers, are lost.
+    # At most the four conversations in flight are lost.
     assert reused >= ended - 4
     return reused
 
@@ -150,13 +151,13 @@ def kill_at(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
     desk.apart("-n2").assert_outcomes(passed=16, failed=4)
     undisturbed = stored(pytester.path / "a2a-results")
     assert len(undisturbed) == 20
-    for moment in moments:
-        killed_and_resumed(pytester, desk, moment)
+    for number, moment in enumerate(moments):
+        killed_and_resumed(pytester, desk, moment, workers=number % 2 == 0)
         assert stored(pytester.path / "a2a-results") == undisturbed
 
 
 def test_a_killed_run_can_be_resumed(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    kill_at(pytester, desk, monkeypatch, [7])
+    kill_at(pytester, desk, monkeypatch, [7, 7])
 
 
 @pytest.mark.slow

@@ -1,0 +1,93 @@
+"""A disk that is full or read-only, and a clock that jumps: what was finished stays, and nothing passes for it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import Bench, log_of
+
+TRIALS = " ".join(f"ok-{i}" for i in range(12))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with room for a few files."""
+    mount = shutil.which("mount")
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = [mount or "mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(place)]
+    if mount is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def finished(results: Path) -> list[Path]:
+    """Return the trial files, each of which can be read."""
+    files = sorted((results / "trials").glob("*.json"))
+    for file in files:
+        assert json.loads(file.read_bytes())["status"] == "evaluated"
+    return files
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+def test_a_full_disk_loses_nothing_that_was_finished(
+    small_disk: Path,
+    pytester: pytest.Pytester,
+    desk: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", TRIALS)
+    results = small_disk / "results"
+    full = desk.apart(*workers, f"--a2a-results={results}")
+    assert full.ret == 1
+    kept = finished(results)
+    assert 0 < len(kept) < 12
+    outcomes = full.parseoutcomes()
+    assert outcomes["passed"] == len(kept)
+    assert outcomes["errors"] == 12 - len(kept)
+    text = full.stdout.str()
+    assert "No space left on device" in text
+    assert "a bug in pytest-a2a-bench" not in text
+    assert not list(results.rglob("*.tmp"))
+    subprocess.run(["mount", "-o", "remount,size=2m", str(small_disk)], check=True)
+    (pytester.path / "log.txt").unlink()
+    desk.apart(*workers, f"--a2a-results={results}", "--a2a-resume").assert_outcomes(passed=12)
+    assert len(log_of(pytester)) == 12 - len(kept)
+
+
+def test_results_that_cannot_be_written_are_refused_before_the_first_conversation(
+    pytester: pytest.Pytester, desk: Bench
+) -> None:
+    # Whoever is root may write into any directory, but not into this one.
+    result = desk("--a2a-results=/proc/results")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert not log_of(pytester)
+    assert "/proc/results" in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
+
+
+@pytest.mark.parametrize("jump", [86_400.0, -86_400.0], ids=["ahead", "back"])
+def test_a_clock_that_jumps_changes_no_result(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-1 ok-2 bad-1 ok-3")
+    pytester.makeconftest(
+        (pytester.path / "conftest.py").read_text()
+        + "\n"
+        + "import time\n"
+        + "real, jumped = time.time, []\n"
+        + "def pytest_runtest_logfinish(nodeid):\n"
+        + "    jumped.append(nodeid)\n"
+        + f"time.time = lambda: real() + {jump} * (len(jumped) > 1)\n"
+    )
+    result = desk.apart("--a2a-trial-timeout=3600", "--a2a-timeout=600", "-rN")
+    result.assert_outcomes(passed=3, failed=1)
+    for file in finished(pytester.path / "a2a-results"):
+        assert 0 <= json.loads(file.read_bytes())["duration"] < 600

@@ -1,0 +1,78 @@
+"""One valid file of each kind that this project writes, as a run and its commands leave them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+from finished_runs import write_run
+from made_trials import made_error, made_trial
+
+from pytest_a2a_bench.cassettes.form import Cassette, Exchange
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.conformance.card.render import to_json as card_report
+from pytest_a2a_bench.gates.files import VERDICT_FILE, write_verdict
+from pytest_a2a_bench.gates.judge import judge
+from pytest_a2a_bench.gates.terms import Thresholds, Trials
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.results.manifest import NAME
+from pytest_a2a_bench.results.store import Store
+
+TASKS = ("create_task_1", "update_task_1")
+PROVENANCE = {"user": "llm", "user_llm": "m", "judge": "m", "benchmark": "tau2 1", "measured": {"queries": 1}}
+SIMULATION: dict[str, object] = {"id": "s", "task_id": "create_task_1", "messages": [], "reward_info": None, "trial": 0}
+
+
+def trials_of_a_run() -> list[TrialResult]:
+    """Return trials that every command has something to do with."""
+    good = [
+        made_trial(f"tau2/mock/{task}#{number}", provenance=PROVENANCE, simulation=SIMULATION, success=number == 0)
+        for task in TASKS
+        for number in range(2)
+    ]
+    return [*good, made_error("tau2/mock/impossible_task_1#0")]
+
+
+def write_files(root: Path) -> dict[str, Path]:
+    """Write one valid file of each kind; all are of the run in ``root/run``."""
+    results = trials_of_a_run()
+    directory = write_run(root / "run", results, run_id="run-1")
+    verdict = judge(Trials(results), Thresholds(min_pass={"": 0.5}))
+    missed = [{"key": str(results[1].key), "nodeid": "a::b", "reward": 0.0, "transcript": None}]
+    counts = {"reported": 5, "succeeded": 2, "missed": 2, "skipped": 0, "errors": 1, "cut_short": False}
+    agent = {"endpoint": "http://127.0.0.1:1", "name": "A 1", "interface": "1.0"}
+    told = {"agent": agent, "trials": counts, "missed": missed, "quarantined": []}
+    write_verdict(directory, {"run_id": "run-1", **verdict.to_json(), **told})
+    baseline, cassette, report, card = (root / f"{name}.json" for name in ("baseline", "cassette", "report", "card"))
+    assert run("promote", str(directory), "-o", str(baseline))[0] == 0
+    exchange = Exchange(
+        {"operation": "get_task", "task_id": "t"}, [{"kind": "task", "task_id": "t"}], None, 1, "G", 200
+    )
+    cassette.write_text(json.dumps(Cassette("a/b/c#0", [exchange], [0.5]).to_json()))
+    entry = {"id": "X-1", "version": "1.0", "group": "send", "level": "MUST", "spec": "s", "requirement": "r"}
+    finding = {"rule": "X-1", "severity": "error", "found": "f", "expected": "e", "spec": "s", "pointer": "", "fix": ""}
+    check = {**entry, "binding": "JSONRPC", "status": "failed", "reason": "", "waiver": None, "seconds": 0.1}
+    head = {"schema": "a2a-bench/conformance", "schema_version": 1, "endpoint": "http://a", "agent": "A 1"}
+    found = {"interfaces": [], "tool": {}, "strict": False, "seconds": 0.1, "counts": {"failed": 1}, "levels": {}}
+    results_of_checks = [{**check, "findings": [{**finding, "exchanges": []}]}]
+    report.write_text(json.dumps({**head, **found, "removable_waivers": [], "results": results_of_checks}))
+    card.write_text(card_report("card.json", ["1.0"], []))
+    return {
+        "trial": Store(directory).path(results[0].key),
+        "run": directory / NAME,
+        "verdict": directory / VERDICT_FILE,
+        "baseline": baseline,
+        "cassette": cassette,
+        "conformance": report,
+        "card": card,
+    }
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    """Return exit code, output and errors of a command."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(arguments)
+    return code, out.getvalue(), err.getvalue()
