@@ -7,7 +7,7 @@ counted beside them, so that nothing leaves the denominator unseen.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
@@ -72,15 +72,20 @@ class DomainSummary:
     cost_usd: float | None = None
 
 
-def summarise(results: Iterable[TrialResult]) -> list[DomainSummary]:
+VariantOf = Callable[[TrialResult], str]
+"""Says how the benchmark was changed for a trial (``drift low``); empty where it was not. Only its benchmark knows,
+which lies above this room."""
+
+
+def summarise(results: Iterable[TrialResult], variant_of: VariantOf) -> list[DomainSummary]:
     """Return one summary per suite, domain and variant, sorted by name: changed benchmarks are never averaged in."""
-    return [_summary(*name, group) for name, group in _grouped(results)]
+    return [_summary(*name, group) for name, group in _grouped(results, variant_of)]
 
 
-def summarise_categories(results: Iterable[TrialResult]) -> list[dict[str, DomainSummary]]:
+def summarise_categories(results: Iterable[TrialResult], variant_of: VariantOf) -> list[dict[str, DomainSummary]]:
     """Return, for each suite, domain and variant whose tasks have categories, the summary of each category."""
     found = []
-    for name, group in _grouped(result for result in results if result.category):
+    for name, group in _grouped((result for result in results if result.category), variant_of):
         by_category: dict[str, list[TrialResult]] = defaultdict(list)
         for result in group:
             by_category[result.category].append(result)
@@ -88,12 +93,9 @@ def summarise_categories(results: Iterable[TrialResult]) -> list[dict[str, Domai
     return found
 
 
-def variant_of(result: TrialResult) -> str:
-    """Say how the benchmark was changed for a trial (``drift low``); empty where it was not."""
-    return str(result.provenance.get("variant") or "")
-
-
-def _grouped(results: Iterable[TrialResult]) -> list[tuple[tuple[str, str, str], list[TrialResult]]]:
+def _grouped(
+    results: Iterable[TrialResult], variant_of: VariantOf
+) -> list[tuple[tuple[str, str, str], list[TrialResult]]]:
     groups: dict[tuple[str, str, str], list[TrialResult]] = defaultdict(list)
     for result in results:
         groups[result.key.suite, result.key.domain, variant_of(result)].append(result)

@@ -31,7 +31,8 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
 )
 from pytest_a2a_bench.model import Reward, TrialResult, Usage
-from pytest_a2a_bench.settings import ORG_DIALECTS, Settings
+from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"

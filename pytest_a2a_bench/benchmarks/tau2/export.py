@@ -48,6 +48,18 @@ def export(selected: SelectedResults, *, domain: str | None = None, allow_incomp
     return _file(selected, domain, results, absent, unfinished)
 
 
+def _export_told(
+    selected: SelectedResults, domain: str | None, allow_incomplete: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the content of a results file, and what to say about it; like :func:`export`."""
+    data = export(selected, domain=domain, allow_incomplete=allow_incomplete)
+    ours = data["a2a_bench"]
+    lines = [f"counted as a failure: {key} ({reason})" for key, reason in ours["not_evaluated"].items()]
+    lines.append(f"{len(data['simulations'])} trials of {data['info']['environment_info']['domain_name']}")
+    lines += [f"not for tau2's leaderboard: {reason}" for reason in ours["not_leaderboard_ready_because"]]
+    return data, lines
+
+
 def _is_of(key: TrialKey, domain: str) -> bool:
     return key.suite == index.SUITE_NAME and key.domain == domain
 
@@ -220,3 +232,6 @@ def _some(keys: Sequence[str] | Mapping[str, str], limit: int = 10) -> str:
     shown = [f"{key} ({keys[key]})" if isinstance(keys, Mapping) else key for key in list(keys)[:limit]]
     more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
     return ", ".join(shown) + more
+
+
+EXPORT = _export_told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_a2a_bench.benchmarks.registry import label_of
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.html.markup import Html, el, points, rate
 from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
@@ -84,7 +85,13 @@ def _group(group: GroupComparison) -> Html:
         _chance(group.p),
     )
     marked = [el("td", text, class_=_number(-group.drop if i == 3 else 0)) for i, text in enumerate(cells)]
-    return el("tr", el("th", group.name.removeprefix("tau2/"), scope="row"), marked)
+    return el("tr", el("th", _name(group.name), scope="row"), marked)
+
+
+def _name(group: str) -> str:
+    """Return a group as other tables call it; "all" has no suite."""
+    suite, _, domain = group.partition("/")
+    return label_of(suite, domain) if domain else group
 
 
 def _chance(p: float) -> str:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, number, rate, seconds
@@ -106,7 +107,7 @@ def reliability_and_cost(trials: Sequence[TrialResult]) -> Html:
 
 
 def _curves(trials: Sequence[TrialResult]) -> dict[str, dict[int, float]]:
-    return {label_of(s): s.pass_hat_k for s in summarise(trials) if s.pass_hat_k}
+    return {label_of(s): s.pass_hat_k for s in summarise(trials, registry.variant_of) if s.pass_hat_k}
 
 
 def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Html:

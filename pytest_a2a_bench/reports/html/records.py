@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.registry import label_of
+from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
-from pytest_a2a_bench.results.stats import variant_of
 
 KEY = 1_000
 TEXT = 20_000
