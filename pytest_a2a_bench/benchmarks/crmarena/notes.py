@@ -70,7 +70,11 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"the org was changed: {named}; these are not results of the plain benchmark"
     silent = sum(r.status == "evaluated" and not _SAY_VARIANT & r.provenance.keys() for r in results)
     if silent:
-        yield f"{silent} results do not say whether the org was changed for them, and are counted as plain ones"
+        verb, them, are = ("does", "it", "is") if silent == 1 else ("do", "them", "are")
+        yield (
+            f"{silent} of these results {verb} not say whether the org was changed for {them}, "
+            f"and {are} counted as plain"
+        )
 
 
 def _describe_sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
