@@ -1,4 +1,4 @@
-"""Writes the JSON Schemas of agent cards: 1.0 from a2a-sdk's protobuf descriptors, 0.3 from the table below.
+"""Writes the JSON Schemas of agent cards: 1.0 from a2a-sdk's protobuf descriptors, 0.3 from a table.
 
 Run ``python -m pytest_a2a_bench.conformance.card.generate`` after a2a-sdk changed; a test compares the files with what
 this writes. Unknown members are allowed everywhere, as the protocol demands.
@@ -14,82 +14,10 @@ from pytest_a2a_bench.conformance.card.schema import FILES, PRESENCE
 
 Schema = dict[str, Any]
 
+_FOLDER = Path(__file__).parents[1] / "data"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _STRING, _BOOL, _MESSAGE, _REPEATED = 9, 8, 11, 3
 
-# 0.3: NAME! is required; text is a string that may not be empty; [X] is an array, {X} a map.
-_V03: dict[str, dict[str, str]] = {
-    "AgentCard": {
-        "protocolVersion!": "text",
-        "name!": "text",
-        "description!": "string",
-        "url!": "text",
-        "version!": "string",
-        "capabilities!": "AgentCapabilities",
-        "defaultInputModes!": "[string]",
-        "defaultOutputModes!": "[string]",
-        "skills!": "[AgentSkill]",
-        "preferredTransport": "text",
-        "additionalInterfaces": "[AgentInterface]",
-        "provider": "AgentProvider",
-        "iconUrl": "string",
-        "documentationUrl": "string",
-        "securitySchemes": "{SecurityScheme}",
-        "security": "[SecurityRequirement]",
-        "supportsAuthenticatedExtendedCard": "boolean",
-        "signatures": "[AgentCardSignature]",
-    },
-    "AgentInterface": {"url!": "text", "transport!": "text"},
-    "AgentProvider": {"organization!": "text", "url!": "text"},
-    "AgentCapabilities": {
-        "streaming": "boolean",
-        "pushNotifications": "boolean",
-        "stateTransitionHistory": "boolean",
-        "extensions": "[AgentExtension]",
-    },
-    "AgentExtension": {"uri!": "text", "description": "string", "required": "boolean", "params": "object"},
-    "AgentSkill": {
-        "id!": "text",
-        "name!": "text",
-        "description!": "string",
-        "tags!": "[string]",
-        "examples": "[string]",
-        "inputModes": "[string]",
-        "outputModes": "[string]",
-        "security": "[SecurityRequirement]",
-    },
-    "AgentCardSignature": {"protected!": "text", "signature!": "text", "header": "object"},
-    "APIKeySecurityScheme": {"type!": "text", "in!": "cookie|header|query", "name!": "text", "description": "string"},
-    "HTTPAuthSecurityScheme": {
-        "type!": "text",
-        "scheme!": "text",
-        "bearerFormat": "string",
-        "description": "string",
-    },
-    "OAuth2SecurityScheme": {
-        "type!": "text",
-        "flows!": "OAuthFlows",
-        "oauth2MetadataUrl": "string",
-        "description": "string",
-    },
-    "OpenIdConnectSecurityScheme": {"type!": "text", "openIdConnectUrl!": "text", "description": "string"},
-    "MutualTLSSecurityScheme": {"type!": "text", "description": "string"},
-    "OAuthFlows": {
-        "authorizationCode": "AuthorizationCodeOAuthFlow",
-        "clientCredentials": "ClientCredentialsOAuthFlow",
-        "implicit": "ImplicitOAuthFlow",
-        "password": "PasswordOAuthFlow",
-    },
-    "AuthorizationCodeOAuthFlow": {
-        "authorizationUrl!": "text",
-        "tokenUrl!": "text",
-        "scopes!": "{string}",
-        "refreshUrl": "string",
-    },
-    "ClientCredentialsOAuthFlow": {"tokenUrl!": "text", "scopes!": "{string}", "refreshUrl": "string"},
-    "ImplicitOAuthFlow": {"authorizationUrl!": "text", "scopes!": "{string}", "refreshUrl": "string"},
-    "PasswordOAuthFlow": {"tokenUrl!": "text", "scopes!": "{string}", "refreshUrl": "string"},
-}
 _V03_SCHEMES = {
     "apiKey": "APIKeySecurityScheme",
     "http": "HTTPAuthSecurityScheme",
@@ -109,8 +37,12 @@ def schema_v1_0() -> Schema:
 
 
 def schema_v0_3() -> Schema:
-    """Derive the schema of 0.3 cards from the table."""
-    definitions = {name: _v03_object(fields) for name, fields in _V03.items()}
+    """Derive the schema of 0.3 cards from the table ``card_v0_3.fields.json``, for which no descriptor exists.
+
+    In it ``NAME!`` is required; ``text`` is a string that may not be empty; ``[X]`` is an array, ``{X}`` a map.
+    """
+    table: dict[str, dict[str, str]] = json.loads((_FOLDER / "card_v0_3.fields.json").read_text(encoding="utf-8"))
+    definitions = {name: _v03_object(fields) for name, fields in table.items()}
     kinds = [
         {"if": {"properties": {"type": {"const": kind}}, "required": ["type"]}, "then": _reference(name)}
         for kind, name in _V03_SCHEMES.items()
@@ -210,9 +142,8 @@ def render(schema: Schema) -> str:
 
 def main() -> None:
     """Write both files."""
-    folder = Path(__file__).parents[1] / "data"
     for version, schema in (("1.0", schema_v1_0()), ("0.3", schema_v0_3())):
-        (folder / FILES[version]).write_text(render(schema), encoding="utf-8")
+        (_FOLDER / FILES[version]).write_text(render(schema), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,12 @@ The engine itself knows the new names only: queries by the old ones are refused 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
@@ -18,80 +21,7 @@ DriftLevel = Literal["low", "medium", "high"]
 #: Which share of the fields that are no ids of their own record is renamed.
 SHARES: dict[DriftLevel, float] = {"low": 0.1, "medium": 0.3, "high": 0.6}
 
-#: Words of field names, and what an administrator might have called the same thing.
-_SYNONYMS = {
-    "account": ("Customer", "Client"),
-    "activity": ("Due", "Planned"),
-    "alias": ("Nickname", "ShortName"),
-    "amount": ("DealValue", "TotalValue"),
-    "answer": ("Solution", "Response"),
-    "body": ("Content", "FullText"),
-    "case": ("Ticket", "ServiceRequest"),
-    "catalog": ("Assortment", "Collection"),
-    "category": ("Segment", "Family"),
-    "close": ("Decision", "Target"),
-    "closed": ("Resolved", "Completed"),
-    "company": ("Organization", "Firm"),
-    "contact": ("Person", "ContactPerson"),
-    "contract": ("Agreement", "Engagement"),
-    "converted": ("Promoted", "Won"),
-    "created": ("Opened", "Entered"),
-    "customer": ("Client", "Buyer"),
-    "date": ("On", "Day"),
-    "description": ("Details", "Narrative"),
-    "discount": ("Rebate", "Reduction"),
-    "duration": ("Length", "Span"),
-    "effective": ("Valid", "InForce"),
-    "email": ("EmailAddress", "Mailbox"),
-    "end": ("Finish", "Stop"),
-    "expiration": ("ValidUntil", "Lapse"),
-    "field": ("Change", "Attribute"),
-    "first": ("Given", "Fore"),
-    "from": ("Sender", "Origin"),
-    "industry": ("Sector", "Branch"),
-    "issue": ("Problem", "Defect"),
-    "item": ("Line", "Position"),
-    "last": ("Family", "Sur"),
-    "lead": ("Prospect", "Inquiry"),
-    "location": ("Place", "Venue"),
-    "message": ("Sent", "Mail"),
-    "name": ("Label", "Designation"),
-    "new": ("Current", "Updated"),
-    "number": ("Count", "Quantity"),
-    "old": ("Previous", "Former"),
-    "opportunity": ("Deal", "Prospect"),
-    "order": ("Purchase", "SalesOrder"),
-    "owner": ("Assignee", "Responsible"),
-    "parent": ("Main", "Superior"),
-    "phone": ("Telephone", "PhoneNumber"),
-    "price": ("Rate", "Cost"),
-    "priority": ("Urgency", "Importance"),
-    "probability": ("Likelihood", "Chance"),
-    "product": ("Article", "Offering"),
-    "product2": ("Article", "Offering"),
-    "quantity": ("Pieces", "Units"),
-    "quote": ("Proposal", "Offer"),
-    "shipping": ("Delivery", "Dispatch"),
-    "signed": ("Executed", "Accepted"),
-    "stage": ("Phase", "Milestone"),
-    "start": ("Begin", "Launch"),
-    "state": ("Region", "Province"),
-    "status": ("Progress", "Condition"),
-    "subject": ("Topic", "Headline"),
-    "summary": ("Abstract", "Digest"),
-    "term": ("Period", "Runtime"),
-    "territory2": ("SalesArea", "Zone"),
-    "text": ("Content", "Wording"),
-    "time": ("Moment", "Clock"),
-    "title": ("Caption", "Heading"),
-    "total": ("Sum", "Overall"),
-    "unit": ("Piece", "Single"),
-    "url": ("Link", "Address"),
-    "user": ("Employee", "Member"),
-    "username": ("LoginName", "Handle"),
-    "value": ("Entry", "Content"),
-    "what": ("Regarding", "Concerning"),
-}
+_SYNONYMS = Path(__file__).parent / "data" / "synonyms.json"
 #: For names without such a word.
 _PREFIXES = ("Primary", "Record", "Current", "Main")
 
@@ -202,9 +132,16 @@ def _names(field: Field, seed: int) -> Iterator[Field]:
 
 
 def _rename(words: list[str], stem: str, draw: int) -> str:
-    known = [at for at, word in enumerate(words) if word.lower() in _SYNONYMS]
+    known = [at for at, word in enumerate(words) if word.lower() in _synonyms()]
     if known and draw % 7:
         at = known[draw % len(known)]
-        options = _SYNONYMS[words[at].lower()]
+        options = _synonyms()[words[at].lower()]
         return "".join([*words[:at], options[draw // 7 % len(options)], *words[at + 1 :]])
     return _PREFIXES[draw // 7 % len(_PREFIXES)] + stem[:1].upper() + stem[1:]
+
+
+@cache
+def _synonyms() -> Mapping[str, Sequence[str]]:
+    """Return words of field names, and what an administrator might have called the same thing."""
+    found: Mapping[str, Sequence[str]] = json.loads(_SYNONYMS.read_text(encoding="utf-8"))
+    return found
