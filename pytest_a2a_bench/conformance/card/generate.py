@@ -16,6 +16,7 @@ Schema = dict[str, Any]
 
 _FOLDER = Path(__file__).parents[1] / "data"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# Numbers of protobuf's FieldDescriptor, which has no names for them in Python.
 _STRING, _BOOL, _MESSAGE, _REPEATED = 9, 8, 11, 3
 
 _V03_SCHEMES = {
@@ -64,10 +65,12 @@ def _document(title: str, definitions: dict[str, Schema]) -> Schema:
 
 def _define(message: Any, definitions: dict[str, Schema]) -> None:
     if message.name in definitions:
+        # Messages refer to each other, and to themselves.
         return
     schema: Schema = {"type": "object", "properties": {}}
     definitions[message.name] = schema
     for field in message.fields:
+        # json_name is the camelCase that ProtoJSON writes.
         schema["properties"][field.json_name] = _field(field, definitions)
     required = sorted(f.json_name for f in message.fields if _is_required(f))
     if required:
@@ -81,10 +84,14 @@ def _define(message: Any, definitions: dict[str, Schema]) -> None:
 def _field(field: Any, definitions: dict[str, Schema]) -> Schema:
     required = _is_required(field)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        # A map is a message with key and value; only its value has a type of its own here.
         return {"type": "object", "additionalProperties": _single(field.message_type.fields[1], definitions)}
+    # Newer protobufs replaced label by is_repeated.
     if field.label == _REPEATED if not hasattr(field, "is_repeated") else field.is_repeated:
+        # What is REQUIRED and repeated must have an entry: protobuf cannot tell an empty list from none.
         return {**_array(_single(field, definitions)), **({"minItems": 1} if required else {})}
     one = _single(field, definitions)
+    # Likewise for texts: a required one that is empty is not sent at all.
     if required and one.get("type") == "string":
         return {**one, "minLength": 1}
     return {**one, PRESENCE: True} if "type" in one and one["type"] != "object" and field.has_presence else one
@@ -92,6 +99,7 @@ def _field(field: Any, definitions: dict[str, Schema]) -> Schema:
 
 def _single(field: Any, definitions: dict[str, Schema]) -> Schema:
     if field.type == _MESSAGE:
+        # Struct is any object; its own definition would forbid most of them.
         if field.message_type.full_name == "google.protobuf.Struct":
             return {"type": "object"}
         _define(field.message_type, definitions)
