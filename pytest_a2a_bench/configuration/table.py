@@ -29,6 +29,7 @@ from pytest_a2a_bench.configuration.readers import (
     whole,
 )
 
+# The dataclass is the only place with defaults; help and documentation take them from here.
 DEFAULTS: dict[str, Any] = {
     f.name: None if f.default is dataclasses.MISSING else f.default for f in dataclasses.fields(s.Settings)
 }

@@ -29,6 +29,7 @@ def pass_hat_k_by_k(successes_by_task: Iterable[Sequence[bool]]) -> dict[int, fl
     tasks = [list(s) for s in successes_by_task if s]
     if not tasks:
         return {}
+    # Up to what every task has: an average over fewer tasks for a larger k could go up.
     most = min(len(s) for s in tasks)
     return {k: sum(pass_hat_k(len(s), sum(s), k) for s in tasks) / len(tasks) for k in range(1, most + 1)}
 
@@ -108,10 +109,12 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
     by_task: dict[tuple[str, str | None], list[bool]] = defaultdict(list)
     for result in evaluated:
         by_task[result.key.task_key, result.key.label].append(result.success)
+    # Over all trials: an agent that answered slowly and then broke was slow.
     latencies = sorted(seconds for r in results for seconds in r.turn_latencies)
     agent, everything = Usage(), Usage()
     for result in results:
         agent = agent + result.agent_usage
+        # What a broken trial cost was paid as well.
         everything = everything + result.agent_usage + result.user_usage
     return DomainSummary(
         suite=suite,
@@ -145,6 +148,7 @@ def _means(results: Sequence[TrialResult]) -> dict[str, float]:
     values: dict[str, list[float]] = defaultdict(list)
     for result in results:
         for name, value in result.provenance.get("measured", {}).items():
+            # Benchmarks of others may count in words.
             if isinstance(value, int | float):
                 values[name].append(float(value))
     return {name: sum(found) / len(found) for name, found in values.items()}

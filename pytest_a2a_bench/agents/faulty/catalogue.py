@@ -29,6 +29,7 @@ _DOES = {
 }
 """Name -> what a fault does; those that only switch something in the agent's own code are not in it."""
 
+# Everything else that JSON has as a list keeps its order.
 _SETS = ("waive", "switches")
 
 
@@ -38,6 +39,7 @@ def _load() -> Iterator[Fault]:
         for key, value in told.items():
             if isinstance(value, list):
                 told[key] = frozenset(value) if key in _SETS else tuple(value)
+        # Where only words are given the server's own code commits the fault, by its switches.
         yield replace(_DOES.get(told["name"], NONE), **told)
 
 
@@ -54,6 +56,7 @@ def find_fault(name: str | None) -> Fault:
     if name not in FAULTS:
         from difflib import get_close_matches
 
+        # Names are long, and a slip in one should not need the whole list.
         near = get_close_matches(name, FAULTS, 3) or list(FAULTS)[:3]
         raise ConfigurationError(
             f"built-in agent 'faulty': there is no fault {name!r}; did you mean {', '.join(near)}? "

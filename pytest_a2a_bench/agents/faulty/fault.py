@@ -103,6 +103,7 @@ NONE = Fault("none", "A correct server.")
 # -- changes --
 
 
+# What an agent puts there is its own, and no fault of the protocol can be in it.
 _FREE_FORM = ("metadata", "data", "params")
 
 ResultHook = Callable[[FaultyCall, Any], Any]
@@ -149,6 +150,7 @@ def each_object(change: Callable[[Json], Any]) -> ResultHook:
     """Return a hook that changes every object of a result in place."""
 
     def hook(_: FaultyCall, result: Any) -> Any:
+        # Listed first: a change may add or take away objects.
         for found in list(objects_in(result)):
             change(found)
         return result
