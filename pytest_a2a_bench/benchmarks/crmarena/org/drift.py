@@ -48,6 +48,7 @@ def drifted(org: LocalOrg, level: DriftLevel, seed: int = 0) -> LocalOrg:
 
 def drift_schema(schema: OrgSchema, level: DriftLevel, seed: int = 0) -> OrgSchema:
     """Return the schema after the renaming; the columns that it reads are the old names."""
+    # Everything in one order, so that a share is always the same fields first.
     candidates = [(each.name, field.name) for each in schema.objects for field in each.fields if field.type != "id"]
     candidates.sort(key=lambda names: _draw(seed, *names))
     chosen = set(candidates[: round(len(candidates) * SHARES[level])])
@@ -64,6 +65,7 @@ def drift_text(text: str, before: OrgSchema, after: OrgSchema) -> str:
 
     def new(match: re.Match[str]) -> str:
         name = match[0]
+        # Nothing, or everything to the same name: no objects need to be named.
         by_object = renamed.get(name, {})
         if all(each == name for each in by_object.values()):
             return name
@@ -85,6 +87,7 @@ def _renamings(before: OrgSchema, after: OrgSchema) -> dict[str, dict[str, str]]
     for old, new in zip(before.objects, after.objects, strict=True):
         for was, now in zip(old.fields, new.fields, strict=True):
             for one, other in ((was.name, now.name), (was.relationship, now.relationship)):
+                # A relationship that is called like an object (Account) also stands in texts as a word.
                 if one and other and one not in objects:
                     found.setdefault(one, {})[old.name] = other
     return found
@@ -98,11 +101,13 @@ def _draw(seed: int, *names: str) -> int:
 
 
 def _drift_object(sobject: SObject, chosen: set[tuple[str, str]], seed: int) -> SObject:
+    # Names have no case in queries, and fields and relationships share them.
     taken = {field.name.lower() for field in sobject.all_fields}
     taken |= {field.relationship.lower() for field in sobject.all_fields if field.relationship}
     fields = []
     for field in sobject.fields:
         if (sobject.name, field.name) not in chosen:
+            # column=None: what is not renamed is stored under its own name.
             fields.append(replace(field, column=None))
             continue
         renamed = next(each for each in _names(field, seed) if not _spellings(each) & taken)
@@ -121,6 +126,7 @@ def _names(field: Field, seed: int) -> Iterator[Field]:
     stem = field.name.removesuffix("__c").removesuffix("__C")
     is_id = field.type == "reference" and stem.lower().endswith("id")
     stem = stem[:-2] if is_id else stem
+    # Words of CamelCase, capitals in a row being one (URLName).
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]*\d*|[a-z]+\d*|\d+", stem)
     for attempt in range(1_000):
         new = _rename(words, stem, _draw(seed, "name", field.name) + attempt)
@@ -133,6 +139,7 @@ def _names(field: Field, seed: int) -> Iterator[Field]:
 
 def _rename(words: list[str], stem: str, draw: int) -> str:
     known = [at for at, word in enumerate(words) if word.lower() in _synonyms()]
+    # One in seven gets a prefix although a synonym is known: not every administrator translates.
     if known and draw % 7:
         at = known[draw % len(known)]
         options = _synonyms()[words[at].lower()]
