@@ -42,6 +42,7 @@ def describe_changes(settings: Settings) -> str:
 
 def describe_asker(domains: Sequence[str], settings: Settings) -> str:
     """Say for the header how answers are scored, where every domain's tasks are questions and nobody plays a user."""
+    # Where a user speaks, the header says who plays it instead.
     if any(domain.endswith(INTERACTIVE) for domain in domains):
         return ""
     return f"CRMArena scoring {CrmOptions.of(settings).scoring}"

@@ -17,6 +17,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.manifest import SelectedResults
 
 EXPORT_VERSION = 1
+# What tau2's leaderboard asks for.
 LEADERBOARD_TRIALS = 4
 _NEVER = "1970-01-01T00:00:00"
 
@@ -106,6 +107,7 @@ def _file(
     keys = [*(r.key for r in results), *absent]
     task_ids = list(dict.fromkeys(key.task_id for key in keys))
     tasks = [tau2.task_class.model_validate(index.load_task_json(domain, task_id)) for task_id in task_ids]
+    # Any task's environment describes the domain.
     environment, _ = build_environment(tau2, domain, tasks[0])
     simulations = [
         _failed(r.key, r.started_at, r.seed, str(r.error_type or r.status))

@@ -71,11 +71,13 @@ def write_tools(domain: str) -> frozenset[str]:
     :raises MissingExtraError: if tau2 is not installed.
     """
     try:
+        # Module names have underscores where domains may have hyphens.
         module = importlib.import_module(f"tau2.domains.{domain.replace('-', '_')}.tools")
         toolkit = importlib.import_module("tau2.environment.toolkit")
     except ImportError as error:
         raise MissingExtraError("tau2-bench", "tau2", detail=str(error)) from error
     base, attribute = toolkit.ToolKitBase, toolkit.TOOL_TYPE_ATTR
+    # Whatever the class is called: domains name theirs as they like.
     kits = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if issubclass(cls, base)]
     members = [member for kit in kits for member in inspect.getmembers(kit, inspect.isfunction)]
     return frozenset(name for name, function in members if _kind(getattr(function, attribute, None)) == _WRITE)

@@ -10,6 +10,7 @@ from pytest_a2a_bench.reports.html.markup import Html, el, points, rate
 from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
 from pytest_a2a_bench.results.stats import count
 
+# Bounded, as the table is for reading; all of it is in the JSON of a2a-bench compare.
 _SHOWN = 200
 _OPEN = 12
 """So many changed tasks are shown at once; more are folded."""
@@ -62,6 +63,7 @@ def _notes(comparison: Comparison) -> str:
 
 def _groups(comparison: Comparison) -> Html:
     groups = [*comparison.domains]
+    # A total of one domain would repeat it.
     if comparison.overall and len(groups) > 1:
         groups.append(comparison.overall)
     head = ("Domain", "Tasks", "Before", "Now", "Change", "90 % interval", "p")
@@ -81,6 +83,7 @@ def _group(group: GroupComparison) -> Html:
         rate(group.before.rate),
         rate(group.after.rate),
         points(-group.drop),
+        # Changes are written as gains, the other way round than drops.
         f"{points(-group.high)} to {points(-group.low)}",
         _chance(group.p),
     )
