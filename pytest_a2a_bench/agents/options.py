@@ -174,6 +174,7 @@ def parse_spec(spec: str, settings: Settings | None = None) -> AgentOptions:
     options: dict[str, Any] = {}
     known = gold_options()
     golds: dict[str, Any] = {}
+    # Only an agent that plays golds has a use for where they are.
     if settings is not None and name in TAGGED_AGENTS:
         golds = {key: value for key, value in settings.benchmark_options.items() if key in known}
         options["players"] = ",".join(f"{suite}={module}" for suite, module in registry.offered_players().items())
@@ -193,6 +194,7 @@ def gold_options() -> dict[str, Option]:
 
 def _without_defaults(golds: Mapping[str, Any]) -> dict[str, Any]:
     known = gold_options()
+    # These end as arguments of a process: what is as it always is need not stand in its command line.
     return {key: value for key, value in golds.items() if key not in known or value != known[key].default}
 
 
@@ -273,6 +275,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def from_namespace(namespace: argparse.Namespace) -> AgentOptions:
     """Read what :func:`add_arguments` declared."""
     given = {name: getattr(namespace, name) for name in gold_options()}
+    # A flag is typed for this start, the object may come from a run's settings: the flag wins.
     golds = {**namespace.benchmark_options, **{name: value for name, value in given.items() if value is not None}}
     names = [f.name for f in dataclasses.fields(AgentOptions) if f.name != _GOLDS]
     return AgentOptions(

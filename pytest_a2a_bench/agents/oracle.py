@@ -50,6 +50,8 @@ class Oracle:
             raise RefusalError(UNTAGGED)
         try:
             gold = await asyncio.to_thread(self._gold, key)
+        # What no golds exist for is the question's fault, not the server's: a rejected task, with the reason, not an
+        # internal error.
         except (A2ABenchError, LookupError) as error:
             raise RefusalError(f"no reference solution for {key}: {error}") from error
         return BrainReply(number_calls(next_line(gold, conversation), conversation))
@@ -75,6 +77,7 @@ def load_gold(key: str, settings: Settings) -> Gold:
     domain, _, task_id = rest.partition("/")
     if not domain or not task_id:
         raise LookupError(f"{key!r} is not the key of a task, such as tau2/airline/12")
+    # One that only knows words of its domain (such as which tools write) plays nothing.
     player = registry.get_player(suite)
     if player is None or player.read_gold is None:
         raise LookupError(f"the suite {suite!r} has none to play (Suite.player)")
@@ -84,6 +87,7 @@ def load_gold(key: str, settings: Settings) -> Gold:
 def next_line(gold: Gold, conversation: Conversation) -> AgentSaid:
     """Return what to say, given what was said: a pure function of the conversation."""
     plan = gold.plan(conversation.briefing)
+    # The larger of two counts: a client that keeps no context sends the history, one that does sends only what is new.
     done = max(_played(plan, conversation), sum(len(said.calls) for said in conversation.own))
     if done < len(plan):
         return AgentSaid(calls=(dataclasses.replace(plan[done], id=f"call_{done + 1}"),))

@@ -117,6 +117,7 @@ def variant_of(result: TrialResult) -> str:
     The suite says it, also of results that an older version stored; of a suite that is not installed the result's own
     word is taken.
     """
+    # Stored results travel: they are compared on machines where the suite's package was never installed.
     suite = find(result.key.suite)
     return suite.variant(result.provenance) if suite is not None else stored_variant(result.provenance)
 
@@ -147,11 +148,14 @@ def get_player(name: str) -> Player | None:
 
     :raises ConfigurationError: if there is no such suite, or its player cannot be imported.
     """
+    # What a process was told comes first: one that serves an agent never sees the run's conftest, so it cannot load the
+    # suite.
     module = _players.get(name) or _load(name).player
     if not module:
         return None
     try:
         return cast("Player", importlib.import_module(module).PLAYER)
+    # Ours or anybody's module: what is wrong with it is for its author to read, in one line.
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(f"the player of suite {name!r} cannot be loaded from {module!r}: {error}") from error
 
@@ -175,6 +179,7 @@ def _load(name: str) -> Suite:
         raise ConfigurationError(f"there is no suite {name!r}; valid are: {', '.join(names())}")
     try:
         return cast("Suite", points[name].load())
+    # Whatever somebody's package raises on import must not end our run in a traceback.
     except Exception as error:
         raise ConfigurationError(
             f"suite {name!r} cannot be loaded from entry point {points[name].value!r}: {type(error).__name__}: {error}"
@@ -184,4 +189,5 @@ def _load(name: str) -> Suite:
 @functools.cache
 def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
     points = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    # Sorted, since the order of installed distributions is that of the file system.
     return {point.name: point for point in sorted(points, key=lambda p: p.name) if point.name not in BUILT_IN}

@@ -49,6 +49,7 @@ def report(environ: Mapping[str, str]) -> Iterator[str]:
         how = f"missing {', '.join(missing)}; run: pip install '{requirement}'"
         yield _line(requirement.removeprefix("pytest-a2a-bench"), how if missing else "present")
     yield _line("LLM", _llm(environ))
+    # Without its query: a key may stand there, and this screen is what people paste into issues.
     yield _line("A2A_ENDPOINT", redact_url(environ.get("A2A_ENDPOINT", "not set"), query=False))
 
 
