@@ -107,7 +107,9 @@ def plot(series: dict[str, list[Sample]]) -> str:
         line = " ".join(map(at, samples))
         parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
         parts.append(f'<text x="{left + 10}" y="{16 + 16 * number}" fill="{color}" font-size="13">{name}</text>')
-    parts.append(f'<text x="{width / 2}" y="{height - 4}" text-anchor="middle" font-size="12">ended; MB resident</text>')
+    parts.append(
+        f'<text x="{width / 2}" y="{height - 4}" text-anchor="middle" font-size="12">ended; MB resident</text>'
+    )
     return "".join([*parts, "</svg>\n"])
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
     from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
     from pytest_a2a_bench.benchmarks.conversation import Conversation
+    from pytest_a2a_bench.benchmarks.player import Gold, Player
     from pytest_a2a_bench.benchmarks.suite import Suite
     from pytest_a2a_bench.configuration.option import Option
     from pytest_a2a_bench.errors import (
@@ -54,11 +55,13 @@ _HOMES = {
     "ClientConfig": "a2a.config",
     "ConfigurationError": "errors",
     "Conversation": "benchmarks.conversation",
+    "Gold": "benchmarks.player",
     "InfrastructureError": "errors",
     "MissingExtraError": "errors",
     "Option": "configuration.option",
     "Outcome": "benchmarks.base",
     "Part": "model",
+    "Player": "benchmarks.player",
     "ProtocolMetrics": "model",
     "Reward": "model",
     "Settings": "settings",
@@ -84,11 +87,13 @@ __all__ = [
     "ClientConfig",
     "ConfigurationError",
     "Conversation",
+    "Gold",
     "InfrastructureError",
     "MissingExtraError",
     "Option",
     "Outcome",
     "Part",
+    "Player",
     "ProtocolMetrics",
     "Reward",
     "Settings",

@@ -10,10 +10,7 @@ from typing import Any
 PROTOCOLS = ("auto", "1.0", "0.3")
 TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
 STREAMING = ("auto", "on", "off")
-ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
-"""Dialects that can say nothing but a query and an answer: for the tasks about an org."""
-
-DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", *ORG_DIALECTS)
+DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", "crm_action", "execute_tags", "crm_entropic")
 SWITCHES = ("auto", "on", "off")
 HISTORIES = ("delta", "full")
 INCONCLUSIVE = ("pass", "fail")

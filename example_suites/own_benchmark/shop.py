@@ -42,8 +42,7 @@ class Shop:
 
     def run_trial(self, context: TrialContext) -> Outcome:
         """Hold one conversation and evaluate it."""
-        category, text, expected = TASKS[context.key.task_id]
-        orders = dict(ORDERS)
+        (category, text, expected), orders = TASKS[context.key.task_id], dict(ORDERS)
         talk = Conversation(context.session, BRIEFING, context.settings.dialect, before_turn=context.checkpoint)
         turns, news = [Turn("user", text)], [UserSaid(text)]
         for _ in range(context.settings.benchmark_options["shop_patience"]):
@@ -74,6 +73,7 @@ SUITE = Suite(
     splits=lambda domain: ("base",),
     load_tasks=lambda domain, split: [BenchTask("shop", domain, t, (split,), (), c) for t, (c, *_) in TASKS.items()],
     benchmark="shop",
+    player="golds",
     categories=("question", "change"),
     options=(Option("shop_patience", "N", "Turns after which the shop's user gives up", whole(1), default=5),),
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.player import Player, match_call
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, Usage, UserSaid
 from pytest_a2a_bench.translate.base import DecodedRequest
 
@@ -77,11 +79,22 @@ class Conversation:
         return event
 
 
-def match_call(result: ToolReturned, waiting: list[ToolCall]) -> ToolCall:
-    """Return the call that a result answers: by id, else by name, else the oldest."""
-    by_id = (c for c in waiting if result.call_id and c.id == result.call_id)
-    by_name = (c for c in waiting if c.name == result.name)
-    return next(by_id, None) or next(by_name, None) or waiting[0]
+def number_calls(said: AgentSaid, conversation: Conversation) -> AgentSaid:
+    """Return what is said with an id for each call that has none."""
+    made = sum(len(own.calls) for own in conversation.own)
+    calls = tuple(c if c.id else replace(c, id=f"call_{made + n}") for n, c in enumerate(said.calls, 1))
+    return AgentSaid(said.text, calls)
+
+
+def find_player(conversation: Conversation) -> Player | None:
+    """Return the player of a conversation's benchmark: by its tools, else by the trial's tag."""
+    if conversation.briefing is not None and conversation.briefing.tools:
+        tools = conversation.briefing.tools
+        recognising = next((player for _, player in registry.players() if player.recognises(tools)), None)
+        if recognising is not None:
+            return recognising
+    suite = (bench_task_key(conversation.metadata) or "").partition("/")[0]
+    return dict(registry.players()).get(suite)
 
 
 @dataclass(frozen=True, slots=True)

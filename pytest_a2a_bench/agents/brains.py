@@ -1,30 +1,47 @@
-"""Which brain thinks for which built-in agent, and the one that needs no module of its own: that of ``noop``."""
+"""Which brain thinks for which built-in agent, and those that need no module of their own: ``noop`` and ``solver``."""
 
 from __future__ import annotations
 
-from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation
-from pytest_a2a_bench.agents.crm import GoldSource, Solver, is_crm, respond
+from pytest_a2a_bench.agents.brain import Brain, BrainReply, Conversation, RefusalError, find_player, number_calls
 from pytest_a2a_bench.agents.llm import LanguageModel
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.oracle import Oracle, without_writes
+from pytest_a2a_bench.agents.oracle import Oracle
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import AgentSaid
+from pytest_a2a_bench.settings import Settings
 
 WORDS = "Thank you for getting in touch. I have noted what you said and will leave everything as it is."
 
 
 class Noop:
-    """Says the same friendly sentence whatever happens. It asks nothing, so that no user has to answer.
+    """Says the same friendly sentence whatever happens, or what a benchmark takes for it (``Player.idle``).
 
-    To a CRM task its answer is "None", always.
+    It asks nothing, so that no user has to answer.
     """
 
     description = "Listens politely and does nothing."
 
     async def reply(self, conversation: Conversation) -> BrainReply:
         """Answer with the sentence."""
-        if is_crm(conversation):
-            return BrainReply(respond(conversation, "None"))
-        return BrainReply(AgentSaid(WORDS))
+        player = find_player(conversation)
+        said = player.idle if player is not None and player.idle is not None else AgentSaid(WORDS)
+        return BrainReply(number_calls(said, conversation))
+
+
+class Solver:
+    """Does what a benchmark's own plans say, given what every agent is given."""
+
+    description = "Answers with the fixed plans of a benchmark's own, without a language model."
+
+    async def reply(self, conversation: Conversation) -> BrainReply:
+        """Make the next query, or answer."""
+        player = find_player(conversation)
+        if player is None or player.solve is None:
+            able = ", ".join(name for name, one in registry.players() if one.solve is not None)
+            raise RefusalError(f"this agent has plans for tasks of {able} only, and these are none by their tools")
+        # Not in a thread: Python 3.11's ast, which reads observations, cannot be used by two threads at once.
+        policy = conversation.briefing.policy if conversation.briefing else ""
+        return BrainReply(number_calls(player.solve(policy, conversation.history), conversation))
 
 
 def make_brain(options: AgentOptions) -> Brain:
@@ -34,7 +51,7 @@ def make_brain(options: AgentOptions) -> Brain:
     :raises MissingExtraError: if a library that it needs is not installed.
     """
     # What a brain needs beside this package (LiteLLM, tau2) is imported by the brain itself, once it is made.
-    golds = GoldSource(options.crm_data, options.crm_tasks, options.crm_seed)
+    registry.register_players(options.named_players)
     match options.name:
         case "noop":
             return Noop()
@@ -42,7 +59,6 @@ def make_brain(options: AgentOptions) -> Brain:
             return LanguageModel.from_options(options)
         case "solver":
             return Solver()
-        case "readonly":
-            return Oracle(without_writes, description="Plays the reference solution but changes nothing.", crm=golds)
         case _:
-            return Oracle(crm=golds)
+            settings = Settings(benchmark_options=dict(options.benchmark_options))
+            return Oracle(settings, read_only=options.name == "readonly")

@@ -20,6 +20,7 @@ from a2a.types import (
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.agents.llm import MODEL_ENV
 from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.benchmarks import registry
 
 REST_PREFIX = "/rest"
 
@@ -74,7 +75,7 @@ def build_card(options: AgentOptions, description: str, where: Addresses) -> Age
                 id="customer-service",
                 name="Customer service with tools",
                 description="Reads a policy and a list of tools, talks to the user and calls the tools.",
-                tags=["benchmark", "tau2", "tool-calling"],
+                tags=["benchmark", *registry.BUILT_IN, "tool-calling"],
             )
         ],
     )

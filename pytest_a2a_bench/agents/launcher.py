@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,8 @@ _STOP_TIMEOUT = 5.0
 
 _PACKAGE_ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
 _BOOTSTRAP = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from pytest_a2a_bench.agents.__main__ import main; sys.exit(main())"
+    "import os, sys; sys.path.extend(sys.argv.pop(1).split(os.pathsep)); "
+    "from pytest_a2a_bench.agents.__main__ import main; sys.exit(main())"
 )
 
 
@@ -71,7 +73,7 @@ def start_builtin(spec: str, settings: Settings | None = None, *, timeout: float
     All bindings and protocol versions are served unless the spec says otherwise, whatever the settings ask: the client
     chooses. With an ``auth_env`` in the spec, its variable must be set in this process's environment.
 
-    :param settings: the run's settings: where its CRM tasks come from. Nothing else in them changes what is served.
+    :param settings: the run's settings: where its benchmarks' golds are. Nothing else in them changes what is served.
     :raises ConfigurationError: if the spec is wrong or the agent does not start; the message has the end of its stderr.
     :raises MissingExtraError: if what serves it is not installed.
     """
@@ -110,12 +112,22 @@ def _spawn(options: AgentOptions, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     # -P -c instead of -m: the package may be importable here by sys.path alone, and the user's working directory must
     # not shadow the server's imports.
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _BOOTSTRAP, _PACKAGE_ROOT, *options.to_argv()],
+        [sys.executable, "-P", "-c", _BOOTSTRAP, os.pathsep.join(_places(options)), *options.to_argv()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
         start_new_session=True,
     )
+
+
+def _places(options: AgentOptions) -> list[str]:
+    """Return the directories that this package and the players of a project's own suites are imported from."""
+    places = [_PACKAGE_ROOT]
+    for module in options.named_players.values():
+        found = find_spec(module.partition(".")[0])
+        if found is not None and found.origin is not None:
+            places.append(str(Path(found.origin).parents[1 if found.submodule_search_locations else 0]))
+    return list(dict.fromkeys(places))
 
 
 def _first_line(process: subprocess.Popen[bytes], timeout: float) -> bytes:

@@ -13,9 +13,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.agents.brain import BrainError, BrainReply, Conversation, match_call
-from pytest_a2a_bench.agents.crm import is_crm
+from pytest_a2a_bench.agents.brain import BrainError, BrainReply, Conversation, find_player
 from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.benchmarks.player import match_call
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.language_models import cost_of, import_litellm
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
@@ -29,11 +29,6 @@ the customer says.
 In each turn do exactly one of two things: write to the customer, or call tools. Never do both at once. Look things up \
 with the tools instead of guessing, and do only what the policy allows and the tools can do. When nothing is left to \
 do, tell the customer so.
-"""
-
-CRM_INSTRUCTIONS = """\
-You answer questions about a company's records. In each turn call exactly one tool: execute, to look something up, or \
-respond, to give your answer. Words outside of a tool call reach nobody.
 """
 
 _MISSING_RESULT = "(there was no result)"
@@ -74,12 +69,12 @@ class LanguageModel:
     async def reply(self, conversation: Conversation) -> BrainReply:
         """Ask the model what to say next."""
         briefing = conversation.briefing or Briefing(policy="")
+        player = find_player(conversation)
+        instructions = (player.instructions if player is not None else "") or INSTRUCTIONS
         request: dict[str, Any] = {
             **self._arguments,
             "model": self._model,
-            "messages": write_messages(
-                briefing, conversation.history, CRM_INSTRUCTIONS if is_crm(conversation) else INSTRUCTIONS
-            ),
+            "messages": write_messages(briefing, conversation.history, instructions),
         }
         if briefing.tools:
             request["tools"] = [write_tool(tool) for tool in briefing.tools]

@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.configuration.readers import read_json_object
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS, Settings
 
@@ -24,6 +27,7 @@ TAGGED_AGENTS = ("oracle", "readonly")
 
 VARIANTS = ("auto", "full", "guarded", "bare", "strict", "tenant", "signed")
 
+_GOLDS = "benchmark_options"
 _CHOICES = {"protocol": PROTOCOLS, "transport": TRANSPORTS, "reply": REPLIES, "dialect": DIALECTS, "variant": VARIANTS}
 _WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
 
@@ -49,9 +53,11 @@ class AgentOptions:
     :param fault: the one requirement that it breaks (``faulty`` only); None for a correct server.
     :param variant: what the card offers (``faulty`` only): ``auto`` for what the fault shows on; ``guarded`` needs
         ``auth_env``, whose variable may hold several tokens with commas between them, one for each caller.
-    :param crm_data: directory (or ``hub``) of CRM tasks whose golds it plays (``oracle`` and ``readonly`` only), with
-        ``crm_tasks`` and ``crm_seed`` of the mini org; the values of the run with which the agent is started, unless
-        given.
+    :param benchmark_options: what benchmarks must know to find the golds that it plays (``oracle`` and ``readonly``
+        only, ``Suite.gold_options``): the values of the run with which the agent is started, unless given. In a spec
+        and on a command line each is an option of its own; what is at its default is left out.
+    :param players: ``NAME=MODULE`` for each suite that this process does not know, with commas between them: the module
+        of its player.
     :param dedupe: whether a message that comes again under its id gets the answer that was given already, instead of
         being taken for a new one, as A2A allows (not ``faulty``).
     :param contexts: conversations remembered; the least recently used is forgotten first.
@@ -74,9 +80,8 @@ class AgentOptions:
     card_url: str | None = None
     fault: str | None = None
     variant: str = "auto"
-    crm_data: str | None = None
-    crm_tasks: int = CrmOptions().tasks
-    crm_seed: int = CrmOptions().seed
+    benchmark_options: Mapping[str, Any] = field(default_factory=dict)
+    players: str = ""
     dedupe: bool = True
     contexts: int = 2000
 
@@ -99,11 +104,10 @@ class AgentOptions:
             for key in ("port", "grpc_port")
             if not 0 <= getattr(self, key) <= 65535
         )
-        found.extend(
-            f"{key}={getattr(self, key)} must be at least 1"
-            for key in ("contexts", "crm_tasks")
-            if getattr(self, key) < 1
-        )
+        if self.contexts < 1:
+            found.append(f"contexts={self.contexts} must be at least 1")
+        if any(not name or not module for name, module in self._pairs()):
+            found.append(f"players={self.players!r} is not NAME=MODULE, with commas between several")
         if self.name != "faulty" and (self.fault or self.variant != "auto"):
             found.append("fault and variant are for the agent 'faulty' only")
         found.extend(_llm_args_problems(self.llm_args))
@@ -125,6 +129,15 @@ class AgentOptions:
         parsed: dict[str, Any] = json.loads(self.llm_args)
         return parsed
 
+    @property
+    def named_players(self) -> dict[str, str]:
+        """The parsed ``players``: suite -> module."""
+        return dict(self._pairs())
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        pairs = (part.partition("=") for part in self.players.split(",") if part.strip())
+        return [(name.strip(), module.strip()) for name, _, module in pairs]
+
     def to_argv(self) -> list[str]:
         """Return the command line arguments that :func:`add_arguments` reads back to the same value."""
         argv = [self.name]
@@ -133,7 +146,10 @@ class AgentOptions:
             if f.name == "name" or value == f.default:
                 continue
             flag = "--" + f.name.replace("_", "-")
-            if isinstance(value, bool):
+            if isinstance(value, Mapping):
+                # As JSON: the process that reads it may not know the suite whose options these are.
+                argv += [f"{flag}={json.dumps(dict(value))}"] * bool(value)
+            elif isinstance(value, bool):
                 argv.append(flag if value else flag.replace("--", "--no-", 1))
             else:
                 argv.append(f"{flag}={value}")
@@ -159,20 +175,44 @@ def parse_spec(spec: str, settings: Settings | None = None) -> AgentOptions:
     """
     name, _, query = spec.partition("?")
     options: dict[str, Any] = {}
+    known = gold_options()
+    golds: dict[str, Any] = {}
+    # Only an agent that plays golds has a use for where they are.
     if settings is not None and name in TAGGED_AGENTS:
-        named = ("crm_data", "crm_tasks", "crm_seed")
-        options = {key: value for key, value in settings.benchmark_options.items() if key in named}
-    for key, text in parse_qsl(query, keep_blank_values=True):
-        options[key.replace("-", "_")] = _read_value(name, key.replace("-", "_"), text)
-    return AgentOptions(name, **options)
+        golds = {key: value for key, value in settings.benchmark_options.items() if key in known}
+        options["players"] = ",".join(f"{suite}={module}" for suite, module in registry.offered_players().items())
+    for key, text in ((key.replace("-", "_"), text) for key, text in parse_qsl(query, keep_blank_values=True)):
+        if key in known:
+            golds[key] = _read_gold_option(name, known[key], text)
+        else:
+            options[key] = _read_value(name, key, text)
+    return AgentOptions(name, **options, benchmark_options=_without_defaults(golds))
+
+
+def gold_options() -> dict[str, Option]:
+    """Return the options of all benchmarks that say where their golds are, by name."""
+    suites = registry.known()
+    return {option.name: option for suite in suites for option in suite.options if option.name in suite.gold_options}
+
+
+def _without_defaults(golds: Mapping[str, Any]) -> dict[str, Any]:
+    known = gold_options()
+    # These end as arguments of a process: what is as it always is need not stand in its command line.
+    return {key: value for key, value in golds.items() if key not in known or value != known[key].default}
+
+
+def _read_gold_option(name: str, option: Option, text: str) -> Any:
+    try:
+        return option.read(text)
+    except ValueError as error:
+        raise ConfigurationError(f"built-in agent {name!r}: {option.name}: {error}") from None
 
 
 def _read_value(name: str, key: str, text: str) -> Any:
-    fields = {f.name: f.default for f in dataclasses.fields(AgentOptions) if f.name != "name"}
+    fields = {f.name: f.default for f in dataclasses.fields(AgentOptions) if f.name not in ("name", _GOLDS)}
     if key not in fields:
-        raise ConfigurationError(
-            f"built-in agent {name!r} has no option {key!r}; valid options are {', '.join(fields)}"
-        )
+        valid = ", ".join([*fields, *gold_options()])
+        raise ConfigurationError(f"built-in agent {name!r} has no option {key!r}; valid options are {valid}")
     default = fields[key]
     try:
         if isinstance(default, bool):
@@ -211,19 +251,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--variant", choices=VARIANTS, default="auto", help="faulty: what its card offers (default: as the fault needs)"
     )
-    add("--crm-data", metavar="DIR|hub", help="oracle: where the golds of CRM tasks are (default: the mini org only)")
-    add("--crm-tasks", type=int, default=CrmOptions().tasks, metavar="N", help="oracle: tasks of each mini category")
-    add("--crm-seed", type=int, default=CrmOptions().seed, metavar="N", help="oracle: seed of the mini org")
     add(
         "--dedupe",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="whether a message that comes twice is answered as before, instead of being worked on again",
     )
+    for option in gold_options().values():
+        add(
+            "--" + option.cli_stem,
+            dest=option.name,
+            type=_as_argument(option.read),
+            metavar=option.metavar,
+            help=f"oracle, readonly: {option.help[0].lower()}{option.help[1:]}".replace("%", "%%"),
+        )
+    add(
+        "--benchmark-options",
+        type=_as_argument(read_json_object),
+        default={},
+        metavar="JSON",
+        help="oracle, readonly: options of benchmarks that this command does not know, as an object",
+    )
+    add(
+        "--players",
+        default="",
+        metavar="NAME=MODULE,...",
+        help="suites that this command does not know, and the modules of their players",
+    )
     add("--contexts", type=int, default=2000, metavar="N", help="conversations remembered (default: %(default)s)")
 
 
 def from_namespace(namespace: argparse.Namespace) -> AgentOptions:
     """Read what :func:`add_arguments` declared."""
-    names = [f.name for f in dataclasses.fields(AgentOptions)]
-    return AgentOptions(**{name: getattr(namespace, name) for name in names})
+    given = {name: getattr(namespace, name) for name in gold_options()}
+    # A flag is typed for this start, the object may come from a run's settings: the flag wins.
+    golds = {**namespace.benchmark_options, **{name: value for name, value in given.items() if value is not None}}
+    names = [f.name for f in dataclasses.fields(AgentOptions) if f.name != _GOLDS]
+    return AgentOptions(
+        **{name: getattr(namespace, name) for name in names}, benchmark_options=_without_defaults(golds)
+    )
+
+
+def _as_argument(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Let argparse show what a reader says of a wrong value: it hides the words of a ValueError."""
+
+    def convert(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert

@@ -1,25 +1,17 @@
-"""An agent that plays the reference solution: what a benchmark must reward in full.
-
-The solution is read from the benchmark's data files, never from its code, so that an agent starts in a fraction of a
-second.
-"""
+"""An agent that plays the reference solution: what a benchmark must reward in full."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import importlib
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from pytest_a2a_bench.agents.brain import BrainReply, Conversation, RefusalError, bench_task_key
-from pytest_a2a_bench.agents.crm import GoldSource, gold_answer, is_crm, respond
-from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
-from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
-from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall
+from pytest_a2a_bench.agents.brain import BrainReply, Conversation, RefusalError, bench_task_key, number_calls
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.player import Gold
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import AgentSaid, ToolCall
+from pytest_a2a_bench.settings import Settings
 
 FAREWELL = "Thank you for your patience. All of it is settled."
 
@@ -28,31 +20,26 @@ UNTAGGED = (
     "message metadata has no a2a_bench.task; run pytest with --a2a-tag-trials"
 )
 
-_ASSERT = "assert_"
-_UPDATE = "update_"
-_EXPECTED = "expected_"
-_WRITE = "write"
-
 
 class Oracle:
     """Makes the reference calls one a turn, then says once what the user must hear, then only bids farewell.
 
-    It never asks anything, so that a scripted user has nothing to answer. To a CRM task it responds with the gold.
+    It never asks anything, so that a scripted user has nothing to answer. Where a benchmark wants its answer as a call,
+    it makes that call instead of speaking.
 
-    :param revise: changes the gold before it is played (see :func:`without_writes`); CRM tasks have nothing to
-        change.
-    :param crm: where it finds the golds of CRM tasks.
+    :param settings: have the options that tell benchmarks where their golds are.
+    :param read_only: leave out the calls that change something, and what only must hold after them: this shows which
+        of a benchmark's rewards depend on a write at all.
     """
 
-    def __init__(
-        self,
-        revise: Callable[[Gold], Gold] | None = None,
-        description: str = "Plays the reference solution of the task.",
-        crm: GoldSource | None = None,
-    ) -> None:
-        self.description = description
-        self._revise = revise
-        self._crm = crm or GoldSource()
+    def __init__(self, settings: Settings | None = None, *, read_only: bool = False) -> None:
+        self.description = (
+            "Plays the reference solution but changes nothing."
+            if read_only
+            else "Plays the reference solution of the task."
+        )
+        self._settings = settings or Settings()
+        self._read_only = read_only
         # Keyed by task: all trials and turns of a task share one reading of the (up to 14 MB) data file.
         self._gold = lru_cache(maxsize=4096)(self._load)
 
@@ -62,26 +49,50 @@ class Oracle:
         if key is None:
             raise RefusalError(UNTAGGED)
         try:
-            if is_crm(conversation):
-                answer = await asyncio.to_thread(gold_answer, key, self._crm)
-                return BrainReply(respond(conversation, answer))
             gold = await asyncio.to_thread(self._gold, key)
+        # What no golds exist for is the question's fault, not the server's: a rejected task, with the reason, not an
+        # internal error.
         except (A2ABenchError, LookupError) as error:
             raise RefusalError(f"no reference solution for {key}: {error}") from error
-        return BrainReply(next_line(gold, conversation))
+        return BrainReply(number_calls(next_line(gold, conversation), conversation))
 
     def _load(self, key: str) -> Gold:
-        gold = load_gold(key)
-        return self._revise(gold) if self._revise else gold
+        gold = load_gold(key, self._settings)
+        if not self._read_only:
+            return gold
+        suite, domain, _ = key.split("/", 2)
+        player = registry.get_player(suite)
+        writing = player.writing(domain) if player is not None else frozenset()
+        kept = tuple(call for call in gold.calls if call.name not in writing)
+        return dataclasses.replace(gold, calls=kept, where_offered=())
+
+
+def load_gold(key: str, settings: Settings) -> Gold:
+    """Return the reference solution of ``SUITE/DOMAIN/TASK``.
+
+    :raises LookupError: if the key names no task that has one.
+    :raises A2ABenchError: if it cannot be read.
+    """
+    suite, _, rest = key.partition("/")
+    domain, _, task_id = rest.partition("/")
+    if not domain or not task_id:
+        raise LookupError(f"{key!r} is not the key of a task, such as tau2/airline/12")
+    # One that only knows words of its domain (such as which tools write) plays nothing.
+    player = registry.get_player(suite)
+    if player is None or player.read_gold is None:
+        raise LookupError(f"the suite {suite!r} has none to play (Suite.player)")
+    return player.read_gold(domain, task_id, settings)
 
 
 def next_line(gold: Gold, conversation: Conversation) -> AgentSaid:
     """Return what to say, given what was said: a pure function of the conversation."""
     plan = gold.plan(conversation.briefing)
+    # The larger of two counts: a client that keeps no context sends the history, one that does sends only what is new.
     done = max(_played(plan, conversation), sum(len(said.calls) for said in conversation.own))
     if done < len(plan):
-        call = plan[done]
-        return AgentSaid(calls=(ToolCall(call.name, call.arguments, id=f"call_{done + 1}"),))
+        return AgentSaid(calls=(dataclasses.replace(plan[done], id=f"call_{done + 1}"),))
+    if gold.answer is not None:
+        return AgentSaid(calls=(gold.answer,))
     if gold.closing not in _spoken(conversation):
         return AgentSaid(gold.closing)
     return AgentSaid(FAREWELL)
@@ -103,111 +114,3 @@ def _played(plan: tuple[ToolCall, ...], conversation: Conversation) -> int:
 def _spoken(conversation: Conversation) -> set[str]:
     remembered = [event for event in conversation.history if isinstance(event, AgentSaid)]
     return {said.text for said in (*remembered, *conversation.own) if said.text}
-
-
-@dataclass(frozen=True, slots=True)
-class Gold:
-    """What to call, in order, and what to have told the user at the end.
-
-    :param communicate: texts that the evaluator looks for in the agent's words.
-    :param assertions: what must hold at the end, as ``(function, arguments)`` of the environment's checks.
-    """
-
-    domain: str
-    calls: tuple[ToolCall, ...] = ()
-    communicate: tuple[str, ...] = ()
-    assertions: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-
-    @property
-    def closing(self) -> str:
-        """The one text that says everything the user must hear. One value a line, so that substring checks hold."""
-        if not self.communicate:
-            return "Everything that can be done for you is done."
-        return "\n".join(["Everything that can be done for you is done. For your information:", *self.communicate])
-
-    def plan(self, briefing: Briefing | None) -> tuple[ToolCall, ...]:
-        """Return the calls to make, given the tools on offer.
-
-        Some tasks list no reference action and only say what must hold at the end (tau2's mock domain has one). There
-        the agent does what the checks ask for, where a tool by the matching name is on offer.
-        """
-        if self.calls or briefing is None:
-            return self.calls
-        offered = {tool.name: tool for tool in briefing.tools}
-        derived = (_fulfil(name, arguments) for name, arguments in self.assertions)
-        return tuple(call for call in derived if call is not None and call.name in offered)
-
-
-def _fulfil(check: str, arguments: Mapping[str, Any]) -> ToolCall | None:
-    """Turn ``assert_X(..., expected_Y=v)`` into ``update_X(..., Y=v)``."""
-    if not check.startswith(_ASSERT):
-        return None
-    return ToolCall(
-        _UPDATE + check.removeprefix(_ASSERT),
-        {name.removeprefix(_EXPECTED): value for name, value in arguments.items()},
-    )
-
-
-def read_gold(domain: str, task: Mapping[str, Any]) -> Gold:
-    """Read the reference solution from a tau2 task object.
-
-    Actions of the user's are left out: the user simulator plays them.
-    """
-    criteria = task.get("evaluation_criteria") or {}
-    actions = _assistants(criteria.get("actions"), "requestor")
-    checks = _assistants(criteria.get("env_assertions"), "env_type")
-    return Gold(
-        domain=domain,
-        calls=tuple(ToolCall(a["name"], a.get("arguments") or {}) for a in actions),
-        communicate=tuple(str(text) for text in criteria.get("communicate_info") or ()),
-        assertions=tuple((c["func_name"], c.get("arguments") or {}) for c in checks),
-    )
-
-
-def _assistants(items: Iterable[Mapping[str, Any]] | None, key: str) -> list[Mapping[str, Any]]:
-    return [item for item in items or () if item.get(key, "assistant") == "assistant"]
-
-
-def load_gold(task_key: str) -> Gold:
-    """Find the reference solution of ``tau2/DOMAIN/TASK``.
-
-    :raises LookupError: if the key names no such task.
-    """
-    suite, _, rest = task_key.partition("/")
-    domain, _, task_id = rest.partition("/")
-    if suite != "tau2" or not domain or not task_id:
-        raise LookupError(f"{task_key!r} is not the key of a tau2 task, such as tau2/airline/12")
-    return read_gold(domain, load_task_json(domain, task_id))
-
-
-def without_writes(gold: Gold) -> Gold:
-    """Return the gold without the calls that change the database, and without what must hold after them.
-
-    An agent that plays this shows which of the benchmark's rewards depend on a write at all.
-    """
-    writes = write_tools(gold.domain)
-    kept = tuple(call for call in gold.calls if call.name not in writes)
-    return dataclasses.replace(gold, calls=kept, assertions=())
-
-
-@lru_cache(maxsize=32)
-def write_tools(domain: str) -> frozenset[str]:
-    """Return the names of the agent's tools in a tau2 domain that tau2 itself marks as writing.
-
-    Imports the domain's tools only (half a second; no LLM library).
-
-    :raises MissingExtraError: if tau2 is not installed.
-    """
-    try:
-        module = importlib.import_module(f"tau2.domains.{domain.replace('-', '_')}.tools")
-        toolkit = importlib.import_module("tau2.environment.toolkit")
-    except ImportError as error:
-        raise MissingExtraError("tau2-bench", "tau2", detail=str(error)) from error
-    base, attribute = toolkit.ToolKitBase, toolkit.TOOL_TYPE_ATTR
-    kits = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if issubclass(cls, base)]
-    members = [member for kit in kits for member in inspect.getmembers(kit, inspect.isfunction)]
-    return frozenset(name for name, function in members if _kind(getattr(function, attribute, None)) == _WRITE)
-
-
-def _kind(tool_type: object) -> str:
-    return str(getattr(tool_type, "value", tool_type)).lower()

@@ -71,6 +71,7 @@ class Conversation:
         self.events.extend(new)
         self._turn += 1
         decoded, usage = self._exchange(self._request())
+        # One reminder in a conversation, not one per turn: an agent that needs it each time does not speak the dialect.
         if (decoded.unreadable or _is_empty(decoded)) and not self._reminded:
             self._reminded = True
             decoded, more = self._exchange(self._writer().reminder())
@@ -94,6 +95,7 @@ class Conversation:
         decoded, self.last_usage = self._exchange(self._request())
         self.usage = self.usage + self.last_usage
         said = self._said(decoded)
+        # An empty reply said nothing that the agent would have to be told again.
         if not _is_empty(decoded):
             self.events.append(said)
         self._sent = len(self.events)

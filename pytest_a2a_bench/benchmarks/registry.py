@@ -6,15 +6,17 @@ import contextlib
 import functools
 import importlib
 import importlib.metadata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
-from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.base import Benchmark
+    from pytest_a2a_bench.benchmarks.player import Player
+    from pytest_a2a_bench.model import TrialResult
 
 ENTRY_POINT_GROUP = "pytest_a2a_bench.suites"
 
@@ -25,6 +27,8 @@ BUILT_IN = {
 """Our own suites, and the modules that have them as ``SUITE``: the one place that names them."""
 
 _registered: dict[str, Suite] = {}
+_players: dict[str, str] = {}
+"""Name of a suite that is not known in this process -> module of its player."""
 
 
 def built_in() -> list[Suite]:
@@ -107,6 +111,17 @@ def label_of(suite: str, domain: str, variant: str = "") -> str:
     return f"{name} ({variant})" if variant else name
 
 
+def variant_of(result: TrialResult) -> str:
+    """Say how the benchmark was changed for a trial (``drift low``); empty where it was not.
+
+    The suite says it, also of results that an older version stored; of a suite that is not installed the result's own
+    word is taken.
+    """
+    # Stored results travel: they are compared on machines where the suite's package was never installed.
+    suite = find(result.key.suite)
+    return suite.variant(result.provenance) if suite is not None else stored_variant(result.provenance)
+
+
 def get_benchmark(name: str) -> Benchmark:
     """Return what runs a suite's trials.
 
@@ -116,6 +131,42 @@ def get_benchmark(name: str) -> Benchmark:
     if not module:
         raise ConfigurationError(f"the suite {name!r} names no benchmark module, so its trials cannot be run")
     return cast("Benchmark", importlib.import_module(module).BENCHMARK)
+
+
+def register_players(modules: Mapping[str, str]) -> None:
+    """Tell a process that serves a built-in agent of suites that only the run's conftest offers."""
+    _players.update(modules)
+
+
+def offered_players() -> dict[str, str]:
+    """Return what such a process must be told: suite -> module of its player."""
+    return {name: suite.player for name, suite in _registered.items() if name not in BUILT_IN and suite.player}
+
+
+def get_player(name: str) -> Player | None:
+    """Return what the built-in agents ask about a suite; None where it has nothing for them.
+
+    :raises ConfigurationError: if there is no such suite, or its player cannot be imported.
+    """
+    # What a process was told comes first: one that serves an agent never sees the run's conftest, so it cannot load the
+    # suite.
+    module = _players.get(name) or _load(name).player
+    if not module:
+        return None
+    try:
+        return cast("Player", importlib.import_module(module).PLAYER)
+    # Ours or anybody's module: what is wrong with it is for its author to read, in one line.
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"the player of suite {name!r} cannot be loaded from {module!r}: {error}") from error
+
+
+def players() -> Iterator[tuple[str, Player]]:
+    """Yield every suite's player; one that cannot be loaded is passed over, as nobody asked for that suite."""
+    for name in dict.fromkeys([*_players, *names()]):
+        with contextlib.suppress(ConfigurationError):
+            player = get_player(name)
+            if player is not None:
+                yield name, player
 
 
 def _load(name: str) -> Suite:
@@ -128,6 +179,7 @@ def _load(name: str) -> Suite:
         raise ConfigurationError(f"there is no suite {name!r}; valid are: {', '.join(names())}")
     try:
         return cast("Suite", points[name].load())
+    # Whatever somebody's package raises on import must not end our run in a traceback.
     except Exception as error:
         raise ConfigurationError(
             f"suite {name!r} cannot be loaded from entry point {points[name].value!r}: {type(error).__name__}: {error}"
@@ -137,4 +189,5 @@ def _load(name: str) -> Suite:
 @functools.cache
 def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
     points = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    # Sorted, since the order of installed distributions is that of the file system.
     return {point.name: point for point in sorted(points, key=lambda p: p.name) if point.name not in BUILT_IN}

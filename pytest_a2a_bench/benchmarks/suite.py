@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.settings import Settings
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 INTERACTIVE = "_interactive"
 """How the name of a domain ends whose questions come from a simulated user."""
+
+
+def stored_variant(provenance: Mapping[str, Any]) -> str:
+    """Return what a result says itself of how its benchmark was changed."""
+    return str(provenance.get("variant") or "")
 
 
 def _nothing(*_: object) -> tuple[str, ...]:
@@ -48,6 +53,8 @@ class Suite:
     :param why_no_dialect: says why a dialect is not among them; the end of a sentence.
     :param check_options: says what is wrong with options that do not go together; given whether only a list is wanted.
     :param preconditions: says what keeps all trials of some domains from running, before the first one is paid for.
+    :param variant: says, from a result's ``provenance``, how the benchmark was changed for it; empty where it was not.
+        Results that were changed in different ways are never averaged.
     :param asked_by: says, for the header, what a run of these domains shows in place of a user, where tasks are
         questions themselves; empty where a user is played.
     :param changes: says, for the header, how options change the benchmark; empty where they do not.
@@ -58,6 +65,13 @@ class Suite:
         the first one.
     :param check_titles: kind of a :class:`~pytest_a2a_bench.model.RewardCheck` -> what stands above those not met.
     :param short_labels: whether tables call its domains by their own names, without the suite's.
+    :param player: importable module whose ``PLAYER`` the built-in agents ask (:class:`~.player.Player`): with it
+        ``builtin:oracle`` plays this suite's golds.
+    :param gold_options: names of those of ``options`` that say where its golds are; the built-in agents have them, too.
+    :param extras: what to install for it (``pytest-a2a-bench[tau2]``) -> the modules that this brings, for
+        ``a2a-bench doctor``.
+    :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
+        object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
     :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
     """
 
@@ -79,6 +93,7 @@ class Suite:
     why_no_dialect: str = ""
     check_options: Callable[[Settings, bool], Iterable[str]] = _nothing
     preconditions: Callable[[Sequence[str], Settings, Mapping[str, str]], Iterable[str]] = _nothing
+    variant: Callable[[Mapping[str, Any]], str] = stored_variant
     asked_by: Callable[[Sequence[str], Settings], str] = lambda domains, settings: ""
     changes: Callable[[Settings], str] = lambda settings: ""
     method: Callable[[Sequence[TrialResult]], str] = lambda results: ""
@@ -87,6 +102,10 @@ class Suite:
     counts: tuple[str, ...] = ()
     check_titles: Mapping[str, str] = field(default_factory=dict)
     short_labels: bool = False
+    player: str = ""
+    gold_options: tuple[str, ...] = ()
+    exporter: str = ""
+    extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
 
     def absence(self, domain: str) -> str:

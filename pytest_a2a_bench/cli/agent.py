@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench.agents.faulty.catalogue import describe
 from pytest_a2a_bench.agents.launcher import require_server
 from pytest_a2a_bench.agents.options import TAGGED_AGENTS, AgentOptions, add_arguments, from_namespace
+from pytest_a2a_bench.benchmarks import registry
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.server import Served
@@ -50,8 +51,10 @@ def greeting(options: AgentOptions, served: Served) -> str:
     """Return what is printed once the agent answers."""
     tag = " --a2a-tag-trials" if options.name in TAGGED_AGENTS else ""
     auth = f" --a2a-auth-env {options.auth_env}" if options.auth_env else ""
-    domain = "crmarena" if options.name == "solver" else "airline"
+    # Something that this agent can do: the solver is for benchmarks that have plans.
+    suites = (suite for suite, player in registry.players() if options.name != "solver" or player.solve is not None)
+    suite = next(suites)
     return (
         f"{options.name} answers at {served.url} (card {served.card_url}, Ctrl-C stops it)\n"
-        f"try: pytest --a2a-endpoint {served.url}{tag}{auth} -k {domain}"
+        f"try: pytest --a2a-endpoint {served.url}{tag}{auth} -k {registry.load(suite).domains[0]}"
     )

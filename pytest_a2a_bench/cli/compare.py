@@ -48,6 +48,7 @@ def run(namespace: Namespace) -> int:
     if comparison.overall is None:
         raise ConfigurationError(f"{namespace.before} and {namespace.after} have no evaluated task in common")
     outcome = "inconclusive" if comparison.differences else judge_drop(comparison.overall, allowed)
+    # The trials that ended in an error count in neither rate: a pass that they could turn over is no pass.
     hidden = outcome == "pass" and comparison.errors_after and not passes_at_worst(before, after, allowed)
     outcome = "inconclusive" if hidden else outcome
     if namespace.format == "json":

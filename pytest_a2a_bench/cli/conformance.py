@@ -35,6 +35,7 @@ from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, matrix, render
 from pytest_a2a_bench.reports import text as text_report
 
+# What a shell reports of a process that SIGTERM ended: 128 + 15.
 TERMINATED = 143
 
 _LEVELS = ("MUST", "SHOULD", "MAY")
@@ -94,6 +95,7 @@ def _terminable() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         raise _Terminated
 
+    # Python lets only the main thread set handlers, and tests run this in others.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -139,6 +141,7 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
     left: list[str] = []
     try:
         return list(check_all(targets, planned, namespace.concurrency, left).values())
+    # Also after Ctrl-C: what stays behind on the agent is told even if nobody reads the report.
     finally:
         for text in left:
             print(f"a2a-bench: {one_line(text)}", file=sys.stderr)
@@ -197,6 +200,7 @@ def _check_groups(names: list[str]) -> None:
 
 def _check_output(path: Path) -> None:
     """Tell before the run that its report could not be written."""
+    # The nearest directory that exists, since the missing ones below it are made.
     above = next((folder for folder in path.absolute().parents if folder.exists()), path)
     if path.is_dir() or not above.is_dir() or not os.access(path if path.exists() else above, os.W_OK):
         raise ConfigurationError(f"-o {path}: cannot be written; name a file in a directory that is yours")

@@ -15,14 +15,10 @@ from pytest_a2a_bench.redact import redact_url
 
 _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "tau2": ("tau2", "litellm", "mcp"),
-    "agents": ("uvicorn", "starlette", "sse_starlette"),
-    "grpc": ("grpc",),
-    "xdist": ("xdist",),
-    "signatures": ("jwt", "cryptography", "rfc8785"),
-    "crmarena": ("sacrebleu", "rouge_score"),
-    "hub": ("datasets", "huggingface_hub", "pyarrow"),
-    "salesforce": ("simple_salesforce", "requests"),
+    "pytest-a2a-bench[agents]": ("uvicorn", "starlette", "sse_starlette"),
+    "pytest-a2a-bench[grpc]": ("grpc",),
+    "pytest-a2a-bench[xdist]": ("xdist",),
+    "pytest-a2a-bench[signatures]": ("jwt", "cryptography", "rfc8785"),
 }
 _LLM_VARIABLES = ("A2A_AGENT_LLM", "A2A_USER_LLM", "A2A_JUDGE_LLM", "OPENAI_API_BASE", "OPENAI_BASE_URL")
 _KEY_SUFFIX = "_API_KEY"
@@ -43,14 +39,17 @@ def report(environ: Mapping[str, str]) -> Iterator[str]:
     yield _line("python", f"{platform.python_version()} ({sys.executable})")
     for name in _CORE:
         yield _line(name, _version(name))
-    for suite in registry.known():
+    suites = registry.known()
+    for suite in suites:
         if suite.examine is not None:
             yield from (_line(title, text) for title, text in suite.examine(environ))
-    for extra, modules in _EXTRAS.items():
+    everything = [*_EXTRAS.items(), *(extra for suite in suites for extra in suite.extras.items())]
+    for requirement, modules in everything:
         missing = [module for module in modules if not _importable(module)]
-        how = f"missing {', '.join(missing)}; run: pip install 'pytest-a2a-bench[{extra}]'"
-        yield _line(f"[{extra}]", how if missing else "present")
+        how = f"missing {', '.join(missing)}; run: pip install '{requirement}'"
+        yield _line(requirement.removeprefix("pytest-a2a-bench"), how if missing else "present")
     yield _line("LLM", _llm(environ))
+    # Without its query: a key may stand there, and this screen is what people paste into issues.
     yield _line("A2A_ENDPOINT", redact_url(environ.get("A2A_ENDPOINT", "not set"), query=False))
 
 

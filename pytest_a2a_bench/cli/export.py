@@ -1,46 +1,42 @@
-"""``a2a-bench export tau2 DIR -o FILE``: results in the format of tau2's own viewer, metrics and submission code."""
+"""``a2a-bench export NAME DIR -o FILE``: results in the format of the benchmark's own tools."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from importlib import import_module
 from pathlib import Path
 
-from pytest_a2a_bench.benchmarks.tau2 import export
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import StoreError, write_atomically
-
-FORMATS = ("tau2",)
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("format", choices=FORMATS, help="whose format")
+    formats = [name for name in registry.names() if (suite := registry.find(name)) is not None and suite.exporter]
+    parser.add_argument("format", choices=formats, help="whose format")
     parser.add_argument("directory", type=Path, metavar="DIR", help="results directory")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help="file to write")
-    parser.add_argument("--domain", metavar="NAME", help="the domain, where there are several: a tau2 file holds one")
+    parser.add_argument("--domain", metavar="NAME", help="the domain, where there are several and a file holds one")
     parser.add_argument(
         "--allow-incomplete", action="store_true", help="count trials without a reward as failures, instead of refusing"
     )
 
 
 def run(namespace: Namespace) -> int:
-    """Export, and say what keeps the file from tau2's leaderboard."""
+    """Export, and say what whoever uses the file must know."""
     import json
 
     found = manifest.load_selected(namespace.directory)
-    data = export.export(found, domain=namespace.domain, allow_incomplete=namespace.allow_incomplete)
+    exporter = import_module(registry.load(namespace.format).exporter)
+    data, lines = exporter.EXPORT(found, namespace.domain, namespace.allow_incomplete)
     try:
         write_atomically(namespace.output, json.dumps(data, ensure_ascii=False, indent=1))
     except OSError as exc:
         raise StoreError(f"{namespace.output} cannot be written: {exc}") from exc
-    ours = data["a2a_bench"]
-    for key, reason in ours["not_evaluated"].items():
-        print(f"counted as a failure: {key} ({reason})")
+    for line in lines:
+        print(line)
     if found.others:
         print(f"left out: {found.others} trial files that are not of the last run")
-    print(
-        f"{len(data['simulations'])} trials of {data['info']['environment_info']['domain_name']} in {namespace.output}"
-    )
-    for reason in ours["not_leaderboard_ready_because"]:
-        print(f"not for tau2's leaderboard: {reason}")
+    print(f"written to {namespace.output}")
     return 0

@@ -12,7 +12,9 @@ from typing import NoReturn, Protocol, cast
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.errors import A2ABenchError
 
+# As argparse itself exits for arguments that it refuses.
 USAGE_ERROR = 2
+# What a shell reports of a process that Ctrl-C ended: 128 + 2.
 INTERRUPTED = 130
 
 COMMANDS = {
@@ -51,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     :param argv: the arguments; by default the process's own.
     """
+    # First of all, since the line of an error quotes what agents and files say, too.
     _write_whatever_it_is()
     argv = sys.argv[1:] if argv is None else argv
     # No option before the command takes a value, so the first word is the command.

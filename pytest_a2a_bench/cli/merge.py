@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results.merge import merge
 from pytest_a2a_bench.results.stats import count, summarise
@@ -21,7 +22,7 @@ def run(namespace: Namespace) -> int:
     """Merge, and say what came of it."""
     whole = merge(namespace.directories, namespace.output)
     results = list(Store(namespace.output).read_all())
-    for part in summarise(results):
+    for part in summarise(results, registry.variant_of):
         unjudged = part.trials - part.evaluated
         reward = "no reward" if part.mean_reward is None else f"reward {part.mean_reward:.3f}"
         print(

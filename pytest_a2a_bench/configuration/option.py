@@ -63,6 +63,7 @@ def describe_default(option: Option, defaults: Mapping[str, Any]) -> str:
     :param defaults: those of the core's options by name.
     """
     default = defaults.get(option.name, option.default)
+    # In Python 0 equals False, and 0 is a default worth showing.
     if default is None or default in ((), {}):
         return "none"
     if isinstance(default, bool):

@@ -19,6 +19,7 @@ def read_rates(text: str) -> dict[str, float]:
         rate = _number(value, example)
         if not 0 <= rate <= 1:
             raise ValueError(f"{value!r} is not a rate between 0 and 1")
+        # Refused before anything runs: such a gate could never pass.
         if rate == 1:
             raise ValueError(
                 "no number of trials proves a rate of 1; leave it out: without it every trial must succeed"
@@ -35,6 +36,7 @@ def read_pass_k(text: str) -> dict[str, float]:
     rates: dict[str, float] = {}
     for name, value in _pairs(text, example):
         rate = _number(value, example)
+        # Bounded digits: Python refuses to convert very long ones, with an error of its own.
         if not re.fullmatch(r"[1-9]\d{0,5}", name, re.ASCII) or not 0 <= rate <= 1:
             raise ValueError(f"{name}={value} is not a number of trials and a rate between 0 and 1; write {example}")
         _once(rates, name, rate)
@@ -67,6 +69,7 @@ def read_drop(text: str) -> float:
 def read_dollars(text: str) -> float:
     """Read an amount of money, 0 or more."""
     dollars = _number(text.strip().removeprefix("$"), "a number of dollars such as 2.50")
+    # What nobody has to pay for may be asked for, too: a maximum of 0 is a way to demand free models.
     if dollars < 0:
         raise ValueError(f"{text!r} is not a number of dollars of at least 0")
     return dollars
@@ -75,6 +78,7 @@ def read_dollars(text: str) -> float:
 def read_errors(text: str) -> int | float:
     """Read a number of trials (``3``), or a share of them (``0.05``, ``5%``)."""
     word = text.strip()
+    # 3 counts trials and 0.05 is a share; "1" is one trial and "1.0" is all of them.
     if re.fullmatch(r"\d{1,18}", word, re.ASCII):
         return int(word)
     share = _number(word.removesuffix("%"), "a number of trials such as 3, or a share such as 0.05 or 5%")
@@ -88,6 +92,7 @@ def _pairs(text: str, example: str) -> list[tuple[str, str]]:
     found = []
     for part in re.split(r"[,\n]", text):
         if part.strip():
+            # From the right: the name of a group may have an equals sign.
             name, separator, value = part.rpartition("=")
             if separator and not name.strip():
                 raise ValueError(f"{part.strip()!r} names nothing before its '='; write {example}")
@@ -102,12 +107,14 @@ def _number(text: str, example: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
+    # nan and inf are numbers to Python and no limits to anybody.
     if not math.isfinite(value):
         raise ValueError(f"{text!r} is not a number; write {example}")
     return value
 
 
 def _once(values: dict[str, float], name: str, value: float) -> None:
+    # Of two values one would silently win.
     if name in values:
         raise ValueError(f"{name or 'the rate of all trials'} is given twice")
     values[name] = value

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pytest_a2a_bench import settings as s
 from pytest_a2a_bench.settings import without_query
 
+# Names by which credentials are passed to models, also inside of other words (openai_api_key).
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:(?:api|access|secret|private|subscription|auth)_?key|apikey|key|token|secret|password|passwd|credentials?"
     r"|authorization|cookie)$",
@@ -40,6 +41,7 @@ def whole(minimum: int) -> Callable[[str], int]:
     """Read a whole number of at least ``minimum``."""
 
     def read(text: str) -> int:
+        # re.ASCII, as \d alone takes digits of every script.
         if not re.fullmatch(r"\s*[+-]?\d{1,18}\s*", text, re.ASCII) or int(text) < minimum:
             raise ValueError(f"{text!r} is not a whole number of at least {minimum}")
         return int(text)
@@ -56,6 +58,7 @@ def seconds(*, zero: bool = False) -> Callable[[str], float]:
             value = float(text)
         except ValueError:
             raise ValueError(f"{text!r} is not {wanted}") from None
+        # nan compares False with everything, so the comparison must be the one that it fails.
         if not (0 <= value < float("inf")) or (value == 0 and not zero):
             raise ValueError(f"{text!r} is not {wanted}")
         return value
@@ -111,6 +114,7 @@ def read_model_arguments(text: str) -> dict[str, Any]:
 def _secret_names(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for name, inner in value.items():
+            # camelCase and dashes are spellings of the same names.
             if _SECRET_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", name)):
                 yield name
             else:
@@ -141,6 +145,7 @@ def read_endpoint(text: str) -> str:
         return _builtin(text)
     try:
         parts = urlsplit(text)
+        # Port 0 is for listening.
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         raise ValueError(f"not a URL; {ENDPOINTS}") from None
@@ -154,6 +159,7 @@ def read_endpoint(text: str) -> str:
 def _builtin(text: str) -> str:
     name = text.removeprefix(s.BUILTIN_PREFIX).partition("?")[0]
     if name not in s.BUILTIN_AGENTS:
+        # What follows the question mark is the agent's own business, and is read when it is started.
         raise ValueError(f"no built-in agent is called {name!r}; {ENDPOINTS}")
     return text
 
@@ -173,4 +179,5 @@ def read_names(text: str) -> tuple[str, ...]:
 
 def locate_file(text: str, base: Path) -> str:
     """Return a path made absolute; a URL stays as it is."""
+    # absolute() and not resolve(): a link stays what the user named.
     return text if "://" in text else str((base / text).absolute())

@@ -29,6 +29,7 @@ from pytest_a2a_bench.configuration.readers import (
     whole,
 )
 
+# The dataclass is the only place with defaults; help and documentation take them from here.
 DEFAULTS: dict[str, Any] = {
     f.name: None if f.default is dataclasses.MISSING else f.default for f in dataclasses.fields(s.Settings)
 }
@@ -55,7 +56,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("user", "|".join(s.USERS), "Who plays the user", one_of(*s.USERS)),
     Option("user_llm", "MODEL", "Model of the simulated user, any LiteLLM name", read_text),
     Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", read_model_arguments),
-    Option("judge_llm", "MODEL", "Model that judges what tau2 leaves to a judge", read_text),
+    Option("judge_llm", "MODEL", "Model that judges what a benchmark leaves to a judge", read_text),
     Option("results", "DIR", "Directory for result files", read_text, locate=locate_file),
     Option(
         "html",

@@ -26,6 +26,7 @@ CHECK_SECONDS = 60.0
 
 UNDECLARED = "DECLARED"
 
+# These groups send malformed requests, which may break an agent for good.
 _ROUGH = frozenset({"validation", "errors", "versioning"})
 
 
@@ -47,6 +48,7 @@ Select = Callable[[Planned], bool]
 def load_checks() -> None:
     """Import every module of checks, so that they are registered."""
     package = importlib.import_module("pytest_a2a_bench.conformance.checks")
+    # By listing the folder: a new module of checks cannot be forgotten in a table.
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
 
@@ -67,6 +69,7 @@ def plan(
     """
     load_checks()
     interfaces = declared(card, endpoint)
+    # In the catalogue's order and not in that of the card: reports of two agents can be laid side by side.
     wanted = tuple(bindings) if bindings is not None else BINDINGS
     chosen = tuple(versions) if versions is not None else tuple(dict.fromkeys(v for _, v in interfaces))
     return [p for version in chosen for p in _plan_version(version, interfaces, wanted)]
@@ -81,6 +84,7 @@ def _plan_version(version: str, interfaces: Sequence[tuple[str, str]], wanted: S
         for binding in here
         if binding in requirement.bindings
     ]
+    # One entry for each binding that is not there, so that no report silently lacks one.
     return found + [Planned(_undeclared(version), b) for b in BINDINGS if b in wanted and b not in here]
 
 
@@ -108,12 +112,16 @@ async def run_checks(
     :param left: gets what may still be on the agent when this has ended.
     """
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
+    # None and empty are different: pytest may have deselected everything.
     chosen = [p for p in (_planned(several) if planned is None else planned) if select is None or select(p)]
     sessions: dict[tuple[str, str], Session] = {}
     for target in several:
         Session(target, sessions)
+    # Only interfaces of which something is asked: a probe is a request that the user did not want.
     await asyncio.gather(*(s.health.begin() for s in sessions.values() if _is_asked(s, chosen)))
     slots = asyncio.Semaphore(max(1, concurrency))
+    # Both kinds are started at once; the rough ones wait inside for the gentle ones, so that results come as they are
+    # ready.
     gentle = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen if not _is_rough(p)]
     rough = [asyncio.create_task(_run_one(p, sessions, slots, gentle)) for p in chosen if _is_rough(p)]
     tasks = [*gentle, *rough]
@@ -121,6 +129,7 @@ async def run_checks(
         for finished in asyncio.as_completed(tasks):
             yield await finished
     finally:
+        # The caller may leave early (Ctrl-C, -x): what was begun is stopped before the agent is cleared up.
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -157,12 +166,15 @@ async def _run_one(
         await asyncio.wait(before)
     requirement, binding = planned
     session = sessions.get((binding, requirement.version))
+    # A binding that the card does not declare is a skip with its reason and not an absence.
     if session is None:
         reason = f"the card declares no {binding} interface of version {requirement.version}"
         return CheckResult(requirement, binding, "skipped", reason=reason)
     if requirement.id in UNCHECKABLE:
         return CheckResult(requirement, binding, "skipped", reason=UNCHECKABLE[requirement.id])
     await session.health.ready()
+    # Checks that mostly wait would fill the slots with sleepers, and the run would take as long as all of them in a
+    # row.
     async with contextlib.nullcontext() if _mostly_waits(requirement) else slots:
         return await run_check(requirement, session)
 
@@ -181,8 +193,10 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
         return obstacle
     ctx = Context(requirement, session)
     started = time.monotonic()
+    # Before looking at health: an answer that was only slow is no reason to call an agent broken.
     outcome, told = _excuse_silence(ctx, *await _outcome(ctx))
     reason = Redactor(session.target.secrets).text(told)
+    # Every suspicious answer is followed by one good request: what one check broke must not be blamed on the next.
     for asked in _suspicious(ctx):
         if not await asked.health.lasts():
             return asked.health.verdict(requirement, session.target.binding, time.monotonic() - started)
@@ -192,6 +206,7 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
 
 
 def _excuse_silence(ctx: Context, outcome: CheckOutcome, reason: str) -> tuple[CheckOutcome, str]:
+    # Nobody can tell a slow agent from a dead one by waiting as long as was allowed.
     """Turn findings that are nothing but the client's own limit of time into an error: the agent may be just slow."""
     seconds = ctx.target.timeout
     silent = [f for f in ctx.findings if any(is_silence(e, seconds) for e in f.exchanges)]
@@ -220,16 +235,19 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
         async with asyncio.timeout(CHECK_SECONDS):
             await CHECKS[ctx.requirement.id, ctx.requirement.version](ctx)
     except SkipCheck as skip:
+        # A check that had found something before it could not go on has still found it.
         if not ctx.findings:
             return "skipped", str(skip)
     except NoAnswer as error:
         reason = str(error)
         ctx.replies += [error.reply] if error.reply is not None else []
         if error.reply is not None:
+            # The finding carries the exchange: an error without evidence would leave the user with a sentence.
             ctx.warn(reason, expected="an answer that this check can work with", replies=[error.reply])
         return "error", reason
     except TimeoutError:
         ctx.fail(f"the check did not end within {CHECK_SECONDS:g} s", fix="answer sooner")
+    # Deep answers are the agent's doing, and Python's limit is as good a bound as any.
     except RecursionError:
         ctx.fail("the answer is nested too deeply to be judged", fix="answer with less depth")
     except Exception as error:
@@ -240,6 +258,7 @@ async def _outcome(ctx: Context) -> tuple[CheckOutcome, str]:
 
 def _severest(findings: Iterable[Finding]) -> CheckOutcome:
     severities = {f.severity for f in findings}
+    # The worst decides, whatever else a check noticed.
     return "failed" if "error" in severities else "warned" if "warning" in severities else "passed"
 
 
@@ -253,5 +272,6 @@ async def collect(
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
     order = {p.name: n for n, p in enumerate(_planned(several))}
     async with contextlib.aclosing(run_checks(several, select=select, concurrency=concurrency)) as running:
+        # Closed explicitly: an abandoned generator would clear away at some later time, when the loop may be gone.
         results = [r async for r in running]
     return tuple(sorted(results, key=lambda r: order[r.name]))

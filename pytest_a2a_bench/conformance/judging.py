@@ -17,6 +17,7 @@ from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.errors import ConfigurationError, HarnessError
 
+# The clearing away itself has six seconds (session._CLEANUP_SECONDS), and this waits for its end.
 _CLEANUP_SECONDS = 8.0
 
 
@@ -35,12 +36,16 @@ class Judge:
         self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
 
     def start(self, planned: Iterable[Planned]) -> None:
+        # Together, because items of pytest ask one after the other, and checks overlap well: in a row they would take
+        # minutes.
         """Begin checks, together; those that have begun already go on."""
+        # By name, as two items may ask for the same check.
         fresh = list({p.name: p for p in planned if p.name not in self._results}.values())
         if not fresh:
             return
         for p in fresh:
             self._results[p.name] = concurrent.futures.Future()
+        # Set when the clearing away is over, which is later than the last result.
         over = threading.Event()
         self._runs.append(([p.name for p in fresh], loop.submit(self._run(fresh, over)), over))
 
@@ -52,6 +57,7 @@ class Judge:
         self.start([planned])
         future = self._results[planned.name]
         try:
+            # exception() and not result(): a cancelled run is told apart before anything is raised.
             problem = future.exception()
         except concurrent.futures.CancelledError as error:
             raise HarnessError(f"{planned.name} was stopped before it ended") from error
@@ -64,6 +70,7 @@ class Judge:
         """Stop what still runs, and wait until what was made on the agent is cleared away."""
         for names, future, _ in self._runs:
             # A run whose results are all there is clearing away already, and must not be kept from it.
+            # Cancelling it now would leave tasks on the agent.
             if not all(self._results[name].done() for name in names):
                 future.cancel()
         for _, _, over in self._runs:
@@ -75,6 +82,8 @@ class Judge:
             async with contextlib.aclosing(running) as results:
                 async for result in results:
                     self._results[result.name].set_result(result)
+        # Each waiting item would hang without an answer, so the failure of the run is the failure of all that is
+        # missing.
         except Exception as error:
             self._give_up(planned, HarnessError(f"the run of the checks broke: {type(error).__name__}: {error}"))
         finally:
@@ -112,6 +121,7 @@ def check_all(
 # -- raw exchanges, for people's own tests --
 
 
+# The context wants a requirement to record findings under; people's own checks have none.
 _OWN = Requirement("OWN-001", "own", "", "MUST", "a test of your own")
 
 
@@ -158,6 +168,7 @@ class RawWire:
     def close(self) -> None:
         """Cancel and delete what was made, and close the connections."""
         for session in self._sessions.values():
+            # One after the other: the shared loop serves them, and the sessions of one agent clear up the same tasks.
             loop.run(session.close())
 
     def _session(self, binding: str | None, version: str | None) -> Session:

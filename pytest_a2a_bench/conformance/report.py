@@ -14,6 +14,7 @@ from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 
 Status = Literal["passed", "failed", "warned", "waived", "skipped", "error"]
 
+# In the order of tables: what needs attention first.
 STATUSES: tuple[Status, ...] = ("failed", "error", "warned", "waived", "passed", "skipped")
 CARD = "card"
 SCHEMA = "a2a-bench/conformance"
@@ -158,6 +159,7 @@ def judge(
         if status in ("failed", "warned"):
             if waiver is not None and not expired:
                 status = "waived"
+            # An expired waiver fails even what would only be a warning: somebody has to look.
             elif strict or expired:
                 status = "failed"
         yield Judgement(result, status, waiver, expired)
@@ -240,6 +242,7 @@ def compliance(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = Non
 
 
 def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
+    # What was skipped says nothing about the agent.
     checked = [row for row in rows if row.status != "skipped"]
     kept = {
         level: (
@@ -249,6 +252,7 @@ def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
         for level in ("MUST", "SHOULD", "MAY")
     }
     broken = [row for row in checked if row.level == "MUST" and row.status != "passed"]
+    # A waived MUST is not kept; the waiver only keeps the run from failing.
     if any(row.status in ("failed", "waived") for row in broken):
         verdict = "not conformant"
     elif not kept["MUST"][1] or all(row.status == "error" for row in checked):
@@ -263,6 +267,7 @@ def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
         kept,
         skipped=len(rows) - len(checked),
         waived=sum(row.status == "waived" for row in checked),
+        # A verdict about a part must not read as one about the whole.
         scope="its card alone" if all(r.binding == CARD for r in rows) else "what was chosen" if omitted else "",
         omitted=omitted,
     )
@@ -279,6 +284,7 @@ def removable(waivers: Iterable[Waiver], rows: Iterable[CheckRow]) -> list[Waive
     every = list(rows)
     found = []
     for waiver in waivers:
+        # Not where a check could not be made: the defect may still be there.
         statuses = {r.status for r in every if waiver.covers(r.id, r.version, r.binding)} - {"skipped"}
         if statuses == {"passed"}:
             found.append(waiver)

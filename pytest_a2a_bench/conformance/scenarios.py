@@ -46,6 +46,7 @@ class Scenarios:
 
     def get(self, key: str) -> str | None:
         """Return a prompt, or None; ``default`` and ``task`` always have one."""
+        # Everybody has an ordinary request; special behaviour nobody can guess.
         found = self.prompts.get(key)
         if found is None and key in ("default", "task"):
             return self.prompts.get("default", DEFAULT_PROMPT)
@@ -59,6 +60,7 @@ class Scenarios:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must be shown nowhere: that token, and the password in it if it is ``user:password``."""
+        # Basic credentials leak by their password alone.
         return tuple(s for s in (self.other_token, self.other_token.partition(":")[2]) if s)
 
 

@@ -20,6 +20,7 @@ from pytest_a2a_bench.conformance.wire.webhook import Place
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.redact import redact_url
 
+# Collection needs items before any agent runs, so these stand for all that could be.
 OFFLINE_CARD: Mapping[str, Any] = {
     "supportedInterfaces": [
         {"url": "http://127.0.0.1/", "protocolBinding": binding, "protocolVersion": "1.0"}
@@ -66,6 +67,7 @@ class Subject:
         if not isinstance(self.card, Mapping):
             return "there is no agent card that can be read"
         try:
+            # A card whose interfaces cannot be parsed is judged as a card all the same.
             known = declared(self.card, self.endpoint)
         except A2ABenchError as error:
             return str(error)
@@ -102,6 +104,7 @@ class Subject:
         """Return the requirements of the card that there are for this agent, and those that it breaks beyond."""
         entries = [r for version in card_versions(self.card) for r in load_requirements(version) if CARD in r.bindings]
         known = {entry.id for entry in entries}
+        # A card may break a rule of the other version, such as a leftover.
         others = dict.fromkeys(f.rule for f in self.findings if f.rule not in known)
         return [*entries, *(requirement(rule) for rule in others)]
 
@@ -112,6 +115,7 @@ class Subject:
         if not signed:
             skipped = {e.id: "the card has no signatures" for e in entries if e.group == "signatures"}
         else:
+            # Without keys form can be judged, and truth cannot.
             skipped = {} if self.is_verified else dict.fromkeys(_NEED_KEYS, _NO_KEYS)
         if not isinstance(self.card, Mapping):
             skipped = {e.id: self.problem for e in entries}
@@ -141,6 +145,7 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
     :raises EndpointUnreachableError: if nothing answers there.
     """
     raw, http, findings = fetch_card(config.endpoint, auth=config.auth, timeout=timeout, verify=config.verify_ssl)
+    # Twice: fetching finds what is wrong with the answer, and this finds it again with the rest.
     if raw is not None:
         findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None, redact_url(http.url))

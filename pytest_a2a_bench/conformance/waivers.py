@@ -65,6 +65,7 @@ def waiver_of(result: CheckResult, waivers: Iterable[Waiver]) -> Waiver | None:
     """Return the waiver for a check: the one that says most exactly what it is for, or None."""
     entry = result.requirement
     found = [w for w in waivers if w.covers(entry.id, entry.version, result.binding)]
+    # The narrower of two: a waiver for one binding is the more deliberate one.
     return max(found, key=lambda w: bool(w.binding) + bool(w.version), default=None)
 
 
@@ -83,6 +84,7 @@ def parse_waivers(text: str, where: str, known: Iterable[str] | None = None) -> 
     :param where: the file's name, for messages.
     :raises ConfigurationError: naming everything that is wrong with it.
     """
+    # Read from the catalogue when asked, so that tests can have ids of their own.
     ids = frozenset(_catalogue() if known is None else known)
     entries = read_entries(text, where, _FORM, lambda entry: _problems(entry, ids), _doubled)
     return tuple(map(_waiver, entries))

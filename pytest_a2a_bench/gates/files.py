@@ -133,6 +133,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
 
     :param directory: what relative names are relative to.
     """
+    # All problems together, so that nobody mends them one run at a time.
     problems: list[str] = []
     baseline: Baseline | None = None
     quarantined: tuple[Quarantined, ...] = ()
@@ -194,6 +195,7 @@ def _contradictions(settings: Settings, baseline: Baseline) -> list[str]:
         for name, value in now.items()
         if value is not None and (old := names.get(name)) and value not in old and set(old).isdisjoint(_UNASKED)
     }
+    # One comparable domain is enough to go on.
     # A domain that can be compared may be the only one that is run; the others are looked at when results are there.
     if not wrong or set(wrong.values()) != set(baseline.measured):
         return []

@@ -27,7 +27,9 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     comparison: Comparison | None = None
     asked = [_floor_name(g) for g in thresholds.min_pass] + [f"min_pass_k[{k}]" for k in thresholds.min_pass_k]
     asked += ["baseline"] if baseline is not None else []
+    # First: it says what no threshold covers.
     gates += _every_trial(trials, thresholds, baseline)
+    # Floors speak of whole domains; chosen trials are no sample of one.
     if trials.named and asked:
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
@@ -35,10 +37,12 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
         if baseline is not None:
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
+            # From the counted trials only: what is quarantined must neither help nor hurt.
             comparison = compare(baseline, Baseline.of(trials.counted))
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
     if trials.results or trials.selected:
         gates += _ceilings(trials, thresholds)
+    # Whatever a run that was cut short has not seen could still change most verdicts.
     if trials.cut_short:
         gates = [_unfinished(gate) for gate in gates]
     gates += _errors(trials)
@@ -56,6 +60,7 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
         return
     errors = sum(r.status != "evaluated" for r in chosen)
     # A test may want less than success, or more: what it says counts.
+    # pytest's outcome and not the reward: a test of the user's own may expect a failure.
     failed = {str(r.key) for r in chosen if not r.success} if trials.failed is None else trials.failed
     misses = sum(r.status == "evaluated" and str(r.key) in failed for r in chosen)
     ok, total = len(chosen) - errors - misses, len(chosen)
@@ -97,6 +102,7 @@ def _floor_name(group: str) -> str:
 def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> Iterator[GateResult]:
     for group, rate in floors.items():
         chosen = [r for r in trials.counted if not group or group in groups_of_result(r)]
+        # A trial that died with its worker has no group; it counts where every trial does.
         lost = trials.lost if not group else 0
         if not chosen and not lost:
             found = sum(not group or group in groups_of_result(r) for r in trials.results)
@@ -110,6 +116,7 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
         errors = sum(r.status != "evaluated" for r in chosen) + lost
         numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
         numbers["wilson"] = [low, high]
+        # One-sided: only falling below matters to a floor.
         proven = inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low >= rate
         what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
         what += (
@@ -117,6 +124,7 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
             if errors
             else ""
         )
+        # Shares that are equal on paper may differ in the last bit.
         if ok / total >= rate - 1e-12:
             tail = "" if proven else "; so few trials do not prove it"
             yield GateResult(_floor_name(group), "pass", numbers, f"{what}; the minimum is {rate:g}{tail}")
@@ -130,10 +138,12 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
     tasks: dict[str, list[bool]] = defaultdict(list)
     for result in trials.counted:
         tasks[task_name(result.key)].append(result.success)
+    # pass^k of a task with fewer trials is not defined.
     enough = [outcomes for outcomes in tasks.values() if len(outcomes) >= k]
     name = f"min_pass_k[{k}]"
     if not tasks and not trials.lost:
         return _nothing(name, 0 if trials.nothing_ran else len(trials.results))
+    # Leaving such tasks out would let a run pass by its luckiest tasks.
     if not enough or trials.lost or len(enough) < len(tasks):
         short = f"{len(tasks) - len(enough)} of {count(len(tasks), 'task')} have fewer than {count(k, 'trial')}"
         lost = f"{count(trials.lost, 'trial')} {'was' if trials.lost == 1 else 'were'} lost with the worker"
@@ -174,6 +184,7 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
         what += f"; only in the baseline: {only}"
     if comparison.errored:
         what += f"; {count(len(comparison.errored), 'task')} could not be evaluated in one of them"
+    # Errors never help: where they could hide a drop nothing is known.
     if verdict == "pass" and trials.errors and not _passes_at_worst(trials, baseline, allowed):
         verdict = "inconclusive"
         errors = count(trials.errors, "trial")
@@ -233,6 +244,7 @@ def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
     what = f"the trials cost ${total:.4f}; the maximum is ${limit:g}"
     if total > limit:
         return GateResult("max_cost", "regressed", numbers, what, settled=True)
+    # An unknown cost may be any cost; only exceeding is certain.
     if unknown:
         text = f"{what}; what {unknown} of {count(len(results), 'trial')} cost is not known"
         return GateResult("max_cost", "inconclusive", numbers, text)
@@ -265,6 +277,7 @@ def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
 def _unfinished(gate: GateResult) -> GateResult:
     if gate.refused:
         return gate
+    # Only what no later trial could have changed.
     stays = gate.verdict == "regressed" and gate.settled
     text = f"the run was cut short; so far: {gate.sentence}"
     return dataclasses.replace(gate, verdict=gate.verdict if stays else "inconclusive", sentence=text)

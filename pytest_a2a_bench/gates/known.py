@@ -15,6 +15,7 @@ from typing import Any
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import one_line
 
+# A file of another kind is wrong in every line.
 _MOST_PROBLEMS = 20
 _SHOWN = 60
 
@@ -88,6 +89,7 @@ def read_entries(
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{form.file} {where}: not TOML: {error}") from error
+    # Everything that is wrong is told at once: such files are mended by hand.
     problems = [
         f"unknown key {one_line(key, _SHOWN)!r}; the file is made of [[{form.table}]] tables"
         for key in data
@@ -103,6 +105,7 @@ def read_entries(
         if isinstance(table, Mapping):
             wrong += further(table)
         problems += [f"{form.entry} {number}: {text}" for text in wrong]
+        # Only good entries go on; what is wrong with the others would come again in their words.
         if not wrong:
             entries.append(KnownEntry(table, table["reason"].strip(), _read_date(table.get("expires"))))
     problems += together(entries)
@@ -119,6 +122,7 @@ def _problems(table: Any, form: EntryForm) -> Iterator[str]:
     for key in table:
         if key not in form.keys:
             yield f"unknown key {one_line(key, _SHOWN)!r}; valid are {', '.join(form.keys)}"
+    # The first two keys of every form are required: what it is about, and why.
     for key in form.keys[:2]:
         if not (isinstance(table.get(key), str) and table[key].strip()):
             yield f"{key} is missing or empty; {form.why}"
@@ -135,6 +139,7 @@ def _read_date(value: Any) -> datetime.date | None:
 
     :raises ValueError: if it is neither.
     """
+    # First, as a datetime is a date, too, to isinstance.
     if isinstance(value, datetime.datetime):
         return value.date()
     if value is None or isinstance(value, datetime.date):

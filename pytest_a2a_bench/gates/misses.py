@@ -25,6 +25,7 @@ NOTHING_MISSED = "the last run missed nothing, so --a2a-missed runs nothing"
 
 def thresholds_of(settings: Settings) -> Thresholds:
     """Return what the options ask of a run."""
+    # Numbers by number: options keep them as text, which JSON has for keys.
     return Thresholds(
         min_pass=settings.min_pass,
         min_pass_k={int(k): rate for k, rate in settings.min_pass_k.items()},
@@ -60,6 +61,7 @@ def quarantine_of(key: TrialKey, entries: Sequence[Quarantined]) -> Quarantined 
         return None
     today = datetime.date.today()
     found = quarantine.entry_for(key.task_key, entries, today)
+    # Without a label first: an entry for a task holds for every label of it.
     return found or quarantine.entry_for(task_name(key), entries, today)
 
 
@@ -82,8 +84,10 @@ def names_no_task(
     """
     suite, _, rest = entry.task.partition("/")
     domain = rest.partition("/")[0]
+    # A pattern in the domain may be for any of those that ran.
     if not domain or any(sign in f"{suite}{domain}" for sign in "*?["):
         chosen = domains
+    # A domain that no suite has is a slip of the pen, whatever ran.
     elif f"{suite}/{domain}" not in groups:
         return True
     else:
@@ -107,8 +111,10 @@ def describe_quarantine(
     domains = {(r.key.suite, r.key.domain) for r in results}
     for entry in entries:
         found = [r for r in results if covers(entry, r.key)]
+        # An error says nothing about whether the entry is still needed.
         judged = [r for r in found if r.status == "evaluated"]
         if found and entry.is_expired(today):
+            # Of several entries another one may still hold.
             again = any(quarantine_of(r.key, entries) is None for r in found)
             what = "it counts again" if again else "another entry still covers it"
             yield f"the quarantine of {entry.task} ended on {entry.expires}: {what}"

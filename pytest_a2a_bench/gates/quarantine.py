@@ -26,6 +26,7 @@ _FORM = EntryForm(
     entry="entry",
     keys=("task", "reason", "expires"),
     why="every entry says which task, and why",
+    # Without an end nobody ever looks at an entry again.
     needs_end=True,
     no_date="is no date",
 )

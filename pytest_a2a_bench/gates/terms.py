@@ -53,6 +53,7 @@ class Thresholds:
         :param groups: what the trial belongs to, as :func:`groups_of` says.
         :param baseline: whether there is a baseline.
         """
+        # A baseline and pass^k look at all trials, so that they count every miss.
         return baseline or bool(self.min_pass_k) or "" in self.min_pass or not set(groups).isdisjoint(self.min_pass)
 
 
@@ -107,11 +108,13 @@ class Verdict:
         found = {gate.verdict for gate in self.gates}
         if "regressed" in found:
             return "regressed"
+        # An error may have been a miss or a success.
         return "inconclusive" if "inconclusive" in found or self.errors else "pass"
 
     def fails(self, gate: GateResult) -> bool:
         """Tell whether a gate makes the run fail."""
         if gate.verdict == "inconclusive":
+            # Refused: there was nothing to judge by, which the option about inconclusive gates does not excuse.
             return gate.refused or self.inconclusive == "fail"
         return gate.verdict == "regressed"
 
@@ -159,6 +162,7 @@ class Trials:
     @property
     def counted(self) -> list[TrialResult]:
         """The trials that rates are made of."""
+        # Skipped trials were never tried, and quarantined ones may be anything.
         return [r for r in self.results if r.status != "skipped" and task_name(r.key) not in self.quarantined]
 
     @property

@@ -49,6 +49,7 @@ class Gatekeeper:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note which item reported which trial, and which trials got lost."""
+        # A miss is known by its key, which user_properties carry through xdist and every reporter.
         key = dict(report.user_properties).get("a2a.key")
         if key is not None:
             self._nodeids[str(key)] = report.nodeid
@@ -59,6 +60,7 @@ class Gatekeeper:
                 self._failed.add(str(key))
             elif report.when == "call" and not is_excused_miss(report):
                 self._accepted.add(str(key))
+        # A worker that crashed, or a fixture that failed: there is no result, and there should be one.
         elif report.failed and report.when == "setup" and looks_like_trial(report.nodeid):
             self._without_trial.add(report.nodeid)
 
@@ -73,9 +75,11 @@ class Gatekeeper:
         """Judge when all items ran, and before the exit status is decided and reports are written."""
         try:
             result = yield
+        # A usage error is no end of a run: nothing was judged.
         except pytest.UsageError:
             raise
         except BaseException:
+            # Ctrl-C and -x leave a verdict about what there is.
             self._conclude(session, cut_short=True)
             raise
         self._conclude(session, cut_short=False)
@@ -87,6 +91,7 @@ class Gatekeeper:
             return
         trials = self._trials(cut_short)
         self.verdict = judge(trials, thresholds, self.run.services.baseline)
+        # Trials that no gate counts fail as items; the gate would tell it twice.
         hidden = () if self._excused & self._failed else (EVERY_TRIAL,)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         self._store(trials)
@@ -138,6 +143,7 @@ class Gatekeeper:
         manager = self.config.pluginmanager
         without = [plugin for name in _NOT_FOR if (plugin := manager.get_plugin(name)) is not None]
         call = manager.subset_hook_caller("pytest_runtest_logreport", without)
+        # Before the reports: percentages are of this number.
         session.testscollected += len(gates)
         self._begin_line()
         for result in gates:
@@ -160,6 +166,7 @@ class Gatekeeper:
         self, result: GateResult, nodeid: str, location: tuple[str, int | None, str]
     ) -> Iterator[pytest.TestReport]:
         assert self.verdict is not None
+        # All three phases, as reporters open a test case at setup and close it at teardown.
         for when in ("setup", "call", "teardown"):
             values: dict[str, Any] = {"outcome": "passed", "longrepr": None}
             if when == "call" and self.verdict.fails(result):
@@ -184,6 +191,7 @@ class Gatekeeper:
         assert self.verdict is not None
         try:
             files.write_verdict(self.run.plan.results, {"run_id": self.run.plan.run_id, **self._data(trials)})
+        # A disk that is full must not hide the verdict itself.
         except OSError as error:
             self.problem = f"the verdict cannot be written to {self.run.plan.results}: {error}"
 
@@ -219,6 +227,7 @@ class Gatekeeper:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Let a shard pass that has nothing to run because there are more shards than trials."""
         if session.exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED or not self.run.settings.shard:
+            # Only where pytest found nothing to run, which is right for a part.
             return
 
         if not nothing_will_run(self.config):

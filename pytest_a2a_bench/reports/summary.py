@@ -126,7 +126,7 @@ def lines(results: Sequence[TrialResult], width: int) -> list[str]:
 
 def rows(results: Sequence[TrialResult]) -> list[list[str]]:
     """Return the table's cells, the titles first."""
-    summaries = summarise(results)
+    summaries = summarise(results, registry.variant_of)
     if not summaries:
         return []
     most = max((k for s in summaries for k in s.pass_hat_k), default=0)
@@ -138,7 +138,7 @@ def rows(results: Sequence[TrialResult]) -> list[list[str]]:
 
 def category_lines(results: Sequence[TrialResult], width: int) -> list[str]:
     """Return a table with a line per category, for all domains beside each other where there is room."""
-    groups = summarise_categories(results)
+    groups = summarise_categories(results, registry.variant_of)
     if len(groups) == 1:
         return _category_table(groups[0])
     table = _categories_side_by_side(groups)

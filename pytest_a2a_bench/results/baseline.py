@@ -104,6 +104,7 @@ class Baseline:
     @classmethod
     def of(cls, results: Iterable[TrialResult], source: str = "") -> Baseline:
         """Make one of trial results."""
+        # By trial number within a task, whatever order workers finished in.
         every = sorted(
             results, key=lambda r: (r.key.suite, r.key.domain, r.key.task_id, r.key.label or "", r.key.trial)
         )
@@ -113,6 +114,7 @@ class Baseline:
             name = task_name(result.key)
             if result.status == "evaluated":
                 outcomes[name].append(result.success)
+            # A skipped trial was not tried for want of a judge, and is no error.
             elif result.status != "skipped":
                 errors[name] += 1
         return cls(
@@ -180,11 +182,13 @@ def load(path: Path) -> Baseline:
 
 def _of_directory(directory: Path) -> Baseline:
     """Read the trials of the last run, or, where nothing says which these are, all."""
+    # Written by hand or by an older version: then all files count.
     if not (directory / manifest.NAME).exists():
         results = list(Store(directory).read_all())
         if not results:
             raise StoreError("the directory holds no trial files (trials/*.json)")
         return Baseline.of(results, str(directory))
+    # The last run's trials only: a directory may hold earlier ones of other selections.
     run = manifest.load_selected(directory)
     found = Baseline.of(run.results, str(directory))
     notes = []
@@ -198,6 +202,7 @@ def _of_directory(directory: Path) -> Baseline:
         are, do = ("is", "does") if run.others == 1 else ("are", "do")
         notes.append(f"{count(run.others, 'trial file')} {are} of other runs or selections and {do} not count")
     tasks = dict(found.tasks)
+    # A trial that was asked for and has no result is an error: it never leaves the denominator.
     for name, number in Counter(task_name(TrialKey.parse(key)) for key in run.absent).items():
         record = tasks.get(name, TaskRecord())
         tasks[name] = TaskRecord(record.outcomes, record.errors + number)
@@ -216,6 +221,7 @@ def measured_by(results: Iterable[TrialResult]) -> Measured:
         if result.status != "evaluated":
             continue
         values = {**result.provenance, "dialect": result.dialect}
+        # None, "" and False say nothing; a benchmark that leaves a member out is the same as one that says so.
         for name, value in values.items():
             if name not in NO_CONDITIONS and value not in (None, "", False, *_NO_VALUE.get(name, ())):
                 found[f"{result.key.suite}/{result.key.domain}"][name].add(_text(value))
@@ -228,6 +234,7 @@ def differences(before: Measured, after: Measured) -> Iterator[str]:
         # A task or the agent decides what stands last, so it tells least.
         for name in sorted({**before[domain], **after[domain]}, key=lambda name: name in BY_TASK):
             old, new = before[domain].get(name, ()), after[domain].get(name, ())
+            # Exactly the same, or at least one in common where a task or the agent decides.
             differs = old != new if name not in BY_TASK else old and new and set(old).isdisjoint(new)
             if differs:
                 yield f"{domain}: {name} was {_words(old)} and is {_words(new)}"
@@ -237,6 +244,7 @@ def _text(value: Any) -> str:
     """Return a value as text that is the same for the same data, and short."""
     if not isinstance(value, Mapping):
         return str(value)
+    # Data sets are described by objects; their hash tells versions apart in a line that people can read.
     digest = hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return f"{value.get('name', '')} {digest}".strip()
 

@@ -122,8 +122,10 @@ class Comparison:
 
 def compare(before: Baseline, after: Baseline) -> Comparison:
     """Compare two runs."""
+    # Tasks that were only planned have no place on either side.
     old, new = _tried(before), _tried(after)
     common = sorted(set(old) & set(new))
+    # Pairing needs an outcome on both sides; what errored in one is named.
     names = [name for name in common if old[name].outcomes and new[name].outcomes]
     pairs = {name: _pair(old[name], new[name]) for name in names}
     groups: dict[str, list[PairedTask]] = defaultdict(list)
@@ -136,12 +138,14 @@ def compare(before: Baseline, after: Baseline) -> Comparison:
     return Comparison(
         overall=_group("all", list(pairs.values())) if pairs else None,
         domains=tuple(_group(name, group) for name, group in sorted(groups.items())),
+        # The worst first, and by name among equals, so that two reports of the same runs are the same.
         tasks=tuple(sorted(tasks, key=lambda t: (-t.drop, t.name))),
         only_before=tuple(sorted(set(old) - set(new))),
         only_after=tuple(sorted(set(new) - set(old))),
         errored=tuple(name for name in common if name not in pairs),
         errors_before=sum(old[name].errors for name in common),
         errors_after=sum(new[name].errors for name in common),
+        # Where nothing is common there is nothing to be incomparable about.
         differences=tuple(differences(before.measured, after.measured)) if pairs else (),
         pairs=tuple(pairs.values()),
     )
@@ -149,6 +153,7 @@ def compare(before: Baseline, after: Baseline) -> Comparison:
 
 def passes_at_worst(before: Baseline, after: Baseline, allowed: float) -> bool:
     """Tell whether the drop is within what is allowed if every trial that could not be evaluated now is a miss."""
+    # For the run that is judged only: the baseline's errors would hide a drop if they were misses.
     worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()}
     group = compare(before, Baseline(worst)).overall
     return group is not None and judge_drop(group, allowed) == "pass"
@@ -164,6 +169,7 @@ def judge_drop(group: GroupComparison, allowed: float) -> GateVerdict:
     ``regressed``: larger than allowed, and no accident (p below 5 %). ``pass``: at most what is allowed, with 95 %
     confidence. ``inconclusive``: there are too few trials to tell.
     """
+    # Both: a large drop may be chance, and a certain one may be allowed.
     if group.drop > allowed and group.p < inference.LEVEL:
         return "regressed"
     return "pass" if group.high <= allowed else "inconclusive"

@@ -76,6 +76,7 @@ def fingerprint(
     values = {k: v for k, v in dataclasses.asdict(settings).items() if k not in WITHOUT_EFFECT}
     values |= {"user_kind": settings.user_kind, "where": where(settings.endpoint or ""), "agent": agent, "data": data}
     values |= {"told": dict(told or {}), "package": package}
+    # default=str: an unknown type makes a difference rather than an exception.
     text = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -85,5 +86,6 @@ def where(endpoint: str) -> str:
     if endpoint.startswith(BUILTIN_PREFIX):
         return endpoint
     parts = urlsplit(endpoint)
+    # On some hosts the query chooses the agent.
     query = f"?{parts.query}" if parts.query else ""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}{query}"

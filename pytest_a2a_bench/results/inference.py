@@ -15,6 +15,7 @@ from math import ceil, comb, floor, hypot, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
+# The usual level; with it one run in twenty of an unchanged agent is a false alarm.
 LEVEL = 0.05
 """How often a gate may raise a false alarm: the one-sided level of every test here."""
 
@@ -24,6 +25,7 @@ POWER = 0.8
 _Z = NormalDist().inv_cdf(1 - LEVEL)
 
 RESAMPLES = 2000
+# Any fixed number: the same results must give the same verdict tomorrow.
 SEED = 20240612
 
 
@@ -64,6 +66,7 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
     rate = successes / trials
     centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z / (1 + z * z / trials) * sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
+    # The formula gives these up to rounding, which would leave a rate of 0 a little above 0.
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == trials else min(1.0, centre + half)
     return Interval(low, high)
@@ -81,6 +84,7 @@ def trials_to_prove(rate: float) -> int:
     """
     if not 0 <= rate < 1:
         raise ValueError(f"no number of trials proves a rate of {rate:g}")
+    # Wilson's limit of a perfect run can be solved for the number of trials; rounding may be off by one.
     guess = max(1, floor(_Z * _Z * rate / (1 - rate)))
     return next(n for n in range(guess, guess + 3) if can_prove(rate, n))
 
@@ -91,11 +95,13 @@ def paired_p(tasks: Iterable[PairedTask]) -> float:
     It is the exact conditional test of the tasks' two-by-two tables (Cochran, Mantel, Haenszel): within each task the
     successes of both runs fall on the trials of either run with equal chances.
     """
+    # A distribution over the sum of successes, built task by task: exact, and fast for hundreds of tasks.
     chances, observed = [1.0], 0
     for task in tasks:
         total, ok = task.before + task.after, task.before_ok + task.after_ok
         least = max(0, ok - task.before)
         observed += task.after_ok - least
+        # Where all or none succeeded there is only one way to deal them, which says nothing.
         if 0 < ok < total:
             chances = _convolve(chances, _hypergeometric(total, ok, task.after))
     return min(1.0, sum(chances[: observed + 1]))
@@ -124,10 +130,12 @@ def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed:
     :raises ValueError: if there are no tasks.
     """
     drop_of(tasks)
+    # One trial more or less, in the task with the fewest trials.
     step = 1 / min(min(t.before, t.after) for t in tasks)
     exact = [t.drop for t in tasks]
     drops = sorted([*exact, step, -step])
     values = sorted(set(drops))
+    # Few different values are a short table to draw from.
     cumulative = list(accumulate(drops.count(v) for v in values)) if len(values) < 50 else None
     source, size = random.Random(seed), len(drops)
     means = sorted(
@@ -137,10 +145,12 @@ def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed:
     )
     centre = sum(drops) / size
     wider = sqrt(size / (size - 1)) * _student(max(1, len(tasks) - 1)) / _Z
+    # Rates move in steps, and a limit between two of them would promise too much.
     half_step = 0.5 / (len(tasks) * max(max(t.before, t.after) for t in tasks))
     low = centre - (centre - means[floor(LEVEL * resamples)]) * wider - half_step
     high = centre + (means[ceil((1 - LEVEL) * resamples) - 1] - centre) * wider + half_step
     rarest = _rare_limit(exact, step), -_rare_limit([-d for d in exact], step)
+    # The drop is between -1 and 1, whatever the widening made of it.
     return Interval(max(-1.0, min(low, rarest[1])), min(1.0, max(high, rarest[0])))
 
 
@@ -155,6 +165,7 @@ def _rare_limit(drops: Sequence[float], step: float) -> float:
     """
     lost = [d for d in drops if d > 0]
     gained = [-d for d in drops if d < 0]
+    # One more loss than was seen, of the size of a step: the upper limit of a count (rule of three for none).
     most = _gamma_limit(sum(lost) + step, sum(d * d for d in lost) + step * step, _Z)
     least = _gamma_limit(sum(gained), sum(d * d for d in gained), -_Z) if gained else 0.0
     drop = sum(lost) - sum(gained)
@@ -202,6 +213,7 @@ def enough_words(enough: int, has: int) -> str:
 
 def _variance(task: PairedTask) -> float:
     total, ok = task.before + task.after, task.before_ok + task.after_ok
+    # Without bias: divided by one less, as the rate is estimated from the same trials.
     return ok * (total - ok) / (total * (total - 1))
 
 
@@ -209,6 +221,7 @@ def _hypergeometric(total: int, ok: int, drawn: int) -> list[float]:
     """Return the chances of each possible number of successes among those drawn, from the least on."""
     least, most = max(0, ok - (total - drawn)), min(ok, drawn)
     whole = comb(total, drawn)
+    # Python's whole numbers: factorials of some hundred trials are beyond floats.
     return [comb(ok, i) * comb(total - ok, drawn - i) / whole for i in range(least, most + 1)]
 
 

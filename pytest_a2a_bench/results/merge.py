@@ -51,11 +51,13 @@ def merge(directories: Sequence[Path], output: Path) -> Manifest:
     problems += absent
     if problems:
         raise MergeError(f"not merged: {'; '.join(problems)}")
+    # After the problems: nobody should make room for a merge that fails.
     _check_output(output, directories)
     whole = _whole(parts)
     store = Store(output)
     store.prepare()
     for result in results:
+        # Under one run id, without which the reader of a directory would take most of them for leftovers.
         store.write(dataclasses.replace(result, run_id=whole.run_id))
     # Last: a directory without it is not taken for a run's results.
     whole.write(output)
@@ -65,6 +67,7 @@ def merge(directories: Sequence[Path], output: Path) -> Manifest:
 def _check_output(output: Path, directories: Sequence[Path]) -> None:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise StoreError(f"{output} is there and is not empty; name a new directory")
+    # Inside of a part it would become a part of that part.
     if any(output.resolve().is_relative_to(directory.resolve()) for directory in directories):
         raise StoreError(f"{output} is inside a directory that is to be merged; name another")
 
@@ -80,6 +83,7 @@ def _different(parts: Sequence[Part]) -> Iterator[str]:
     first, *others = parts
     for other in others:
         for name in ("agent", "durations"):
+            # Shards that were cut by other durations are no parts of one whole.
             here, there = getattr(first.manifest, name), getattr(other.manifest, name)
             if here != there:
                 yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
@@ -91,6 +95,7 @@ def _different(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _different_settings(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    # What has no effect on results may differ: shards of one run have directories of their own.
     for name in sorted({*a, *b} - WITHOUT_EFFECT):
         if a.get(name) != b.get(name):
             yield name, (a.get(name), b.get(name))
@@ -101,6 +106,7 @@ def _doubled(parts: Sequence[Part]) -> Iterator[str]:
     for part in parts:
         for key in part.manifest.keys:
             places[key].append(part.name)
+    # By the directories that share them: two equal shards would otherwise be told trial by trial.
     by_places: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for key, names in places.items():
         if len(names) > 1:
@@ -125,6 +131,7 @@ def _collect(parts: Sequence[Part]) -> tuple[list[TrialResult], list[str]]:
         absent = []
         for key in part.manifest.keys:
             result = store.read(TrialKey.parse(key))
+            # A file of an earlier run is no result of this one.
             if result is None or result.run_id not in (part.manifest.run_id, *part.manifest.merged):
                 absent.append(key)
             else:

@@ -39,6 +39,7 @@ class CiVariables:
     base: int
 
 
+# Counted from 0 or from 1, as each system does.
 CI_SYSTEMS = (
     CiVariables("GitLab CI", "CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
     CiVariables("CircleCI", "CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
@@ -69,6 +70,7 @@ def from_ci(environ: Mapping[str, str]) -> Shard:
     for system in CI_SYSTEMS:
         index, total = environ.get(system.index), environ.get(system.total)
         if index is None or total is None:
+            # Both or none: with one of them alone the job is not parallel.
             continue
         found = f"{system.system}'s {system.index}={index}, {system.total}={total}"
         if not index.isdecimal() or not total.isdecimal():
@@ -93,11 +95,13 @@ def members(names: Sequence[str], seconds: Mapping[str, float], shard: Shard) ->
     :param seconds: how long each took before.
     """
     known = [seconds[name] for name in names if name in seconds]
+    # Something that does not move: without any durations all names are equal.
     usual = statistics.median(known) if known else 1.0
     load = [0.0] * shard.total
     mine: set[str] = set()
     # Among equals a hash decides: neighbours in a list are often alike, and one part should not get all of them.
     for name in sorted(set(names), key=lambda n: (-seconds.get(n, usual), hashlib.sha256(n.encode()).hexdigest())):
+        # By number among equal loads, so that every machine comes to the same parts.
         part = min(range(shard.total), key=lambda i: (load[i], i))
         load[part] += seconds.get(name, usual)
         if part == shard.index - 1:

@@ -7,7 +7,7 @@ counted beside them, so that nothing leaves the denominator unseen.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
@@ -29,6 +29,7 @@ def pass_hat_k_by_k(successes_by_task: Iterable[Sequence[bool]]) -> dict[int, fl
     tasks = [list(s) for s in successes_by_task if s]
     if not tasks:
         return {}
+    # Up to what every task has: an average over fewer tasks for a larger k could go up.
     most = min(len(s) for s in tasks)
     return {k: sum(pass_hat_k(len(s), sum(s), k) for s in tasks) / len(tasks) for k in range(1, most + 1)}
 
@@ -72,15 +73,20 @@ class DomainSummary:
     cost_usd: float | None = None
 
 
-def summarise(results: Iterable[TrialResult]) -> list[DomainSummary]:
+VariantOf = Callable[[TrialResult], str]
+"""Says how the benchmark was changed for a trial (``drift low``); empty where it was not. Only its benchmark knows,
+which lies above this room."""
+
+
+def summarise(results: Iterable[TrialResult], variant_of: VariantOf) -> list[DomainSummary]:
     """Return one summary per suite, domain and variant, sorted by name: changed benchmarks are never averaged in."""
-    return [_summary(*name, group) for name, group in _grouped(results)]
+    return [_summary(*name, group) for name, group in _grouped(results, variant_of)]
 
 
-def summarise_categories(results: Iterable[TrialResult]) -> list[dict[str, DomainSummary]]:
+def summarise_categories(results: Iterable[TrialResult], variant_of: VariantOf) -> list[dict[str, DomainSummary]]:
     """Return, for each suite, domain and variant whose tasks have categories, the summary of each category."""
     found = []
-    for name, group in _grouped(result for result in results if result.category):
+    for name, group in _grouped((result for result in results if result.category), variant_of):
         by_category: dict[str, list[TrialResult]] = defaultdict(list)
         for result in group:
             by_category[result.category].append(result)
@@ -88,12 +94,9 @@ def summarise_categories(results: Iterable[TrialResult]) -> list[dict[str, Domai
     return found
 
 
-def variant_of(result: TrialResult) -> str:
-    """Say how the benchmark was changed for a trial (``drift low``); empty where it was not."""
-    return str(result.provenance.get("variant") or "")
-
-
-def _grouped(results: Iterable[TrialResult]) -> list[tuple[tuple[str, str, str], list[TrialResult]]]:
+def _grouped(
+    results: Iterable[TrialResult], variant_of: VariantOf
+) -> list[tuple[tuple[str, str, str], list[TrialResult]]]:
     groups: dict[tuple[str, str, str], list[TrialResult]] = defaultdict(list)
     for result in results:
         groups[result.key.suite, result.key.domain, variant_of(result)].append(result)
@@ -106,10 +109,12 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
     by_task: dict[tuple[str, str | None], list[bool]] = defaultdict(list)
     for result in evaluated:
         by_task[result.key.task_key, result.key.label].append(result.success)
+    # Over all trials: an agent that answered slowly and then broke was slow.
     latencies = sorted(seconds for r in results for seconds in r.turn_latencies)
     agent, everything = Usage(), Usage()
     for result in results:
         agent = agent + result.agent_usage
+        # What a broken trial cost was paid as well.
         everything = everything + result.agent_usage + result.user_usage
     return DomainSummary(
         suite=suite,
@@ -143,6 +148,7 @@ def _means(results: Sequence[TrialResult]) -> dict[str, float]:
     values: dict[str, list[float]] = defaultdict(list)
     for result in results:
         for name, value in result.provenance.get("measured", {}).items():
+            # Benchmarks of others may count in words.
             if isinstance(value, int | float):
                 values[name].append(float(value))
     return {name: sum(found) / len(found) for name, found in values.items()}

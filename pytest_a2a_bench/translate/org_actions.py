@@ -13,6 +13,9 @@ from pytest_a2a_bench.translate.calls import read_calls
 from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, Block, find_blocks
 from pytest_a2a_bench.translate.parsing import RAW_LIMIT
 
+ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
+"""Dialects that can say nothing but a query and an answer: for the tasks about an org."""
+
 EXECUTE = "execute"
 RESPOND = "respond"
 

@@ -24,11 +24,18 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.settings import ORG_DIALECTS
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.translate.event_marks import Piece, join_pieces, labelled, read_marks
 from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, parse_json
-from pytest_a2a_bench.translate.org_actions import EXECUTE, RESPOND, TOOLS, answer_text, is_about_org, read_org_reply
+from pytest_a2a_bench.translate.org_actions import (
+    EXECUTE,
+    ORG_DIALECTS,
+    RESPOND,
+    TOOLS,
+    answer_text,
+    is_about_org,
+    read_org_reply,
+)
 
 OUTPUT_LABEL = "Salesforce instance output: "
 """How an observation begins."""

@@ -15,6 +15,7 @@ from faulty_server import TOKENS, Running, serve_faulty
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from pytest_a2a_bench.agents import faulty
+from pytest_a2a_bench.agents.faulty import catalogue
 from pytest_a2a_bench.agents.faulty.card import EXTENSION, TENANTS
 from pytest_a2a_bench.agents.faulty.catalogue import FAULTS, describe, find_fault
 from pytest_a2a_bench.agents.faulty.fault import NONE, VARIANTS, Fault
@@ -41,6 +42,9 @@ class TestCatalogue:
         names = {name for fault in FAULTS.values() for name in (*fault.switches, *fault.waive)}
 
         assert {name for name in names if f'"{name}"' not in code} <= {"no-url"}  # that one is put together
+
+    def test_every_behaviour_has_its_words(self) -> None:
+        assert sorted(catalogue._DOES.keys() - FAULTS.keys()) == []
 
     def test_there_are_many_and_each_breaks_requirements_that_exist(self) -> None:
         assert len(FAULTS) >= 80

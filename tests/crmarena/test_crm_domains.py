@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,11 +14,12 @@ import pytest
 from crm_trials import settings
 from trials import run_against
 
-from pytest_a2a_bench.agents.crm import REFUSAL, GoldSource, gold_answer
 from pytest_a2a_bench.agents.launcher import start_builtin
-from pytest_a2a_bench.agents.options import parse_spec
+from pytest_a2a_bench.agents.options import add_arguments, from_namespace, parse_spec
+from pytest_a2a_bench.agents.oracle import load_gold
 from pytest_a2a_bench.benchmarks.crmarena import domains
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
+from pytest_a2a_bench.benchmarks.crmarena.player import REFUSAL
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import is_refusal
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey
@@ -122,28 +124,47 @@ def test_tasks_of_a_directory_are_played_and_named_in_the_results(directory: Pat
     assert {os.path.basename(name) for name in told["files"]} >= {"b2b_tasks.json", "crmarenapro_b2b_data.db"}
 
 
+def gold_answer(key: str, **options: int) -> object:
+    answer = load_gold(key, settings(**options)).answer
+    assert answer is not None
+    return answer.arguments["answer"]
+
+
 def test_the_oracle_reads_its_own_golds() -> None:
     tasks = {task.task_id: task for task in build(seed=4, tasks_per_category=2).tasks}
-    source = GoldSource(seed=4, tasks=2)
+    where = {"crm_seed": 4, "crm_tasks": 2}
 
-    assert gold_answer("crmarena/mini/activity_priority-01", source) == ", ".join(tasks["activity_priority-01"].answers)
-    assert gold_answer("crmarena/mini_interactive/handle_time-00", source) == tasks["handle_time-00"].answers[0]
-    assert gold_answer("crmarena/mini/internal_operation_data-00", source) == REFUSAL
+    assert gold_answer("crmarena/mini/activity_priority-01", **where) == ", ".join(
+        tasks["activity_priority-01"].answers
+    )
+    assert gold_answer("crmarena/mini_interactive/handle_time-00", **where) == tasks["handle_time-00"].answers[0]
+    assert gold_answer("crmarena/mini/internal_operation_data-00", **where) == REFUSAL
     assert is_refusal(REFUSAL)
 
 
-@pytest.mark.parametrize("key", ["tau2/airline/1", "crmarena/mini", "crmarena//x", "crmarena/mini/handle_time-77"])
+@pytest.mark.parametrize("key", ["crmarena/mini", "crmarena//x", "crmarena/mini/handle_time-77"])
 def test_the_oracle_knows_nothing_else(key: str) -> None:
     with pytest.raises(LookupError):
-        gold_answer(key, GoldSource())
+        gold_answer(key)
 
 
 def test_the_run_tells_the_oracle_where_its_tasks_are_unless_the_spec_does() -> None:
-    run = settings(crm_data="/data", crm_tasks=4, crm_seed=9)
+    run = settings(crm_data="/data", crm_tasks=4, crm_seed=9, crm_scoring="fixed")
 
     told = parse_spec("oracle", run)
-    assert (told.crm_data, told.crm_tasks, told.crm_seed) == ("/data", 4, 9)
-    assert parse_spec("oracle?crm_seed=2", run).crm_seed == 2
-    assert "--crm-data=/data" in told.to_argv()
-    assert parse_spec("solver", run).crm_data is None, "only those that play the gold may know where it is"
-    assert parse_spec("noop", run).crm_data is None
+    assert told.benchmark_options == {"crm_data": "/data", "crm_tasks": 4, "crm_seed": 9}
+    assert parse_spec("oracle?crm_seed=2", run).benchmark_options["crm_seed"] == 2
+    assert parse_spec("oracle?crm-seed=2").benchmark_options == {"crm_seed": 2}
+    assert parse_spec("solver", run).benchmark_options == {}, "only those that play the gold may know where it is"
+    assert parse_spec("noop", run).benchmark_options == {}
+
+
+def test_its_command_line_has_the_options_of_benchmarks() -> None:
+    told = parse_spec("oracle", settings(crm_data="/data", crm_tasks=4))
+    parser = ArgumentParser()
+    add_arguments(parser)
+
+    assert from_namespace(parser.parse_args(told.to_argv())) == told
+    assert from_namespace(parser.parse_args(["oracle", "--crm-data=/data", "--crm-tasks=4"])) == told
+    with pytest.raises(ConfigurationError, match=r"crm_tasks: '0' is not a whole number of at least 1"):
+        parse_spec("oracle?crm_tasks=0")

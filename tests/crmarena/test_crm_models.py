@@ -12,8 +12,8 @@ from fake_llm import FakeLLM, Step, call, say, status
 from llm_agent import agents_model
 from trials import RunTrials
 
-from pytest_a2a_bench.agents.llm import CRM_INSTRUCTIONS
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
+from pytest_a2a_bench.benchmarks.crmarena.player import INSTRUCTIONS
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.settings import Settings
@@ -50,7 +50,7 @@ def test_a_model_queries_by_tools_and_answers(run_trials: RunTrials) -> None:
     assert (measured(result, "queries"), measured(result, "rows_read")) == (1, 1)
     first, second = llm.requests
     assert {t["function"]["name"] for t in first["tools"]} == {"execute", "respond"}
-    assert first["messages"][0]["content"].startswith(CRM_INSTRUCTIONS)
+    assert first["messages"][0]["content"].startswith(INSTRUCTIONS)
     assert second["messages"][-1]["role"] == "tool"
     assert second["messages"][-1]["content"].startswith("Salesforce instance output: [{'n': ")
 

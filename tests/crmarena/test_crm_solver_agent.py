@@ -8,9 +8,10 @@ import pytest
 from crm_trials import MINI
 
 from pytest_a2a_bench.agents.brain import Conversation, RefusalError
-from pytest_a2a_bench.agents.crm import ASK_BACK, Solver, listen, next_action
+from pytest_a2a_bench.agents.brains import Solver
 from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
+from pytest_a2a_bench.benchmarks.crmarena.player import ASK_BACK, listen, next_action
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.translate.base import DecodedRequest
@@ -24,15 +25,20 @@ def conversation(*words: str) -> Conversation:
     return made
 
 
+def act(made: Conversation) -> AgentSaid:
+    assert made.briefing is not None
+    return next_action(made.briefing.policy, made.history)
+
+
 def test_it_plans_from_the_question() -> None:
-    said = next_action(conversation(TASK.query))
+    said = act(conversation(TASK.query))
 
     assert said.calls[0].name == "execute"
     assert str(said.calls[0].arguments["query"]).startswith("SELECT ")
 
 
 def test_it_asks_back_where_the_question_is_not_there_yet() -> None:
-    (call,) = next_action(conversation("Hello, I have something to find out.")).calls
+    (call,) = act(conversation("Hello, I have something to find out.")).calls
 
     assert call.name == "respond"
     assert call.arguments["answer"] in (ASK_BACK,) or "sorry" in call.arguments["answer"]
@@ -40,13 +46,13 @@ def test_it_asks_back_where_the_question_is_not_there_yet() -> None:
 
 def test_the_same_conversation_gives_the_same_action() -> None:
     made = conversation(TASK.query)
-    first = next_action(made)
+    first = act(made)
     made.say(first)
     made.history.append(ToolReturned(first.calls[0].id, "execute", "Salesforce instance output: []"))
 
-    second = next_action(made)
+    second = act(made)
 
-    assert next_action(made) == second
+    assert act(made) == second
     assert second.calls[0].arguments != first.calls[0].arguments
 
 
@@ -69,7 +75,7 @@ def test_other_tasks_are_refused() -> None:
     made = Conversation()
     made.hear(DecodedRequest(Briefing("Be kind.", (ToolSpec("book"),)), (UserSaid("hi"),)), {})
 
-    with pytest.raises(RefusalError, match="CRM tasks only"):
+    with pytest.raises(RefusalError, match="plans for tasks of crmarena only"):
         asyncio.run(Solver().reply(made))
 
 

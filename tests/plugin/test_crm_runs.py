@@ -10,6 +10,7 @@ import pytest
 from harness import Bench, junit_cases, junit_properties
 from salesforce_server import serve
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
 from pytest_a2a_bench.reports import summary
@@ -107,7 +108,7 @@ def test_changed_results_are_never_averaged_with_plain_ones() -> None:
         result_of("mini", "lead_routing-01", 0.0, drift="high", variant="drift high"),
         result_of("mini", "lead_routing-02", 0.0, rot=9, variant="rot 9"),
     ]
-    found = {s.variant: s.mean_reward for s in summarise(results)}
+    found = {s.variant: s.mean_reward for s in summarise(results, registry.variant_of)}
     assert found == {"": 1.0, "drift high": 0.0, "rot 9": 0.0}
     text = "\n".join(summary.category_lines(results, 200))
     assert "crmarena/mini (drift high) passed" in text

@@ -83,6 +83,17 @@ def test_its_categories_and_domain_choose(shop: Bench) -> None:
     assert shop.apart("--a2a-min-pass=sales=0.5", "test_shop.py").ret == pytest.ExitCode.USAGE_ERROR
 
 
+def test_the_built_in_agents_play_its_golds(shop: Bench) -> None:
+    shop.apart("--a2a-endpoint=builtin:oracle").assert_outcomes(passed=3)
+    shop.apart("--a2a-endpoint=builtin:readonly").assert_outcomes(passed=2, failed=1)
+
+
+def test_a_player_that_cannot_be_imported_is_named(pytester: pytest.Pytester, shop: Bench) -> None:
+    (pytester.path / "golds.py").write_text("import nowhere")
+    text = shop.apart("--a2a-endpoint=builtin:oracle", "-k", "status").stdout.str()
+    assert "the player of suite 'shop' cannot be loaded from 'golds': No module named 'nowhere'" in text
+
+
 def test_the_benchmark_is_small() -> None:
     assert len((EXAMPLE / "shop.py").read_text(encoding="utf-8").splitlines()) < 80
 

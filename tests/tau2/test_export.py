@@ -13,6 +13,7 @@ import pytest
 from finished_runs import write_run
 from trials import RunTrials
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialKey, TrialResult
@@ -49,7 +50,7 @@ def test_tau2_reads_it_and_computes_our_numbers(some: list[TrialResult], tmp_pat
     exported = export(directory)
     results = importlib.import_module("tau2.data_model.simulation").Results.load(directory / "out.json")
     metrics = importlib.import_module("tau2.metrics.agent_metrics").compute_metrics(results)
-    (ours,) = summarise(some)
+    (ours,) = summarise(some, registry.variant_of)
     assert 0 < ours.successes < 6
     assert metrics.avg_reward == pytest.approx(ours.mean_reward)
     assert metrics.pass_hat_ks == pytest.approx(ours.pass_hat_k)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.agents import oracle
 from pytest_a2a_bench.agents.brain import (
     Conversation,
     Memory,
@@ -13,14 +14,22 @@ from pytest_a2a_bench.agents.brain import (
 )
 from pytest_a2a_bench.agents.brains import make_brain
 from pytest_a2a_bench.agents.options import AgentOptions
-from pytest_a2a_bench.agents.oracle import FAREWELL, Gold, Oracle, load_gold, next_line, read_gold
+from pytest_a2a_bench.agents.oracle import FAREWELL, Oracle, next_line
+from pytest_a2a_bench.benchmarks.player import Gold
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.benchmarks.tau2.player import read_gold
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import AgentSaid, Briefing, ToolCall, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.translate.base import DecodedRequest
 
 BRIEFING = Briefing("Be kind.", (ToolSpec("look"), ToolSpec("book")))
 LOOK = ToolCall("look", {"id": 7}, "c1")
 BOOK = ToolCall("book", {"id": 7}, "c2")
+
+
+def load_gold(key: str) -> Gold:
+    return oracle.load_gold(key, Settings())
 
 
 def tagged(task: str) -> dict[str, Any]:
@@ -87,13 +96,13 @@ class TestGold:
             {"name": "b", "arguments": {}, "requestor": "user"},
             {"name": "c", "arguments": None},
         ]
-        gold = read_gold("telecom", {"evaluation_criteria": {"actions": actions, "communicate_info": None}})
+        gold = read_gold({"evaluation_criteria": {"actions": actions, "communicate_info": None}})
 
         assert gold.calls == (ToolCall("a", {"x": 1}), ToolCall("c", {}))
 
     @pytest.mark.parametrize("task", [{}, {"evaluation_criteria": None}, {"evaluation_criteria": {"actions": None}}])
     def test_a_task_without_criteria_has_nothing_to_do(self, task: dict[str, Any]) -> None:
-        gold = read_gold("mock", task)
+        gold = read_gold(task)
 
         assert (gold.calls, "?" in gold.closing) == ((), False)
 
@@ -109,10 +118,14 @@ class TestGold:
 
         assert [c.name for c in gold.plan(Briefing("", (ToolSpec("update_task_status"),)))] == ["create_task"]
 
-    @pytest.mark.parametrize("key", ["tau2", "tau2/airline", "tau2/airline/", "other/airline/1", ""])
+    @pytest.mark.parametrize("key", ["tau2", "tau2/airline", "tau2/airline/", ""])
     def test_a_key_that_is_none_is_refused(self, key: str) -> None:
-        with pytest.raises(LookupError, match="is not the key of a tau2 task"):
+        with pytest.raises(LookupError, match="is not the key of a task"):
             load_gold(key)
+
+    def test_a_suite_that_is_none_is_refused(self) -> None:
+        with pytest.raises(ConfigurationError, match="there is no suite 'other'"):
+            load_gold("other/airline/1")
 
     @pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
     def test_closings_pass_upstreams_substring_check_and_ask_nothing(self, domain: str) -> None:
@@ -126,7 +139,7 @@ class TestGold:
 
 
 class TestOracle:
-    GOLD = Gold("mock", (LOOK, BOOK), ("42", "7 June"))
+    GOLD = Gold((LOOK, BOOK), ("42", "7 June"))
 
     def drive(self, gold: Gold, turns: int) -> list[AgentSaid]:
         conversation = Conversation()
@@ -146,7 +159,7 @@ class TestOracle:
         assert len({c.id for s in said for c in s.calls}) == 2
 
     def test_the_same_call_twice_is_played_twice(self) -> None:
-        said = self.drive(Gold("mock", (LOOK, LOOK)), 3)
+        said = self.drive(Gold((LOOK, LOOK)), 3)
 
         assert [len(s.calls) for s in said] == [1, 1, 0]
 

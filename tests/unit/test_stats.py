@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, TrialKey, TrialResult, TrialStatus, Turn, Usage
 from pytest_a2a_bench.results.stats import pass_hat_k, pass_hat_k_by_k, summarise
 
@@ -53,7 +54,8 @@ def test_errors_never_leave_the_denominator_unseen() -> None:
             trial("4", 0, "skipped"),
             trial("5", 0, "harness_error"),
             trial("6", 0, "evaluator_error"),
-        ]
+        ],
+        registry.variant_of,
     )
     assert (summary.tasks, summary.trials, summary.evaluated) == (6, 8, 4)
     assert (summary.infra_errors, summary.skipped, summary.harness_errors) == (1, 1, 1)
@@ -65,7 +67,7 @@ def test_errors_never_leave_the_denominator_unseen() -> None:
 
 
 def test_nothing_evaluated_has_no_mean() -> None:
-    [summary] = summarise([trial("1", 0, "infrastructure_error")])
+    [summary] = summarise([trial("1", 0, "infrastructure_error")], registry.variant_of)
     assert summary.mean_reward is None
     assert summary.pass_hat_k == {}
 
@@ -75,5 +77,5 @@ def test_labels_are_different_tests() -> None:
 
     first = trial("1", 0)
     other = dataclasses.replace(first, key=TrialKey("tau2", "airline", "1", 0, "quick"))
-    [summary] = summarise([first, other])
+    [summary] = summarise([first, other], registry.variant_of)
     assert (summary.trials, summary.pass_hat_k) == (2, {1: 1.0})

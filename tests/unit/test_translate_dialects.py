@@ -19,8 +19,9 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.settings import DIALECTS, ORG_DIALECTS
+from pytest_a2a_bench.settings import DIALECTS
 from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect
+from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
 
 GET = ToolSpec(
     "get_user",

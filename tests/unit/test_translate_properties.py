@@ -22,7 +22,7 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.settings import ORG_DIALECTS
+from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
 
 GENERAL = [n for n in translate.names() if n not in ORG_DIALECTS]
 NAMED = [n for n in GENERAL if n != "auto"]

@@ -29,7 +29,7 @@ from pytest_a2a_bench.errors import (
     TrialCancelledError,
 )
 from pytest_a2a_bench.model import Briefing, Event, ToolCall, ToolReturned, ToolSpec, UserSaid
-from pytest_a2a_bench.settings import ORG_DIALECTS
+from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
 
 Connect = Callable[..., AgentConnection]
 

@@ -29,7 +29,9 @@ UNARY = (
 STREAMED = ("SendStreamingMessage", "SubscribeToTask")
 OPERATIONS = (*UNARY, *STREAMED)
 
+# A little more than it needs, for the checks of media types.
 _INPUT_MODES = ("text/plain", "application/json", "application/octet-stream", "image/png")
+# Seconds; only a task that hangs needs them.
 _WAIT = 30.0
 
 
@@ -70,6 +72,7 @@ class FaultyAgent:
 
     def faulted(self, binding: str) -> Fault | None:
         """Return the fault where it is on that binding."""
+        # A fault may be on one binding only, which is what checks of equivalence look for.
         return self.fault if binding in self.fault.bindings else None
 
     def on(self, switch: str) -> bool:
@@ -82,6 +85,7 @@ class FaultyAgent:
         :raises OperationError: with the problem as the binding is to show it.
         """
         fault = self.faulted(call.binding)
+        # Everything that can be refused is refused in one place, so that a fault of errors is made in one place.
         try:
             call, owner = self._admit(call, caller)
             if call.operation == "SendMessage":
@@ -91,10 +95,13 @@ class FaultyAgent:
                 result = await result if asyncio.iscoroutine(result) else result
         except OperationError as error:
             result = self._changed(call, error)
+        # A copy, because faults change results in place, and the stored task must stay right.
         return fault.reply(call, copy.deepcopy(result)) if fault else result
 
     async def stream(self, call: FaultyCall, caller: Caller) -> AsyncIterator[Json]:
         """Open a stream. What is wrong from the start is raised before the iterator is returned."""
+        # Before the stream is opened: what is wrong from the start must be an error and no empty stream (section
+        # 3.1.2).
         try:
             call, owner = self._admit(call, caller)
             events = await (self._stream_send if call.operation == "SendStreamingMessage" else self._subscribe)(
@@ -118,7 +125,9 @@ class FaultyAgent:
         """Check what concerns every operation, and return the parameters and the owner of what it may touch."""
         fault = self.faulted(call.binding)
         if fault:
+            # The parameters that the fault leaves are those that are checked.
             call = call._replace(params=fault.request(call, copy.deepcopy(call.params)))
+        # In this order: version, extensions and capabilities come before the request itself is looked at.
         if not _speaks(caller.version, fault.switches if fault else frozenset()):
             raise failure("VersionNotSupported", f"version {caller.version or '0.3'} is not supported, 1.0 is")
         if self.on("refuse-required") and caller.extensions:
@@ -126,12 +135,14 @@ class FaultyAgent:
         self._check_extensions(caller)
         self._check_capabilities(call.operation)
         waived = fault.waive if fault else frozenset()
+        # A waived rule is not looked at, whatever the binding.
         found = [v for v in violations(call.operation, call.params) if v.rule not in waived]
         if found:
             raise invalid(found)
         tenant = call.params.get("tenant") or ""
         if tenant and self.on("no-tenant"):
             raise invalid([Violation("tenant", "tenant", "is not known")])
+        # Tenant and caller together own a task.
         return call, (caller.name, "" if self.on("one-tenant") else str(tenant))
 
     def _check_extensions(self, caller: Caller) -> None:
@@ -155,6 +166,7 @@ class FaultyAgent:
 
     def _find(self, task_id: Any, owner: tuple[str, str]) -> Record:
         record = self._store.find(task_id, None if self.on("no-scope") else owner)
+        # Forbidden shows that the task exists, which is the fault.
         if record is None and self.on("forbidden") and self._store.find(task_id, None):
             raise failure("Forbidden")
         if record is None:
@@ -186,7 +198,9 @@ class FaultyAgent:
         if push := configuration.get("taskPushNotificationConfig"):
             self._add_config(record, push)
         said = {**message, "taskId": record.task["id"], "contextId": record.task["contextId"]}
+        # The message belongs to the task before any work begins, so that its history is complete at every moment.
         record.task.setdefault("history", []).append(said)
+        # A task that still works takes the message without starting anew.
         if record.work and not record.work.done():
             return record
         worker = Worker(record, self._store.number, self._step, self.fault.switches)
@@ -247,6 +261,7 @@ class FaultyAgent:
             return begun
         configuration = params.get("configuration") or {}
         if not self.on("never-block") and (not configuration.get("returnImmediately") or self.on("always-block")):
+            # Waits for the end of the work and not of the task: a task that waits for input is done for now.
             assert begun.work is not None
             await asyncio.wait([begun.work], timeout=_WAIT)
         return {"task": shown(begun.task, configuration.get("historyLength"))}
@@ -269,6 +284,7 @@ class FaultyAgent:
         held: list[Json] = []
         try:
             while True:
+                # An empty event is the sign to end.
                 event = await queue.get()
                 if not event:
                     return
@@ -286,6 +302,7 @@ class FaultyAgent:
                 if state in TERMINAL_STATES or ("statusUpdate" in event and interrupted):
                     return
         finally:
+            # Whoever leaves must not keep an entry: events would pile up for nobody.
             record.streams.remove(queue)
             if self.on("closes-all") and not record.resting:
                 for other in record.streams:
@@ -302,6 +319,7 @@ class FaultyAgent:
         scope = None if self.on("no-scope") or self.on("list-all-owners") else owner
         found = matching(self._store.visible(scope), params)
         if self.on("list-oldest-first"):
+            # The fault turns around what is newest first by default.
             found.reverse()
         chosen, token = page(found, params)
         artifacts = bool(params.get("includeArtifacts"))
@@ -314,6 +332,7 @@ class FaultyAgent:
 
     async def _cancel(self, params: Json, owner: tuple[str, str]) -> Json:
         record = self._find(params.get("id"), owner)
+        # The fault: a cancelled task is revived by the second cancel.
         if record.state == "TASK_STATE_CANCELED" and self.on("second-cancel-revives"):
             record.task["status"] = {"state": "TASK_STATE_WORKING", "timestamp": now()}
             return shown(record.task, None)
@@ -331,6 +350,7 @@ class FaultyAgent:
     def _add_config(self, record: Record, given: Json) -> Json:
         if given.get("url") or not self.on("any-url"):
             refuse_internal(str(given.get("url", "")), allowed=self.on("any-webhook"))
+        # Nothing is stored that ProtoJSON would not send.
         config = {k: v for k, v in given.items() if v not in (None, "", {}) and k != "tenant"}
         config["id"] = config.get("id") or new_id()
         config["taskId"] = record.task["id"]
@@ -367,6 +387,7 @@ def _speaks(version: str, switches: frozenset[str]) -> bool:
     """Return whether that is 1.0; a patch number does not matter, and nothing at all means 0.3."""
     version = version.strip()
     if "any-version" in switches or ("no-version-is-1.0" in switches and not version):
+        # Patch numbers do not matter (section 3.6).
         return True
     pattern = r"1(\.\d+)+" if "any-minor" in switches else r"1\.0(\.\d+)?"
     return re.fullmatch(pattern, version) is not None
@@ -381,4 +402,5 @@ async def _rewritten(events: AsyncIterator[Json], fault: Fault, call: FaultyCall
     async for event in events:
         for sent in fault.event(call, index, copy.deepcopy(event)):
             yield sent
+        # Counted before the fault: it may send one event twice or not at all.
         index += 1

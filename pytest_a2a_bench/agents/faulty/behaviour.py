@@ -10,8 +10,10 @@ from typing import Any
 from pytest_a2a_bench.agents.faulty.fault import Json
 from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, Record, new_id, now
 
+# The signature of a PNG and some bytes: enough to be told apart from text.
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(16))).decode()
 FILE_URL = "https://example.com/report.png"
+# Together with the step of 0.2 s less than a second, so that hundreds of mutation tests end.
 SLOW_STEPS = 4
 WORDS = ("slow", "input", "auth", "reject", "fail", "file", "url", "data", "chunks", "message", "crash", "json")
 
@@ -39,12 +41,14 @@ class Worker:
     def status(self, state: str, text: str = "", *, silent: bool = False) -> None:
         """Change the status and tell everybody, unless silent (a fault)."""
         record = self._record
+        # A state that has ended stays (section 4.1.3), except for the fault that breaks this.
         if record.state in TERMINAL_STATES and "zombie" not in self._switches:
             return
         status: Json = {"state": state, "timestamp": now()}
         if text:
             status["message"] = agent_message([{"text": text}], record.task["contextId"], record.task["id"])
         record.task["status"] = status
+        # Counted on, as lists are sorted by the time of their status.
         record.number = self._number()
         if not silent:
             record.emit({"statusUpdate": {**self._ids(), "status": status}})
@@ -70,6 +74,7 @@ class Worker:
     async def run(self, word: str, parts: list[Json], modes: list[str], *, resumed: bool) -> None:
         """Work on one message."""
         self.status("TASK_STATE_WORKING")
+        # A follow-up of a waiting task is an answer, whatever word it begins with.
         act: Callable[[], Awaitable[None]] | None = None if resumed else getattr(self, f"_{word}", None)
         if act is None:
             self.artifact(new_id(), answer_parts(parts, modes), name="answer")
@@ -89,6 +94,7 @@ class Worker:
         artifact_id = new_id()
         for index, text in enumerate(("one ", "two ", "three")):
             self.artifact(artifact_id, [{"text": text}], append=index > 0, last=index == 2)
+            # Gives streams their turn between the chunks.
             await asyncio.sleep(0)
         self.status("TASK_STATE_COMPLETED")
 
@@ -131,6 +137,7 @@ def agent_message(parts: list[Json], context_id: str, task_id: str = "") -> Json
 def answer_parts(parts: list[Json], modes: list[str]) -> list[Json]:
     """Return the answer to a plain message, in the first media type that is wanted and known."""
     said = text_of(parts) or "nothing in words"
+    # Only who wants nothing but JSON gets it.
     if modes and not {"text/plain", "text/*", "*/*"} & set(modes) and "application/json" in modes:
         return [{"data": {"heard": said}, "mediaType": "application/json"}]
     return [{"text": f"I heard: {said}", "mediaType": "text/plain"}]

@@ -10,6 +10,7 @@ from pytest_a2a_bench.agents.faulty.fault import Fault, Json
 from pytest_a2a_bench.errors import MissingExtraError
 
 EXTENSION = "https://example.com/a2a/extensions/echo/v1"
+# Two, so that what is visible across them can be seen.
 TENANTS = ("acme", "globex")
 
 
@@ -60,6 +61,7 @@ def _interfaces(variant: str, binding: str, url: str) -> list[Json]:
 
 def extend_card(card: Json) -> Json:
     """Return the extended card, which has a skill more."""
+    # Marked by its presence: a stranger must not see it.
     secret = {
         "id": "more",
         "name": "More",
@@ -84,6 +86,7 @@ class Signer:
     """
 
     def __init__(self, fault: Fault) -> None:
+        # An extra: only the signed variant needs it.
         try:
             import jwt
             from cryptography.hazmat.primitives.asymmetric import ec
@@ -92,6 +95,7 @@ class Signer:
         self._fault = fault
         self._algorithm = jwt.get_algorithm_by_name("ES256")
         self._key = ec.generate_private_key(ec.SECP256R1())
+        # Signs with the one and shows the other.
         public = ec.generate_private_key(ec.SECP256R1()) if "other-key" in fault.switches else self._key
         self.keys: Json = {"keys": [{**json.loads(self._algorithm.to_jwk(public.public_key())), "kid": KEY_ID}]}
 
@@ -107,6 +111,7 @@ class Signer:
 def without_defaults(card: Json) -> Json:
     """Return what is signed of this agent's card: all of it but the one default value that it spells out."""
     copy: Json = json.loads(json.dumps(card))
+    # required: false is a default, which the canonical form leaves out (section 8.4.1).
     for extension in copy["capabilities"].get("extensions", ()):
         if extension.get("required") is False:
             del extension["required"]
@@ -114,6 +119,7 @@ def without_defaults(card: Json) -> Json:
 
 
 def canonical(value: Any) -> bytes:
+    # Keys are sorted by code points, which is JCS for plain names.
     """Return the JCS form; enough for this card, which has neither fractions nor names beyond ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 from pytest_a2a_bench.agents.faulty.fault import NONE, Fault
 from pytest_a2a_bench.agents.faulty.faults_access import ACCESS_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_card import CARD_FAULTS, SIGNATURE_FAULTS
@@ -11,19 +17,33 @@ from pytest_a2a_bench.agents.faulty.faults_stream import STREAM_FAULTS
 from pytest_a2a_bench.agents.faulty.faults_tasks import PUSH_FAULTS, TASK_FAULTS
 from pytest_a2a_bench.errors import ConfigurationError
 
-FAULTS: dict[str, Fault] = {
-    fault.name: fault
-    for fault in (
-        *CARD_FAULTS,
-        *SIGNATURE_FAULTS,
-        *SEND_FAULTS,
-        *STREAM_FAULTS,
-        *TASK_FAULTS,
-        *PUSH_FAULTS,
-        *ERROR_FAULTS,
-        *ACCESS_FAULTS,
-    )
+_DOES = {
+    **CARD_FAULTS,
+    **SIGNATURE_FAULTS,
+    **SEND_FAULTS,
+    **STREAM_FAULTS,
+    **TASK_FAULTS,
+    **PUSH_FAULTS,
+    **ERROR_FAULTS,
+    **ACCESS_FAULTS,
 }
+"""Name -> what a fault does; those that only switch something in the agent's own code are not in it."""
+
+# Everything else that JSON has as a list keeps its order.
+_SETS = ("waive", "switches")
+
+
+def _load() -> Iterator[Fault]:
+    for line in (Path(__file__).parent / "data" / "faults.jsonl").read_text(encoding="utf-8").splitlines():
+        told: dict[str, Any] = json.loads(line)
+        for key, value in told.items():
+            if isinstance(value, list):
+                told[key] = frozenset(value) if key in _SETS else tuple(value)
+        # Where only words are given the server's own code commits the fault, by its switches.
+        yield replace(_DOES.get(told["name"], NONE), **told)
+
+
+FAULTS: dict[str, Fault] = {fault.name: fault for fault in _load()}
 
 
 def find_fault(name: str | None) -> Fault:
@@ -36,6 +56,7 @@ def find_fault(name: str | None) -> Fault:
     if name not in FAULTS:
         from difflib import get_close_matches
 
+        # Names are long, and a slip in one should not need the whole list.
         near = get_close_matches(name, FAULTS, 3) or list(FAULTS)[:3]
         raise ConfigurationError(
             f"built-in agent 'faulty': there is no fault {name!r}; did you mean {', '.join(near)}? "

@@ -53,6 +53,9 @@ def _one(_: FaultyCall, __: int, event: Json) -> Iterable[Json]:
 class Fault:
     """One defect. Without any hook it is the correct server.
 
+    What can be said of it in words is in ``data/faults.jsonl``, as with the catalogue of requirements; what must be
+    done is code, in ``faults_*.py``. A fault with ``switches`` or ``waive`` needs no code there.
+
     :param says: the defect in one sentence.
     :param breaks: ids of the requirements that it breaks.
     :param variant: the server that it shows on.
@@ -73,9 +76,9 @@ class Fault:
     :param delivery: changes a push notification, or swallows it.
     """
 
-    name: str
-    says: str
-    breaks: tuple[str, ...]
+    name: str = ""
+    says: str = ""
+    breaks: tuple[str, ...] = ()
     variant: str = "full"
     bindings: tuple[str, ...] = ALL
     waive: frozenset[str] = frozenset()
@@ -94,22 +97,13 @@ class Fault:
     delivery: Callable[[Packet], Packet | None] = lambda packet: packet
 
 
-NONE = Fault("none", "A correct server.", ())
-
-
-def switch(
-    name: str, says: str, *breaks: str, by: str = "", variant: str = "full", bindings: tuple[str, ...] = ALL
-) -> Fault:
-    """Return a fault that the agent's own code commits.
-
-    :param by: what that code asks for; by default the fault's name.
-    """
-    return Fault(name, says, breaks, variant, bindings, switches=frozenset({by or name}))
+NONE = Fault("none", "A correct server.")
 
 
 # -- changes --
 
 
+# What an agent puts there is its own, and no fault of the protocol can be in it.
 _FREE_FORM = ("metadata", "data", "params")
 
 ResultHook = Callable[[FaultyCall, Any], Any]
@@ -156,6 +150,7 @@ def each_object(change: Callable[[Json], Any]) -> ResultHook:
     """Return a hook that changes every object of a result in place."""
 
     def hook(_: FaultyCall, result: Any) -> Any:
+        # Listed first: a change may add or take away objects.
         for found in list(objects_in(result)):
             change(found)
         return result

@@ -8,11 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.fault import (
-    ALL,
-    GRPC,
-    HTTP,
-    REST,
-    RPC,
     Fault,
     FaultyCall,
     Json,
@@ -24,43 +19,29 @@ from pytest_a2a_bench.agents.faulty.fault import (
     losing,
     only,
     setting,
-    switch,
 )
 from pytest_a2a_bench.agents.faulty.problems import Problem, failure
 
-_WRONG = {
-    "TaskNotFound": ("full", "GET-002"),
-    "TaskNotCancelable": ("full", "CAN-002"),
-    "PushNotificationNotSupported": ("bare", "PUSH-008"),
-    "UnsupportedOperation": ("full", "SEND-007"),
-    "ContentTypeNotSupported": ("full", "SEND-009"),
-    "ExtensionSupportRequired": ("strict", "EXT-001"),
-    "VersionNotSupported": ("full", "VER-001"),
-}
+_WITH_CODES = (
+    "TaskNotFound",
+    "TaskNotCancelable",
+    "PushNotificationNotSupported",
+    "UnsupportedOperation",
+    "ContentTypeNotSupported",
+    "ExtensionSupportRequired",
+    "VersionNotSupported",
+    "ExtendedAgentCardNotConfigured",
+)
 
 
-def _codes() -> list[Fault]:
+def _codes() -> dict[str, Fault]:
     """Return one fault for each error and binding: a code that is not its own."""
-    made = []
-    for kind, (variant, _) in _WRONG.items():
-        plan: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
-            ("json", "JSON", "JSONRPC", {"code": -32603}),
-            ("http", "HTTP", "HTTP+JSON", {"http": 500}),
-            ("grpc", "GRPC", "GRPC", {"grpc": "INTERNAL"}),
-        )
-        for short, catalogue, binding, fields in plan:
-            value = next(iter(fields.values()))
-            made.append(
-                Fault(
-                    f"code-{short}-{kind}",
-                    f"{kind}Error is {value} on {binding}.",
-                    (f"ERR-{catalogue}-{kind}",),
-                    variant=variant,
-                    bindings=(binding,),
-                    error=error_as(kind, **fields),
-                )
-            )
-    return made
+    wrong: dict[str, dict[str, Any]] = {"json": {"code": -32603}, "http": {"http": 500}, "grpc": {"grpc": "INTERNAL"}}
+    return {
+        f"code-{binding}-{kind}": Fault(error=error_as(kind, **fields))
+        for kind in _WITH_CODES
+        for binding, fields in wrong.items()
+    }
 
 
 def _crash_on(kind: str) -> Any:
@@ -113,7 +94,7 @@ def _called(media_type: str) -> Any:
     return hook
 
 
-def _lacks(name: str, says: str, breaks: str, operation: str, *, bindings: tuple[str, ...]) -> Fault:
+def _lacks(operation: str) -> Fault:
     """Return a fault of a server that does not have an operation."""
 
     def hook(call: FaultyCall, params: Json) -> Json:
@@ -121,10 +102,10 @@ def _lacks(name: str, says: str, breaks: str, operation: str, *, bindings: tuple
             raise failure("MethodNotFound", f"there is no method {operation!r}")
         return params
 
-    return Fault(name, says, (breaks,), bindings=bindings, request=hook)
+    return Fault(request=hook)
 
 
-def _rpc_error(name: str, says: str, breaks: str, change: Callable[[Json], None]) -> Fault:
+def _rpc_error(change: Callable[[Json], None]) -> Fault:
     """Return a fault of the ``error`` member of JSON-RPC, which the change alters in place."""
 
     def hook(_: FaultyCall, envelope: Json) -> Json:
@@ -132,131 +113,58 @@ def _rpc_error(name: str, says: str, breaks: str, change: Callable[[Json], None]
             change(envelope["error"])
         return envelope
 
-    return Fault(name, says, (breaks,), bindings=RPC, envelope=hook)
+    return Fault(envelope=hook)
 
 
-def _coded(name: str, says: str, breaks: str, kind: str, code: int) -> Fault:
+def _coded(kind: str, code: int) -> Fault:
     """Return a fault that gives a kind of error another code on JSON-RPC."""
-    return Fault(name, says, tuple(breaks.split()), bindings=RPC, error=error_as(kind, code=code))
+    return Fault(error=error_as(kind, code=code))
 
 
-def _detail(
-    name: str, says: str, breaks: str, change: Callable[[Json], Json], *, bindings: tuple[str, ...] = ALL
-) -> Fault:
+def _detail(change: Callable[[Json], Json]) -> Fault:
     """Return a fault of every detail of an error."""
 
     def hook(_: FaultyCall, problem: Problem) -> Problem:
         return replace(problem, details=tuple(change(dict(detail)) for detail in problem.details))
 
-    return Fault(name, says, tuple(breaks.split()), bindings=bindings, error=hook)
+    return Fault(error=hook)
 
 
-ERROR_FAULTS = (
-    *_codes(),
-    switch("rest-only-a2a-json", "application/json is refused.", "HJ-003", bindings=REST, by="only-a2a-json"),
-    _lacks("rest-no-subscribe", "There is no way to subscribe over REST.", "SUB-007", "SubscribeToTask", bindings=REST),
-    _lacks("grpc-no-list", "gRPC does not list tasks, the others do.", "EQ-001", "ListTasks", bindings=GRPC),
-    Fault(
-        "grpc-lost-artifacts",
-        "gRPC streams no artifacts, the others do.",
-        ("EQ-004",),
-        bindings=GRPC,
-        event=losing("artifactUpdate"),
+ERROR_FAULTS: dict[str, Fault] = {
+    **_codes(),
+    "rest-no-subscribe": _lacks("SubscribeToTask"),
+    "grpc-no-list": _lacks("ListTasks"),
+    "grpc-lost-artifacts": Fault(event=losing("artifactUpdate")),
+    "error-no-message": _rpc_error(lambda e: e.update(message="")),
+    "error-text-code": _rpc_error(lambda e: e.update(code=str(e["code"]))),
+    "error-data-object": _rpc_error(lambda e: e.update(data={"hint": "look"})),
+    "error-untyped": _detail(lambda detail: dropped(detail, "@type")),
+    "error-no-info": Fault(error=setting(details=())),
+    "error-reason": _detail(_wrong_reason),
+    "error-domain": _detail(_wrong_domain),
+    "error-problem-json": Fault(envelope=_flat),
+    "error-no-violations": Fault(error=error_as("InvalidParams", details=())),
+    "json-500": Fault(packet=_crash_on("x")),
+    "json-code": _coded("JSONParse", -32600),
+    "request-code": _coded("InvalidRequest", -32602),
+    "method-code": _coded("MethodNotFound", -32600),
+    "params-code": _coded("InvalidParams", -32600),
+    "params-crash": Fault(error=lambda call, p: _crash(call, p) if p.kind == "InvalidParams" else p),
+    "id-as-text": Fault(envelope=_id_as_text),
+    "id-missing": Fault(envelope=lambda _, envelope: dropped(envelope, "id")),
+    "jsonrpc-missing": Fault(envelope=lambda _, envelope: dropped(envelope, "jsonrpc")),
+    "jsonrpc-text": Fault(packet=_called("text/plain")),
+    "jsonrpc-no-list": _lacks("ListTasks"),
+    "rest-no-list": _lacks("ListTasks"),
+    "rest-json": Fault(packet=_called("application/json")),
+    "rest-query-names": Fault(request=ignoring("ListTasks", "pageSize")),
+    "rest-query-values": Fault(request=ignoring("ListTasks", "status", "includeArtifacts", "statusTimestampAfter")),
+    "rest-escapes": Fault(request=_ascii_query),
+    "grpc-unimplemented": _lacks("GetTask"),
+    "grpc-other-task": Fault(
+        reply=only("GetTask", lambda r: {**r, "status": {**r["status"], "state": "TASK_STATE_FAILED"}})
     ),
-    _rpc_error("error-no-message", "Errors have an empty message.", "ERR-001", lambda e: e.update(message="")),
-    _rpc_error(
-        "error-text-code", "JSON-RPC error codes are strings.", "ERR-001", lambda e: e.update(code=str(e["code"]))
+    "rest-other-error": Fault(
+        error=error_as("TaskNotFound", http=400, grpc="INVALID_ARGUMENT", kind="InvalidParams", details=())
     ),
-    _rpc_error("error-data-object", "error.data is an object.", "ERR-002", lambda e: e.update(data={"hint": "look"})),
-    _detail(
-        "error-untyped",
-        "Error details have no @type.",
-        "ERR-002 ERR-004",
-        lambda detail: dropped(detail, "@type"),
-        bindings=HTTP,
-    ),
-    Fault(
-        "error-no-info", "A2A errors have no ErrorInfo.", ("ERR-003", "ERR-005", "ERR-006"), error=setting(details=())
-    ),
-    _detail("error-reason", "ErrorInfo has a wrong reason.", "ERR-003 ERR-005 ERR-006", _wrong_reason),
-    _detail("error-domain", "ErrorInfo has a wrong domain.", "ERR-003 ERR-005 ERR-006", _wrong_domain),
-    Fault("error-problem-json", "REST errors are problem+json.", ("ERR-004",), bindings=REST, envelope=_flat),
-    Fault(
-        "error-no-violations",
-        "Validation errors do not name the field.",
-        ("ERR-007",),
-        error=error_as("InvalidParams", details=()),
-    ),
-    Fault("json-500", "Malformed JSON gives a plain 500.", ("ERR-008",), bindings=RPC, packet=_crash_on("x")),
-    _coded("json-code", "Malformed JSON is an invalid request.", "ERR-008", "JSONParse", -32600),
-    _coded(
-        "request-code", "An invalid request is invalid params.", "ERR-009 ERR-010 ERR-011", "InvalidRequest", -32602
-    ),
-    _coded("method-code", "An unknown method is an invalid request.", "ERR-012 ERR-013", "MethodNotFound", -32600),
-    _coded("params-code", "Invalid params are an invalid request.", "ERR-014 VAL-001", "InvalidParams", -32600),
-    Fault(
-        "params-crash",
-        "Invalid params are an internal error with a stack trace.",
-        ("VAL-001", "VAL-004"),
-        error=lambda call, p: _crash(call, p) if p.kind == "InvalidParams" else p,
-    ),
-    Fault("id-as-text", "Response ids are strings always.", ("ERR-015",), bindings=RPC, envelope=_id_as_text),
-    Fault(
-        "id-missing",
-        "Responses have no id.",
-        ("ERR-015",),
-        bindings=RPC,
-        envelope=lambda _, envelope: dropped(envelope, "id"),
-    ),
-    Fault(
-        "jsonrpc-missing",
-        "Responses have no jsonrpc.",
-        ("JR-003",),
-        bindings=RPC,
-        envelope=lambda _, envelope: dropped(envelope, "jsonrpc"),
-    ),
-    Fault(
-        "jsonrpc-text", "JSON-RPC responses are text/plain.", ("JR-001",), bindings=RPC, packet=_called("text/plain")
-    ),
-    _lacks("jsonrpc-no-list", "There is no method ListTasks.", "JR-002", "ListTasks", bindings=RPC),
-    _lacks("rest-no-list", "There is no GET /tasks.", "HJ-001", "ListTasks", bindings=REST),
-    Fault(
-        "rest-json",
-        "REST responses are application/json.",
-        ("HJ-002",),
-        bindings=REST,
-        packet=_called("application/json"),
-    ),
-    Fault(
-        "rest-query-names",
-        "pageSize is not read from the query.",
-        ("HJ-004",),
-        bindings=REST,
-        request=ignoring("ListTasks", "pageSize"),
-    ),
-    Fault(
-        "rest-query-values",
-        "status is not read from the query.",
-        ("HJ-005",),
-        bindings=REST,
-        request=ignoring("ListTasks", "status", "includeArtifacts", "statusTimestampAfter"),
-    ),
-    Fault(
-        "rest-escapes", "Percent signs in the query are not decoded.", ("HJ-006",), bindings=REST, request=_ascii_query
-    ),
-    _lacks("grpc-unimplemented", "GetTask is not implemented on gRPC.", "GR-001", "GetTask", bindings=GRPC),
-    Fault(
-        "grpc-other-task",
-        "gRPC shows another status than HTTP.",
-        ("EQ-002",),
-        bindings=GRPC,
-        reply=only("GetTask", lambda r: {**r, "status": {**r["status"], "state": "TASK_STATE_FAILED"}}),
-    ),
-    Fault(
-        "rest-other-error",
-        "REST gives another error than JSON-RPC.",
-        ("EQ-003", "ERR-HTTP-TaskNotFound"),
-        bindings=REST,
-        error=error_as("TaskNotFound", http=400, grpc="INVALID_ARGUMENT", kind="InvalidParams", details=()),
-    ),
-)
+}

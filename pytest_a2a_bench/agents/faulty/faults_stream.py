@@ -6,11 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.fault import (
-    ALL,
-    GRPC,
-    HTTP,
-    REST,
-    RPC,
     EventHook,
     Fault,
     FaultyCall,
@@ -20,7 +15,6 @@ from pytest_a2a_bench.agents.faulty.fault import (
     each_event,
     headers,
     losing,
-    switch,
 )
 from pytest_a2a_bench.agents.faulty.problems import Problem
 from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, new_id, now
@@ -146,109 +140,35 @@ def _late_subscription(params: Json) -> Json:
     return {"task": {"id": params.get("id") or new_id(), "contextId": new_id(), "status": status}}
 
 
-def _event(name: str, says: str, breaks: str, hook: EventHook, *, bindings: tuple[str, ...] = ALL) -> Fault:
-    """Return a fault of the events of a stream."""
-    return Fault(name, says, tuple(breaks.split()), bindings=bindings, event=hook)
-
-
-STREAM_FAULTS = (
-    Fault(
-        "stream-content-type",
-        "A stream is called application/json.",
-        ("STREAM-001",),
-        bindings=HTTP,
-        packet=_plain_json,
+STREAM_FAULTS: dict[str, Fault] = {
+    "stream-content-type": Fault(packet=_plain_json),
+    "stream-no-task": Fault(event=losing("task", _SEND)),
+    "stream-message-twice": Fault(event=_twice),
+    "stream-message-between": Fault(event=_message_between),
+    "stream-no-final": Fault(event=_no_final),
+    "stream-after-final": Fault(event=_after_final),
+    "stream-bare": Fault(event=each_event(_bare)),
+    "stream-two-members": Fault(event=each_event(_two_members)),
+    "stream-other-task": Fault(event=_update(lambda update: update.update(taskId=new_id()))),
+    "stream-no-context": Fault(event=_update(lambda update: update.pop("contextId"))),
+    "stream-wrong-id": Fault(envelope=_wrong_id),
+    "stream-no-envelope": Fault(envelope=_no_envelope),
+    "stream-enveloped": Fault(event=each_event(_enveloped)),
+    "stream-other-text": Fault(event=each_event(_other_text)),
+    "stream-lost-artifacts": Fault(event=losing("artifactUpdate")),
+    "stream-unknown-task": Fault(error=_one_event),
+    "stream-append-first": Fault(
+        event=_update(lambda update: update.update(append=not update.get("append", False)), "artifactUpdate")
     ),
-    _event("stream-no-task", "A stream begins with an update.", "STREAM-002", losing("task", _SEND)),
-    _event("stream-message-twice", "A message stream has two events.", "STREAM-003", _twice),
-    _event("stream-message-between", "A message comes between the updates.", "STREAM-004", _message_between),
-    switch("endless-stream", "A stream stays open after the task has ended.", "STREAM-005", "SUB-002"),
-    _event("stream-no-final", "A stream ends without a final event.", "STREAM-005 STREAM-016", _no_final),
-    _event("stream-after-final", "A task works on after it has ended.", "STREAM-005 STREAM-015", _after_final),
-    switch("stream-open-input", "A stream stays open on INPUT_REQUIRED.", "STREAM-006", by="open-input"),
-    _event(
-        "stream-bare", "Events are bare and have a kind, as in 0.3.", "STREAM-007", each_event(_bare), bindings=HTTP
-    ),
-    _event("stream-two-members", "An event holds two members.", "STREAM-007", each_event(_two_members), bindings=HTTP),
-    _event(
-        "stream-other-task",
-        "Updates name another task.",
-        "STREAM-008",
-        _update(lambda update: update.update(taskId=new_id())),
-    ),
-    _event(
-        "stream-no-context",
-        "Updates have no contextId.",
-        "STREAM-008 DM-014",
-        _update(lambda update: update.pop("contextId")),
-    ),
-    Fault(
-        "stream-wrong-id", "Events have another id than the request.", ("STREAM-009",), bindings=RPC, envelope=_wrong_id
-    ),
-    Fault("stream-no-envelope", "Events have no envelope.", ("STREAM-009",), bindings=RPC, envelope=_no_envelope),
-    _event(
-        "stream-enveloped",
-        "Events of HTTP+JSON are in JSON-RPC envelopes.",
-        "STREAM-010",
-        each_event(_enveloped),
-        bindings=REST,
-    ),
-    _event("stream-other-text", "Streamed text is not the stored text.", "STREAM-011", each_event(_other_text)),
-    _event("stream-lost-artifacts", "Artifacts are not streamed.", "STREAM-011 STREAM-016", losing("artifactUpdate")),
-    switch("stream-late", "All events come at the end.", "STREAM-013"),
-    Fault("stream-unknown-task", "A stream to an unknown task begins another.", ("STREAM-014",), error=_one_event),
-    switch("stream-one-only", "Only the newest stream of a task gets events.", "STREAM-017", by="one-stream"),
-    switch("stream-closes-all", "Closing one stream of a task ends the others.", "STREAM-018", by="closes-all"),
-    switch("task-dies-with-stream", "A task ends with its stream.", "STREAM-019"),
-    _event(
-        "stream-append-first",
-        "append is the wrong way round.",
-        "STREAM-020",
-        _update(lambda update: update.update(append=not update.get("append", False)), "artifactUpdate"),
-    ),
-    _event(
-        "stream-no-last-chunk",
-        "No chunk is the last one.",
-        "STREAM-020",
-        _update(lambda update: update.update(lastChunk=False), "artifactUpdate"),
-    ),
-    _event("stream-reordered", "An artifact comes later than it should.", "STREAM-011", _reordered()),
-    _event("subscribe-no-task", "A subscription does not begin with the task.", "SUB-001", _no_first_task),
-    Fault(
-        "subscribe-terminal",
-        "A task that has ended can be subscribed to.",
-        ("SUB-003",),
-        error=answering("UnsupportedOperation", _SUBSCRIBE, _late_subscription),
-    ),
-    Fault(
-        "subscribe-unknown",
-        "An unknown task can be subscribed to.",
-        ("SUB-004",),
-        error=answering("TaskNotFound", _SUBSCRIBE, _late_subscription),
-    ),
-    _event("subscribe-gap", "A subscription misses an event.", "SUB-006", _gap()),
-    switch(
-        "stream-grpc-breaks",
-        "A gRPC stream breaks off after its first event.",
-        "GR-003",
-        bindings=GRPC,
-        by="grpc-breaks-off",
-    ),
-    switch(
-        "stream-undeclared",
-        "Streaming works although the card says that it does not.",
-        "STREAM-012",
-        "SUB-005",
-        variant="bare",
-        by="no-capability-check",
-    ),
-    Fault(
-        "stream-undeclared-code",
-        "Undeclared streaming gives Method not found.",
-        ("STREAM-012", "SUB-005"),
-        variant="bare",
+    "stream-no-last-chunk": Fault(event=_update(lambda update: update.update(lastChunk=False), "artifactUpdate")),
+    "stream-reordered": Fault(event=_reordered()),
+    "subscribe-no-task": Fault(event=_no_first_task),
+    "subscribe-terminal": Fault(error=answering("UnsupportedOperation", _SUBSCRIBE, _late_subscription)),
+    "subscribe-unknown": Fault(error=answering("TaskNotFound", _SUBSCRIBE, _late_subscription)),
+    "subscribe-gap": Fault(event=_gap()),
+    "stream-undeclared-code": Fault(
         error=lambda call, p: (
             Problem("MethodNotFound", -32601, 404, "UNIMPLEMENTED", "Method not found") if _streams(call) else p
-        ),
+        )
     ),
-)
+}

@@ -12,6 +12,7 @@ from pytest_a2a_bench.model import AgentSaid, ToolCall
 from pytest_a2a_bench.translate.org_actions import EXECUTE, RESPOND, answer_text, strip_fence
 from pytest_a2a_bench.translate.org_dialects import OUTPUT_LABEL
 
+# Names that models give the argument, although the tool's schema has another one: the words count.
 _QUERY_KEYS = ("query", "content", "soql", "sosl", "q", "input", "text")
 _ANSWER_KEYS = ("answer", "content", "message", "text", "response", "answers")
 
@@ -51,6 +52,7 @@ def read_action(said: AgentSaid) -> Action:
     if not said.calls:
         return BadFormat("the reply is neither a query nor an answer")
     actions = [_read_call(call) for call in said.calls]
+    # One bad call among good ones is no reason to lose a turn.
     return next((a for a in actions if not isinstance(a, BadFormat)), actions[0])
 
 
@@ -72,7 +74,9 @@ def _read_call(call: ToolCall) -> Action:
 def _find(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
     for key in keys:
         if key in arguments:
+            # A null answer is the answer None.
             return arguments[key] if arguments[key] is not None else "None"
+    # With a single argument its name does not matter.
     return next(iter(arguments.values()), "") if len(arguments) == 1 else ""
 
 
@@ -96,6 +100,7 @@ def render_result(result: QueryResult) -> str:
     ``SELECT COUNT()`` has no records, so it reads ``[]`` as upstream's does, although the prompt cannot say so without
     giving a query away; agents count with ``COUNT(Id)``.
     """
+    # As a Python list, which is how upstream's agents see it; the solver reads it back.
     return f"{OUTPUT_LABEL}{visible_records(result.records)}"
 
 

@@ -31,7 +31,8 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
 )
 from pytest_a2a_bench.model import Reward, TrialResult, Usage
-from pytest_a2a_bench.settings import ORG_DIALECTS, Settings
+from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"
@@ -44,6 +45,7 @@ class CrmArenaBenchmark:
 
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return what tells a domain's tasks and rows from others: their source, and the hashes of its files."""
+        # Sorted, as this goes into a fingerprint.
         return json.dumps(dataclasses.asdict(open_domain(domain, settings).provenance), sort_keys=True)
 
     def run_trial(self, context: TrialContext) -> Outcome:
@@ -76,6 +78,7 @@ class _Trial:
         self.duration = 0.0
         settings = context.settings
         chosen = CrmOptions.of(settings)
+        # Only where one is named: without it answers are read by rules.
         self.judge = make_judge(settings, context.checkpoint) if settings.judge_llm else None
         self.user = make_user(task, settings, context) if task.interactive else None
         self.conversation = Conversation(
@@ -102,6 +105,7 @@ class _Trial:
     def run(self) -> Outcome:
         clock = time.monotonic()
         note = ""
+        # The agent's own end is an outcome; anything of the network's is not.
         try:
             self._converse()
         except AgentOutcomeError as exc:
@@ -109,9 +113,11 @@ class _Trial:
             note = str(exc)
         except InfrastructureError as exc:
             return self._outcome(time.monotonic() - clock, error=exc)
+        # Before the evaluation: a judge's time is not the agent's.
         self.duration = time.monotonic() - clock
         try:
             reward = self._evaluate(note)
+        # The conversation is kept, and can be scored again.
         except (InfrastructureError, EvaluatorError) as exc:
             return self._outcome(self.duration, error=exc)
         return self._outcome(self.duration, reward)
@@ -120,6 +126,7 @@ class _Trial:
         told = self.episode.open()
         while self.episode.ended is None:
             said = self.conversation.attempt(told)
+            # Once the dialect has settled, the rule is told in its words.
             self.episode.rule = rule_for(self.conversation.settled or self.conversation.dialect)
             told = self.episode.step(said)
             for finding in self.episode.findings:
@@ -151,6 +158,7 @@ class _Trial:
             splits=(SPLIT,),
             category=self.task.category,
             agent_usage=self.conversation.usage,
+            # Judge and user are paid from the same pocket.
             user_usage=user_usage + (self.judge.usage if self.judge else Usage()),
             provenance=self.provenance(reward),
             error=error,
@@ -205,6 +213,7 @@ def ask(org: Org, query: str) -> Observation:
         result = org.run(query)
     except OrgError as refusal:
         return Observation(render_error(refusal), error=True, seconds=time.perf_counter() - clock)
+    # The org's own clock: what writing the records takes is not its time.
     return Observation(render_result(result), result.rows_read, seconds=result.seconds)
 
 
@@ -217,6 +226,7 @@ def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> Scrip
         return ScriptedUser(task)
     if not settings.user_llm:
         raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
+    # Temperature 0 unless the user says otherwise, so that users differ as little as possible.
     arguments = {"temperature": 0.0, **settings.user_llm_args}
     return ModelUser(task, settings.user_llm, arguments, context.checkpoint)
 

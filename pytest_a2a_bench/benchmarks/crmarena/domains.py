@@ -99,6 +99,7 @@ def open_source(domain: str, settings: Settings) -> opening.Source:
     :raises ConfigurationError: if the data are missing or are not what they should be.
     """
     chosen = CrmOptions.of(settings)
+    # Not the whole settings: most of them make no other org.
     key = (domain, chosen.data, chosen.org, chosen.tasks, chosen.seed)
     with _LOCK:
         if key not in _SOURCES:
@@ -115,6 +116,7 @@ def close_domains() -> None:
             cache.clear()
 
 
+# What an org is made of; two domains with equal keys share one.
 def _org_key(domain: str, settings: Settings) -> _OrgKey:
     chosen = CrmOptions.of(settings)
     return _OrgKey(
@@ -130,6 +132,7 @@ def _org_key(domain: str, settings: Settings) -> _OrgKey:
 
 def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
     """Return a task whose texts call the org's fields what they are called now."""
+    # The gold stays: ids and values are not renamed.
     query, required, optional = (drift_text(t, before, after) for t in (task.query, task.required, task.optional))
     return replace(task, query=query, required=required, optional=optional)
 
@@ -139,6 +142,7 @@ def _open_org(source: opening.Source, settings: Settings) -> Org:
     if chosen.org == "salesforce":
         return open_salesforce(os.environ, source.schema)
     org = opening.open_org(source)
+    # Rows first: they are written under the original names.
     if chosen.rot:
         org = _replace(org, rotted(org, chosen.rot, chosen.seed))
     if chosen.drift:

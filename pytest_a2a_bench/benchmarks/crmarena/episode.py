@@ -31,6 +31,7 @@ RULE = (
 )
 """What an agent is told whose reply was neither ``execute`` nor ``respond``."""
 
+# Of what an agent said; the transcript has all of it.
 _RAW_LIMIT = 500
 
 
@@ -112,12 +113,14 @@ class Episode:
     def step(self, said: AgentSaid) -> tuple[Event, ...]:
         """Take in one reply of the agent's; return what it is told next. Empty once :attr:`ended` is set."""
         self.findings = []
+        # Text beside calls reaches nobody, and is no part of the conversation.
         self.transcript.append(Turn("agent", text=None if said.calls else said.text or "", calls=said.calls))
         events: list[Event] = []
         if said.calls:
             for call in said.calls:
                 answers = self.answers
                 events.extend(self._carry_out(call))
+                # What stands behind an answer was said before the user could hear it.
                 if self.ended or self.answers > answers:
                     break
         else:
@@ -145,6 +148,7 @@ class Episode:
         self.counts.query_errors += seen.error
         self.counts.rows_read += seen.rows
         self.counts.query_seconds += seen.seconds
+        # A refused query costs a turn like any other.
         self._spend()
         return self._return(call, seen.text, error=seen.error)
 
@@ -174,6 +178,7 @@ class Episode:
     def _spend(self, *, bad: bool = False) -> None:
         self.counts.turns += 1
         self.counts.bad_format += bad
+        # Counted after the action: the last turn may still be the answer.
         if self.counts.turns >= self.max_turns:
             self.ended = MAX_TURNS
 

@@ -30,6 +30,7 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     task = next((task for task in source.tasks() if task.task_id == result.key.task_id), None)
     if task is None:
         raise EvaluatorError(f"the data of {result.key.domain} have no task {result.key.task_id!r}")
+    # A conversation without an answer stays without one, whatever the rules of now.
     if result.termination_reason not in ANSWERED:
         before = result.reward_info
         again = unanswered(task, str(result.termination_reason))
@@ -39,6 +40,7 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
         task,
         last_answer(result.transcript),
         result.transcript,
+        # What the conversation was first scored by, where its file says so.
         scoring=cast("Scoring", told.get("scoring") or chosen.scoring),
         judge=make_judge(settings) if settings.judge_llm else None,
         threshold=told.get("threshold") or chosen.threshold,
@@ -75,6 +77,7 @@ def _name(stored: Any) -> str:
 
 def make_judge(settings: Settings, before_call: Callable[[], Any] = lambda: None) -> Judge:
     """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
+    # Never temperature or the like: the user's model may be sampled, the judge must not.
     wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
     reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
     return Judge(str(settings.judge_llm), reach, before_call)

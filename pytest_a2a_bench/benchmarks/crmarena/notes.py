@@ -13,12 +13,24 @@ from pytest_a2a_bench.settings import Settings
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
 
+_SAY_VARIANT = {"variant", "drift", "rot"}
 _SCORINGS = {"compat": "upstream's, bug for bug", "fixed": "without upstream's bugs"}
 
 
 def name_variant(drift: str | None, rot: int) -> str:
     """Return the name of a changed org (``drift low, rot 50``); empty where it is as published."""
     return ", ".join([f"drift {drift}"] * bool(drift) + [f"rot {rot}"] * bool(rot))
+
+
+def variant_of(provenance: Mapping[str, Any]) -> str:
+    """Return the name of the org that a stored result is of.
+
+    The first versions stored drift and rot, and not the name.
+    """
+    if "variant" in provenance:
+        return str(provenance["variant"] or "")
+    rot = provenance.get("rot")
+    return name_variant(provenance.get("drift"), rot if isinstance(rot, int) else 0)
 
 
 def describe_changes(settings: Settings) -> str:
@@ -30,6 +42,7 @@ def describe_changes(settings: Settings) -> str:
 
 def describe_asker(domains: Sequence[str], settings: Settings) -> str:
     """Say for the header how answers are scored, where every domain's tasks are questions and nobody plays a user."""
+    # Where a user speaks, the header says who plays it instead.
     if any(domain.endswith(INTERACTIVE) for domain in domains):
         return ""
     return f"CRMArena scoring {CrmOptions.of(settings).scoring}"
@@ -52,10 +65,17 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     yield from _describe_sources([p["source"] for p in told if isinstance(p.get("source"), Mapping)])
     if any(p.get("aided") for p in told):
         yield "the agent was shown the general domain details too (--a2a-crm-aided)"
-    variants = Counter(v for p in told if (v := name_variant(p.get("drift"), p.get("rot") or 0)))
+    variants = Counter(v for p in told if (v := variant_of(p)))
     if variants:
         named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
         yield f"the org was changed: {named}; these are not results of the plain benchmark"
+    silent = sum(r.status == "evaluated" and not _SAY_VARIANT & r.provenance.keys() for r in results)
+    if silent:
+        verb, them, are = ("does", "it", "is") if silent == 1 else ("do", "them", "are")
+        yield (
+            f"{silent} of these results {verb} not say whether the org was changed for {them}, "
+            f"and {are} counted as plain"
+        )
 
 
 def _describe_sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:

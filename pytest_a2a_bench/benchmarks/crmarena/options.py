@@ -17,6 +17,7 @@ ORGS = ("local", "salesforce")
 
 PREFIX = "crm_"
 
+# A revision holds no colon, so that what follows one is a directory.
 _HUB = re.compile(r"(?P<hub>hub(?:@[^:@\s]+)?)(?::(?P<rows>.+))?", re.DOTALL)
 
 
@@ -70,6 +71,7 @@ def locate_data(source: str, base: Path) -> str:
     return source if hub["rows"] is None else f"{hub['hub']}:{base / Path(hub['rows']).expanduser()}"
 
 
+# "none" can be said on a command line, to undo what an ini file says.
 def _read_drift(text: str) -> str | None:
     level = one_of("none", *DRIFTS)(text)
     return None if level == "none" else level
@@ -121,6 +123,7 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     chosen = CrmOptions.of(settings)
     hub = _HUB.fullmatch(chosen.data or "")
     directory = hub["rows"] if hub is not None else chosen.data
+    # A listing needs no rows.
     if hub is not None and directory is None and chosen.org == "local" and not listing:
         yield (
             f"--a2a-crm-data={chosen.data}: the hub has tasks but no rows of an org: pass {hub['hub']}:DIR with "

@@ -34,6 +34,7 @@ def find_problems(domains: Iterable[str], settings: Settings, environ: Mapping[s
 
 def _live_problems(environ: Mapping[str, str]) -> list[str]:
     problems = []
+    # Looked for and not imported: nobody logs in here.
     if find_spec("simple_salesforce") is None:
         problems.append(str(MissingExtraError("simple-salesforce", "salesforce")))
     try:
@@ -54,6 +55,7 @@ def _count_tasks(data: str | None) -> str:
     counts = [f"mini {len(sources.task_ids('mini', settings))}"]
     if data is None:
         return f"{counts[0]}; A2A_CRM_DATA is not set (a directory, or hub)"
+    # Counting them would download them.
     if data.startswith("hub"):
         return f"{counts[0]}; A2A_CRM_DATA is {data}"
     try:

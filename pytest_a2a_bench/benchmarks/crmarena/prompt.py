@@ -47,11 +47,13 @@ def render_policy(task: CrmTask, schema: OrgSchema, *, aided: bool = False, max_
     """
     sections = [
         _EXTERNAL if task.kind.external else _INTERNAL,
+        # replace and not format: the text has braces of SOSL in it.
         _HOW_TO_WORK.replace("{turns}", str(max_turns)) + "\n" + (_ANSWER_OR_ASK if task.interactive else _ANSWER_ONCE),
         render_schema(schema),
     ]
     if task.required.strip():
         sections.append(f"# What you need to know for this task\n{_dedent(task.required)}")
+    # Only on request, as in upstream's aided mode.
     if aided and task.optional.strip():
         sections.append(f"# More about this domain\n{_dedent(task.optional)}")
     return "\n\n".join(sections)

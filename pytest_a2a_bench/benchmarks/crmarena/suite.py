@@ -103,6 +103,7 @@ SUITE = Suite(
     options=OPTIONS,
     check_options=check_options,
     preconditions=_preconditions,
+    variant=notes.variant_of,
     asked_by=notes.describe_asker,
     changes=notes.describe_changes,
     method=notes.describe_method,
@@ -110,5 +111,12 @@ SUITE = Suite(
     reported=("scoring", "extractor", "aided", "drift", "rot"),
     counts=("queries", "query_errors", "rows_read"),
     check_titles=dict.fromkeys(("exact_match", "fuzzy_match", "privacy_rejection"), "the answer:"),
+    player="pytest_a2a_bench.benchmarks.crmarena.player",
+    gold_options=("crm_data", "crm_tasks", "crm_seed"),
+    extras={
+        "pytest-a2a-bench[crmarena]": ("sacrebleu", "rouge_score"),
+        "pytest-a2a-bench[hub]": ("datasets", "huggingface_hub", "pyarrow"),
+        "pytest-a2a-bench[salesforce]": ("simple_salesforce", "requests"),
+    },
     examine=_examine,
 )

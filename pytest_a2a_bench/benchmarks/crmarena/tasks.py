@@ -40,6 +40,7 @@ class Category:
     original: bool = False
 
 
+# Metrics as upstream publishes them; a prefix tells what kind of record an id is of.
 _ALL = (
     Category("handle_time", "id", key_prefix="005", original=True),
     Category("transfer_count", "id", key_prefix="005", original=True),
@@ -104,6 +105,7 @@ class CrmTask:
         """Return the task in the published format (``idx, answer, task, persona, metadata, reward_metric, query``)."""
         return {
             "idx": self.task_id,
+            # null in the published files, the word None in conversations.
             "answer": [None if a == NONE else a for a in self.answers],
             "task": self.category,
             "persona": self.persona,

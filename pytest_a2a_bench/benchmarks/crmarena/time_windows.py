@@ -16,6 +16,7 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """A season's first month. Winter of a year begins in its December."""
 
 _ORDINALS = ("first", "second", "third", "fourth")
+# As far as questions count in words.
 NUMBERS = (
     "zero",
     "one",
@@ -52,6 +53,7 @@ def add_months(day: date, count: int) -> date:
     """Return the day ``count`` months later (earlier if negative), or the last one of that month if it is shorter."""
     index = day.year * 12 + day.month - 1 + count
     year, month = divmod(index, 12)
+    # 31 January and a month later is the last day of February.
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
@@ -87,6 +89,7 @@ _ROLLING = re.compile(
     rf"\b(?:past|last|previous|preceding|recent)\s+(?:{_NUMBER}\s+)?(day|week|month|quarter|year)s?\b", re.I
 )
 _HALF_YEAR = re.compile(r"\b(?:past|last|previous)\s+half[- ]year\b", re.I)
+# A bare number behind months counts months: "the month in the past 4 with the most cases".
 _MONTHS_WITHIN = re.compile(
     r"\bmonths?\s+(?:with)?in the (?:past|last|previous)\s+(\d+)\b(?!\s+(?:day|week|month|quarter|year))", re.I
 )
@@ -137,6 +140,7 @@ _LEAST = re.compile(rf"\b(?:at least|a minimum of|no fewer than)\s+{_NUMBER}\b",
 
 
 def parse_threshold(question: str) -> int:
+    # Thresholds are exclusive, so that one form is enough.
     """Return n where only those with more than n cases count; "at least n" is more than n - 1, none said is 0."""
     if found := _LEAST.search(question):
         return read_number(found[1]) - 1

@@ -24,6 +24,7 @@ _GREETING_STAFF = "Hello, I have something to find out and need your help."
 _GREETING_CUSTOMER = "Hello, I am a customer of yours and have a question."
 _NOTHING_TO_ADD = "I have told you all I know. Please go by that and give me your answer."
 _SAID_ALREADY = "As I said: {query}"
+# Models sometimes answer with nothing; asking again is cheaper than losing the trial.
 _ATTEMPTS = 3
 _MODEL_TIMEOUT = 120.0
 
@@ -49,6 +50,7 @@ class ScriptedUser:
     def hear(self, text: str) -> str | None:
         """Go on with the question, answer what is asked back, or be done."""
         if self._pieces:
+            # Before the whole question was told nothing can be an answer.
             return self._pieces.pop(0)
         if not asks_back(text):
             return None
@@ -66,6 +68,7 @@ def split_query(query: str) -> list[str]:
 
 def asks_back(text: str) -> bool:
     """Tell whether words end in a question."""
+    # Closing quotes and Markdown may stand behind a question mark.
     return text.rstrip(" \n\t\"')*_`").endswith("?")
 
 
@@ -81,6 +84,7 @@ class ModelUser:
         self, task: CrmTask, model: str, arguments: Mapping[str, Any], before_turn: Callable[[], Any] = lambda: None
     ) -> None:
         self._model = model
+        # The user's own arguments may set another limit.
         self._arguments = {"timeout": _MODEL_TIMEOUT, **arguments}
         self._before_turn = before_turn
         self._messages: list[dict[str, str]] = [{"role": "system", "content": write_instructions(task)}]
@@ -107,6 +111,7 @@ class ModelUser:
             words = self._complete()
             if words:
                 self._messages.append({"role": "assistant", "content": words})
+                # Anywhere in the words: a model may thank before it stops.
                 return None if STOP in words else words
         raise LLMError(f"the user simulator's model {self._model!r} gave an empty answer {_ATTEMPTS} times")
 

@@ -28,6 +28,7 @@ def to_events(messages: Sequence[Any]) -> list[Event]:
     events: list[Event] = []
     names: dict[str, str] = {}
     for message in messages:
+        # Results of several calls come in one message, each with an id of its own.
         for part in getattr(message, "tool_messages", None) or [message]:
             events.append(_to_event(part, names))
     return events
@@ -35,6 +36,7 @@ def to_events(messages: Sequence[Any]) -> list[Event]:
 
 def _to_event(message: Any, names: dict[str, str]) -> Event:
     if message.role == "tool":
+        # tau2's results do not say which tool they are of; the calls before them do.
         name = names.get(message.id, "")
         return ToolReturned(message.id, name, message.content or "", bool(message.error))
     if message.role == "user":
@@ -59,6 +61,7 @@ def _agent_class(base: Any, messages: Any) -> Any:
             for event in history:
                 if isinstance(event, AgentSaid):
                     self._names.update({c.id: c.name for c in event.calls})
+            # A trial that begins with tau2's greeting alone begins with nothing.
             if history != [AgentSaid(GREETING)]:
                 self.conversation.events.extend(history)
             return self.conversation

@@ -37,8 +37,10 @@ class Tau2Benchmark:
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
         settings = context.settings
+        # LiteLLM only where a model is called: importing it takes most of tau2's time.
         tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None)
         task = tau2.task_class.model_validate(index.load_task_json(context.key.domain, context.key.task_id))
+        # Before the conversation: a trial that cannot be judged is not held.
         if llm.needs_judge(tau2, task):
             llm.prepare_judge(tau2, context.key, settings)
         return _Simulation(tau2, task, context).run()
@@ -94,6 +96,7 @@ class _Simulation:
         if not settings.user_llm:
             raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
         tools = user_tools(self.environment, self.task)
+        # The user should vary as little as possible, unless somebody wants it to.
         args = {"temperature": 0.0, **settings.user_llm_args}
         return llm.make_llm_user(self.tau2, self.task, tools, settings.user_llm, args, self.context.checkpoint)
 
@@ -106,6 +109,7 @@ class _Simulation:
         except AgentOutcomeError as exc:
             simulation, note = self._ended_by_agent(), str(exc)
         except InfrastructureError as exc:
+            # What had been said is kept with the error.
             self.duration = time.monotonic() - clock
             return self._unfinished(exc)
         self.duration = time.monotonic() - clock
@@ -113,6 +117,7 @@ class _Simulation:
 
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
         try:
+            # A judge waits for its model; the collector must not be off so long.
             waits = llm.needs_judge(self.tau2, self.task)
             with llm.counting_judge(self.judge_spent), contextlib.nullcontext() if waits else paused_collector():
                 reward = evaluate.evaluate(
@@ -123,6 +128,7 @@ class _Simulation:
             outcome = self._unfinished(exc)
             outcome.simulation = simulation.model_dump(mode="json")
             return outcome
+        # Stored apart: the reward has a place of its own in our files.
         simulation.reward_info = None
         outcome = self._unfinished(None)
         outcome.reward = reward if not note else _with_note(reward, note)
@@ -197,6 +203,7 @@ def _user_usage(trajectory: Sequence[Any]) -> Usage:
         if message.role == "user":
             used = message.usage or {}
             total = total + Usage(used.get("prompt_tokens"), used.get("completion_tokens"), message.cost)
+    # Nothing but the user's messages: the agent's usage is what it reported itself.
     return total
 
 

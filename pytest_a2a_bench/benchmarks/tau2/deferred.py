@@ -17,11 +17,13 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+# What tau2 imports of it by name.
 _NAMES = ("litellm", "litellm.caching", "litellm.caching.caching", "litellm.main")
 
 
 def import_litellm() -> Any:
     """Import LiteLLM, with its download of a price list switched off unless the user asked for it."""
+    # Importing LiteLLM would download a price list, in every process.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     return importlib.import_module("litellm")
 
@@ -45,6 +47,7 @@ class _Replay:
     def real(self, module: str) -> Any:
         with self._lock:
             import_litellm()
+            # Once only: settings made in the meantime must not be undone.
             if not self._done:
                 self._done = True
                 for where, name, value in self._attributes:
@@ -76,6 +79,7 @@ class _StandIn(types.ModuleType):
         self.__dict__["__path__"] = []
 
     def __getattr__(self, name: str) -> Any:
+        # Python itself asks modules for such names while it imports them.
         if name.startswith("__"):
             raise AttributeError(name)
         replay: _Replay = self.__dict__["_replay"]
@@ -107,6 +111,7 @@ def deferred_litellm() -> Iterator[None]:
         yield
     finally:
         replay.recording = False
+        # Only what is still a stand-in: a real import inside the block stays.
         for name in [n for n in sys.modules if n == "litellm" or n.startswith("litellm.")]:
             if isinstance(sys.modules[name], _StandIn):
                 del sys.modules[name]

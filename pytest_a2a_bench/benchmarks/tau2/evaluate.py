@@ -18,6 +18,7 @@ from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult
 from pytest_a2a_bench.settings import Settings
 
+# Of a database; more differences say no more.
 _MAX_DIFF = 25
 _BASIS_OF_KIND = {
     "db": "DB",
@@ -52,6 +53,7 @@ def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env
             domain=domain,
             **accepted(function, env_kwargs=dict(env_kwargs)),
         )
+    # Ours say already whose trouble they are.
     except A2ABenchError:
         raise
     except Exception as exc:
@@ -60,6 +62,7 @@ def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env
             f"{task.id!r} of {domain} after this conversation (it ended by {simulation.termination_reason.value})"
         ) from exc
     reward = to_reward(info.model_dump(mode="json"))
+    # Only where they differ: it takes another environment.
     if info.db_check is not None and not info.db_check.db_match:
         return _with_diff(reward, tuple(gold_diff(tau2, domain, task, live, env_kwargs)))
     return reward
@@ -114,6 +117,7 @@ def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping
 
     The gold environment is made as upstream's evaluator makes it: initial state, then the gold actions, errors ignored.
     """
+    # Made anew: tools change their database in place.
     gold = tau2.registry.get_env_constructor(domain)(**env_kwargs)
     initial = task.initial_state
     _set_state(gold, task, (initial.message_history if initial else None) or [])
@@ -153,6 +157,7 @@ def diff(expected: Any, found: Any, path: str) -> Iterator[str]:
     elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
         for position, (left, right) in enumerate(zip(expected, found, strict=True)):
             yield from diff(left, right, f"{path}[{position}]")
+    # 1 and True, 5 and 5.0 hash differently.
     elif expected != found or type(expected) is not type(found):
         yield f"{path}: expected {_short(expected)}, found {_short(found)}"
 
@@ -170,6 +175,7 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     if llm.needs_judge(tau2, task):
         llm.prepare_judge(tau2, result.key, settings)
     environment, kwargs = build_environment(tau2, result.key.domain, task)
+    # As in a trial: it builds a database.
     with paused_collector():
         _replay(environment, task, simulation.messages)
         return evaluate(tau2, result.key.domain, task, simulation, environment, kwargs)

@@ -17,6 +17,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.manifest import SelectedResults
 
 EXPORT_VERSION = 1
+# What tau2's leaderboard asks for.
 LEADERBOARD_TRIALS = 4
 _NEVER = "1970-01-01T00:00:00"
 
@@ -46,6 +47,18 @@ def export(selected: SelectedResults, *, domain: str | None = None, allow_incomp
             "count them as failures"
         )
     return _file(selected, domain, results, absent, unfinished)
+
+
+def _export_told(
+    selected: SelectedResults, domain: str | None, allow_incomplete: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the content of a results file, and what to say about it; like :func:`export`."""
+    data = export(selected, domain=domain, allow_incomplete=allow_incomplete)
+    ours = data["a2a_bench"]
+    lines = [f"counted as a failure: {key} ({reason})" for key, reason in ours["not_evaluated"].items()]
+    lines.append(f"{len(data['simulations'])} trials of {data['info']['environment_info']['domain_name']}")
+    lines += [f"not for tau2's leaderboard: {reason}" for reason in ours["not_leaderboard_ready_because"]]
+    return data, lines
 
 
 def _is_of(key: TrialKey, domain: str) -> bool:
@@ -94,6 +107,7 @@ def _file(
     keys = [*(r.key for r in results), *absent]
     task_ids = list(dict.fromkeys(key.task_id for key in keys))
     tasks = [tau2.task_class.model_validate(index.load_task_json(domain, task_id)) for task_id in task_ids]
+    # Any task's environment describes the domain.
     environment, _ = build_environment(tau2, domain, tasks[0])
     simulations = [
         _failed(r.key, r.started_at, r.seed, str(r.error_type or r.status))
@@ -220,3 +234,6 @@ def _some(keys: Sequence[str] | Mapping[str, str], limit: int = 10) -> str:
     shown = [f"{key} ({keys[key]})" if isinstance(keys, Mapping) else key for key in list(keys)[:limit]]
     more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
     return ", ".join(shown) + more
+
+
+EXPORT = _export_told

@@ -58,6 +58,7 @@ def find_installation() -> Installation:
 
 @functools.lru_cache(maxsize=8)
 def _inspect(package: Path, data_dir: str | None) -> Installation:
+    # The unrelated package on PyPI has the same name.
     if not (package / "orchestrator").is_dir():
         raise ConfigurationError(
             f"the installed module tau2 ({package}) is not tau2-bench: PyPI's 'tau2' is an unrelated package; "
@@ -77,6 +78,7 @@ def _data_candidates(package: Path, data_dir: str | None) -> Iterable[Path]:
     yield package / "data"
     if data_dir:
         yield Path(data_dir)
+    # A source tree has its data beside src/.
     yield package.parent.parent / "data"
 
 
@@ -116,6 +118,7 @@ def load_tasks(domain: str, split: str = "base") -> list[BenchTask]:
         raise ConfigurationError(
             f"tau2 domain {domain!r} has no split {split!r}; it has: {', '.join(sorted(by_split))}"
         )
+    # A task may be in several splits.
     membership: dict[str, list[str]] = {}
     for name, ids in by_split.items():
         for task_id in ids:
@@ -160,7 +163,9 @@ def _read_splits(directory: Path) -> dict[str, list[str]]:
     path = directory / "split_tasks.json"
     if path.is_file():
         data: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
+        # Ids are numbers in some files and texts in others.
         return {name: [str(i) for i in ids] for name, ids in data.items()}
+    # Domains without a split file have one split of all tasks.
     return {"base": list(_tasks_by_id(directory))}
 
 

@@ -54,12 +54,14 @@ def _user_class(base: Any) -> Any:
                 answer = self._generate(message, state)
                 if answer[0].is_tool_call() or answer[0].has_text_content():
                     return answer
+                # Without the empty answer, which the model would see as its own.
                 del state.messages[before:]
             raise LLMError(f"the user simulator's model {self.llm!r} gave an empty answer {_ATTEMPTS} times")
 
         def _generate(self, message: Any, state: Any) -> Any:
             try:
                 return super().generate_next_message(message, state)
+            # A trial that was cancelled is no trouble of the model's.
             except A2ABenchError:
                 raise
             except Exception as exc:
@@ -107,6 +109,7 @@ def configure_judge(tau2: Tau2, model: str, args: Mapping[str, Any]) -> None:
     with _JUDGE_LOCK:
         module.DEFAULT_LLM_NL_ASSERTIONS = model
         module.DEFAULT_LLM_NL_ASSERTIONS_ARGS = dict(args)
+        # The module is patched once for all trials of the process.
         if not getattr(module.generate, "_a2a_bench_guard", False):
             module.generate = _guarded(module.generate)
 
@@ -117,6 +120,7 @@ _COUNTER = threading.local()
 @contextlib.contextmanager
 def counting_judge(spent: list[Usage]) -> Iterator[None]:
     """Collect what the judge costs in this thread; it answers in the thread that evaluates."""
+    # In this thread: other trials judge at the same time.
     _COUNTER.spent = spent
     try:
         yield
@@ -141,6 +145,7 @@ def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
             except Exception as exc:
                 raise LLMError(f"the judge's model {kwargs.get('model')!r} failed: {describe_failure(exc)}") from exc
             _count(answer)
+            # Before upstream parses it: a fence makes it crash.
             answer.content = unfence(answer.content or "")
             problem = judge_problem(answer.content)
             if not problem:
@@ -158,6 +163,7 @@ def judge_problem(text: str) -> str:
     except ValueError as exc:
         return f"not JSON ({exc})"
     results = data.get("results") if isinstance(data, dict) else None
+    # Upstream takes an empty list for everything met.
     if not isinstance(results, list) or not results:
         return "no results"
     for result in results:

@@ -13,9 +13,11 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 
+# A user who is asked for ever would never stop.
 MAX_ANSWERS = 6
 """How many of the agent's questions are answered before the user gives up."""
 
+# Shorter words say nothing about what a question is about.
 _WORD = re.compile(r"[a-z0-9]{3,}")
 _COMMON = frozenset(
     "the and you your for are can could would please with that this have has may what which who how help "
@@ -53,6 +55,7 @@ class Scenario:
         wanted = _words(question)
         facts = _sentences(self.known) + _sentences(self.reason) + _sentences(self.instructions)
         scored = [(len(wanted & _words(fact)), -position, fact) for position, fact in enumerate(facts)]
+        # The best three, told in the order of the scenario.
         best = sorted((s for s in scored if s[0]), reverse=True)[:3]
         if best:
             return " ".join(fact for _, _, fact in sorted(best, key=lambda s: -s[1]))
@@ -88,9 +91,11 @@ class Script:
         if not self._opened:
             self._opened = True
             return self.scenario.opening()
+        # Deeds before words: what the user has to do is part of the task.
         action = self.next_action()
         if action is not None:
             return action
+        # Without a question there is nothing left to say.
         if "?" not in text or self._answered >= MAX_ANSWERS:
             return None
         self._answered += 1
@@ -151,6 +156,7 @@ class _ScriptedUser:
 
     def _say(self, reaction: str | tuple[str, dict[str, Any]] | None) -> Any:
         if reaction is None:
+            # Cost 0 and not None, as tau2 adds costs up.
             return self._messages.UserMessage(role="user", content=self._stop_token, cost=0.0)
         if isinstance(reaction, str):
             return self._messages.UserMessage(role="user", content=reaction, cost=0.0)

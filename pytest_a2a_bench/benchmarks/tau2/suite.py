@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.settings import DIALECTS, ORG_DIALECTS
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import BenchTask
@@ -56,10 +55,13 @@ SUITE = Suite(
     modules={domain: f"pytest_a2a_bench.suites.test_{domain}" for domain in DOMAINS},
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
     split_names=("base", "train", "test", "full", "small"),
-    dialects=tuple(dialect for dialect in DIALECTS if dialect not in ORG_DIALECTS),
+    dialects=("auto", "tool_call", "agentbeats", "sierra", "data"),
     why_no_dialect=(
         "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
     ),
     short_labels=True,
+    player="pytest_a2a_bench.benchmarks.tau2.player",
+    exporter="pytest_a2a_bench.benchmarks.tau2.export",
+    extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm", "mcp")},
     examine=_examine,
 )

@@ -50,6 +50,7 @@ def load(*, with_llm: bool = False) -> Tau2:
     :raises MissingExtraError: if tau2 or something that it needs is not installed.
     :raises ConfigurationError: if it is not tau2-bench, or a flavour that we cannot drive.
     """
+    # Threads of several trials ask at the same time, and imports are not to be run twice.
     with _LOCK:
         if with_llm:
             _require_litellm()
@@ -112,6 +113,7 @@ def _collect_parts(distribution: str) -> Tau2:
 
 
 def _agent_base() -> Any:
+    # One of the two is there, by flavour.
     for module, name in (("tau2.agent.base_agent", "HalfDuplexAgent"), ("tau2.agent.base", "LocalAgent")):
         try:
             return getattr(importlib.import_module(module), name)
@@ -123,6 +125,7 @@ def _agent_base() -> Any:
 def accepted(function: Any, **candidates: Any) -> dict[str, Any]:
     """Return those keyword arguments that a callable of this flavour takes."""
     parameters = inspect.signature(function).parameters
+    # Takes anything by name.
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         return candidates
     return {name: value for name, value in candidates.items() if name in parameters}
@@ -152,6 +155,7 @@ def user_tools(environment: Any, task: Any) -> list[Any] | None:
     """Return the tools that the simulated user may use, or None where the domain gives it none."""
     if environment.user_tools is None:
         return None
+    # Only some flavours choose the user's tools by task.
     getter = environment.get_user_tools
     return getter(**accepted(getter, include=getattr(task, "user_tools", None))) or None
 

@@ -16,12 +16,15 @@ from pytest_a2a_bench.errors import ProtocolError
 # -- findings --
 
 
+# A card with a thousand wrong tags would otherwise be a thousand findings.
 _PER_RULE = 10
+# Values and sentences are the card's, so they are bounded: a report must stay readable whatever the card says.
 _SHOWN = 90
 _SENTENCE = 600
 _SEVERITIES: dict[Level, Severity] = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
 _READ = 8192
 _USERINFO = re.compile(r"(?<=://)[^/?#\s\"]*@")
+# Parameters whose value is a credential, in URLs that stand anywhere in a text.
 _SECRET_VALUE = re.compile(r"([?&][a-z_\-]*(?:key|token|secret|passw(?:or)?d|sig)=)[^&#\s\"]+", re.IGNORECASE)
 
 Path = tuple[str | int, ...]
@@ -48,6 +51,7 @@ class Ledger:
     ) -> None:
         """Write down one finding; what is not given is taken from the catalogue's entry of the rule."""
         pointer = to_pointer(path)
+        # Two rules may look at one member; one rule tells about one place once.
         if (rule, pointer) in self._places:
             return
         self._places.add((rule, pointer))
@@ -70,6 +74,7 @@ class Ledger:
 
     def merge(self, other: Ledger) -> None:
         """Take over what another ledger has found at places of which this one says nothing."""
+        # Whole places, not rules: the other version's word for the same defect has another id.
         known = {pointer for _, pointer in self._places}
         for finding in other.findings():
             if finding.pointer not in known:
@@ -90,14 +95,17 @@ def to_pointer(path: Path) -> str:
 
 def show(value: Any) -> str:
     """Return a value as bounded, printable JSON without the credentials that a URL in it may carry."""
+    # Written out, a large value would hide the sentence that it stands in.
     if isinstance(value, (dict, list)) and len(value) > 20:
         return f"{'an object' if isinstance(value, dict) else 'an array'} of {len(value)} members"
+    # Hidden before it is cut: half a credential would no longer be recognised.
     if isinstance(value, str):
         value = _redact(value[:_READ])[: _SHOWN * 2]
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return f"a value of type {type(value).__name__}"
+    # Again, for credentials inside of objects.
     text = _redact(text[:_READ])
     text = _printable(text[: _SHOWN + 1])
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
@@ -107,6 +115,7 @@ def _redact(text: str) -> str:
     return _SECRET_VALUE.sub(r"\1***", _USERINFO.sub("***@", text))
 
 
+# ~ and / have a meaning in a pointer (RFC 6901 section 3).
 def _escape(token: str) -> str:
     return _printable(token.replace("~", "~0").replace("/", "~1")[:_SHOWN])
 
@@ -118,12 +127,14 @@ def _plain(text: str) -> str:
 
 
 def _printable(text: str) -> str:
+    # Not removed but shown: what a card hides in control characters is worth seeing.
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 # -- the document --
 
 
+# Far deeper than the schema goes; extensions may have levels of their own.
 MAX_DEPTH = 64
 _MAX_DUPLICATES = 20
 
@@ -140,12 +151,15 @@ def read_document(body: bytes | str) -> Document:
 
     :raises ProtocolError: if it is not JSON; the message says what is wrong.
     """
+    # The reader that all of us share refuses what is no JSON; the second one only looks at names.
     raw = parse_json(body)
+    # utf-8-sig, as some editors put a byte order mark in front.
     text = body.decode("utf-8-sig") if isinstance(body, bytes) else body
     duplicates: list[str] = []
 
     def note(pairs: list[tuple[str, Any]]) -> None:
         counts = Counter(name for name, _ in pairs)
+        # json keeps the last of two members and says nothing, and other parsers keep the first.
         if len(counts) != len(pairs) and len(duplicates) < _MAX_DUPLICATES:
             duplicates.extend(name for name, n in counts.items() if n > 1)
 
@@ -158,6 +172,7 @@ def read_document(body: bytes | str) -> Document:
 
 def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
     """Tell whether arrays and objects are nested deeper than a card can need; without recursion."""
+    # Level by level: recursion would end at Python's limit, which a card can reach.
     level = [value]
     for _ in range(limit):
         level = [c for v in level if isinstance(v, (dict, list)) for c in (v.values() if isinstance(v, dict) else v)]

@@ -80,8 +80,10 @@ async def fetch_card_async(
     :raises EndpointUnreachableError: if nothing answers there.
     :raises ConfigurationError: if it is no URL of http or https.
     """
+    # Before a connection is made: httpx says less about a URL that it cannot use.
     _refuse_bad_url(url)
     tls = tls_context(verify)
+    # No proxies from the environment, no redirects by itself: where a card comes from must be known.
     async with httpx.AsyncClient(verify=tls, trust_env=False, follow_redirects=False, timeout=timeout) as client:
         try:
             async with asyncio.timeout(timeout):
@@ -99,12 +101,14 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], l
     :raises EndpointUnreachableError: if nothing answers there.
     """
     begin = time.perf_counter()
+    # Each redirect is looked at here, because httpx would follow one to any host, with the credentials.
     for _ in range(_MAX_REDIRECTS + 1):
         answer = await _get_once(client, url, headers, limit)
         target = answer.headers.get("location")
         if answer.status not in _REDIRECTS or not target:
             return replace(answer, seconds=time.perf_counter() - begin)
         following = urllib.parse.urljoin(url, target)
+        # Another origin may be somebody else's, and what it serves is not this agent's card.
         if not _same_origin(url, following):
             shown = redact_url(following)[:200]
             return replace(answer, problem=f"{redact_url(url)} redirects to another origin ({shown!r}); not followed")
@@ -116,8 +120,10 @@ async def _find(
     client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: Credentials | None
 ) -> tuple[Any | None, CardHttp]:
     first: CardHttp | None = None
+    # The path of 1.0 and 0.3 first, the one of 0.2 after it.
     for candidate in card_urls(url):
         answer = await get(client, candidate, headers)
+        # Without credentials first: a card is public, and a token is only shown where it is asked for.
         if answer.status in _REFUSALS and auth is not None:
             headers = {**headers, **place(auth, None).headers}
             answer = await get(client, candidate, headers)
@@ -125,12 +131,15 @@ async def _find(
         if answer.status in _REFUSALS and auth is None:
             http = replace(http, problem=f"{http.problem}; it may want credentials: put a token in A2A_AUTH_TOKEN")
         if not http.problem:
+            # Only where there is an ETag can a conditional request be judged.
             etag = answer.headers.get("etag")
             if etag:
+                # A server that dies in between has served its card all the same.
                 with contextlib.suppress(EndpointUnreachableError):
                     again = await get(client, answer.url, {**headers, "If-None-Match": etag})
                     http = replace(http, conditional_status=again.status)
             return raw, http
+        # The first answer tells about the path that a card should have.
         first = first or http
         if answer.status not in (404, 405, 410):  # a server that has the path, and something wrong with it
             break
@@ -153,6 +162,7 @@ def _read(answer: Answer, *, is_legacy: bool) -> tuple[Any | None, CardHttp]:
 
 
 async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], limit: int) -> Answer:
+    # Compressed answers can grow without bound when they are unpacked.
     asked = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
     body = bytearray()
     problem = ""
@@ -163,6 +173,7 @@ async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, s
             status = response.status_code
             received = {k.lower(): v for k, v in response.headers.items()}
             async for chunk in response.aiter_bytes():
+                # At most up to the limit, even where one chunk is larger.
                 body += chunk[: limit - len(body)]
                 if len(body) >= limit:
                     problem = f"the answer is larger than {limit} bytes, and was not read further"
@@ -183,6 +194,7 @@ def _exchange(answer: Answer) -> Exchange:
         url=redact_url(answer.url),
         http_method="GET",
         status=answer.status,
+        # Evidence goes into reports, and these two hold credentials.
         response_headers={k: v for k, v in answer.headers.items() if k not in ("set-cookie", "authorization")},
         response=answer.body[:_SHOWN].decode("utf-8", "replace"),
         problem=answer.problem,
@@ -203,6 +215,7 @@ def _refuse_bad_url(url: str) -> None:
         is_good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_good = False
+    # Blanks and control characters would go into the request line.
     if not is_good or any(c <= " " for c in url):
         raise ConfigurationError(f"{redact_url(url)!r} is not the URL of a card; use http://HOST:PORT or a file")
 
@@ -243,6 +256,7 @@ def _read_file(path: str, what: str) -> bytes:
     if path == "-":
         import sys
 
+        # Standard input has no size to ask for; it is bounded like a file.
         return sys.stdin.buffer.read(MAX_BYTES)
     try:
         with Path(path).open("rb") as file:
@@ -254,6 +268,7 @@ def _read_file(path: str, what: str) -> bytes:
 def _download(url: str, timeout: float) -> bytes:
     async def download() -> bytes:
         async with asyncio.timeout(timeout):
+            # A key set is fetched without credentials: it may be anybody's.
             async with httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout) as client:
                 answer = await get(client, url, {})
         if answer.problem or answer.status != 200:

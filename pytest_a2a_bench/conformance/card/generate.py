@@ -1,4 +1,4 @@
-"""Writes the JSON Schemas of agent cards: 1.0 from a2a-sdk's protobuf descriptors, 0.3 from the table below.
+"""Writes the JSON Schemas of agent cards: 1.0 from a2a-sdk's protobuf descriptors, 0.3 from a table.
 
 Run ``python -m pytest_a2a_bench.conformance.card.generate`` after a2a-sdk changed; a test compares the files with what
 this writes. Unknown members are allowed everywhere, as the protocol demands.
@@ -14,82 +14,11 @@ from pytest_a2a_bench.conformance.card.schema import FILES, PRESENCE
 
 Schema = dict[str, Any]
 
+_FOLDER = Path(__file__).parents[1] / "data"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# Numbers of protobuf's FieldDescriptor, which has no names for them in Python.
 _STRING, _BOOL, _MESSAGE, _REPEATED = 9, 8, 11, 3
 
-# 0.3: NAME! is required; text is a string that may not be empty; [X] is an array, {X} a map.
-_V03: dict[str, dict[str, str]] = {
-    "AgentCard": {
-        "protocolVersion!": "text",
-        "name!": "text",
-        "description!": "string",
-        "url!": "text",
-        "version!": "string",
-        "capabilities!": "AgentCapabilities",
-        "defaultInputModes!": "[string]",
-        "defaultOutputModes!": "[string]",
-        "skills!": "[AgentSkill]",
-        "preferredTransport": "text",
-        "additionalInterfaces": "[AgentInterface]",
-        "provider": "AgentProvider",
-        "iconUrl": "string",
-        "documentationUrl": "string",
-        "securitySchemes": "{SecurityScheme}",
-        "security": "[SecurityRequirement]",
-        "supportsAuthenticatedExtendedCard": "boolean",
-        "signatures": "[AgentCardSignature]",
-    },
-    "AgentInterface": {"url!": "text", "transport!": "text"},
-    "AgentProvider": {"organization!": "text", "url!": "text"},
-    "AgentCapabilities": {
-        "streaming": "boolean",
-        "pushNotifications": "boolean",
-        "stateTransitionHistory": "boolean",
-        "extensions": "[AgentExtension]",
-    },
-    "AgentExtension": {"uri!": "text", "description": "string", "required": "boolean", "params": "object"},
-    "AgentSkill": {
-        "id!": "text",
-        "name!": "text",
-        "description!": "string",
-        "tags!": "[string]",
-        "examples": "[string]",
-        "inputModes": "[string]",
-        "outputModes": "[string]",
-        "security": "[SecurityRequirement]",
-    },
-    "AgentCardSignature": {"protected!": "text", "signature!": "text", "header": "object"},
-    "APIKeySecurityScheme": {"type!": "text", "in!": "cookie|header|query", "name!": "text", "description": "string"},
-    "HTTPAuthSecurityScheme": {
-        "type!": "text",
-        "scheme!": "text",
-        "bearerFormat": "string",
-        "description": "string",
-    },
-    "OAuth2SecurityScheme": {
-        "type!": "text",
-        "flows!": "OAuthFlows",
-        "oauth2MetadataUrl": "string",
-        "description": "string",
-    },
-    "OpenIdConnectSecurityScheme": {"type!": "text", "openIdConnectUrl!": "text", "description": "string"},
-    "MutualTLSSecurityScheme": {"type!": "text", "description": "string"},
-    "OAuthFlows": {
-        "authorizationCode": "AuthorizationCodeOAuthFlow",
-        "clientCredentials": "ClientCredentialsOAuthFlow",
-        "implicit": "ImplicitOAuthFlow",
-        "password": "PasswordOAuthFlow",
-    },
-    "AuthorizationCodeOAuthFlow": {
-        "authorizationUrl!": "text",
-        "tokenUrl!": "text",
-        "scopes!": "{string}",
-        "refreshUrl": "string",
-    },
-    "ClientCredentialsOAuthFlow": {"tokenUrl!": "text", "scopes!": "{string}", "refreshUrl": "string"},
-    "ImplicitOAuthFlow": {"authorizationUrl!": "text", "scopes!": "{string}", "refreshUrl": "string"},
-    "PasswordOAuthFlow": {"tokenUrl!": "text", "scopes!": "{string}", "refreshUrl": "string"},
-}
 _V03_SCHEMES = {
     "apiKey": "APIKeySecurityScheme",
     "http": "HTTPAuthSecurityScheme",
@@ -109,8 +38,12 @@ def schema_v1_0() -> Schema:
 
 
 def schema_v0_3() -> Schema:
-    """Derive the schema of 0.3 cards from the table."""
-    definitions = {name: _v03_object(fields) for name, fields in _V03.items()}
+    """Derive the schema of 0.3 cards from the table ``card_v0_3.fields.json``, for which no descriptor exists.
+
+    In it ``NAME!`` is required; ``text`` is a string that may not be empty; ``[X]`` is an array, ``{X}`` a map.
+    """
+    table: dict[str, dict[str, str]] = json.loads((_FOLDER / "card_v0_3.fields.json").read_text(encoding="utf-8"))
+    definitions = {name: _v03_object(fields) for name, fields in table.items()}
     kinds = [
         {"if": {"properties": {"type": {"const": kind}}, "required": ["type"]}, "then": _reference(name)}
         for kind, name in _V03_SCHEMES.items()
@@ -132,10 +65,12 @@ def _document(title: str, definitions: dict[str, Schema]) -> Schema:
 
 def _define(message: Any, definitions: dict[str, Schema]) -> None:
     if message.name in definitions:
+        # Messages refer to each other, and to themselves.
         return
     schema: Schema = {"type": "object", "properties": {}}
     definitions[message.name] = schema
     for field in message.fields:
+        # json_name is the camelCase that ProtoJSON writes.
         schema["properties"][field.json_name] = _field(field, definitions)
     required = sorted(f.json_name for f in message.fields if _is_required(f))
     if required:
@@ -149,10 +84,14 @@ def _define(message: Any, definitions: dict[str, Schema]) -> None:
 def _field(field: Any, definitions: dict[str, Schema]) -> Schema:
     required = _is_required(field)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        # A map is a message with key and value; only its value has a type of its own here.
         return {"type": "object", "additionalProperties": _single(field.message_type.fields[1], definitions)}
+    # Newer protobufs replaced label by is_repeated.
     if field.label == _REPEATED if not hasattr(field, "is_repeated") else field.is_repeated:
+        # What is REQUIRED and repeated must have an entry: protobuf cannot tell an empty list from none.
         return {**_array(_single(field, definitions)), **({"minItems": 1} if required else {})}
     one = _single(field, definitions)
+    # Likewise for texts: a required one that is empty is not sent at all.
     if required and one.get("type") == "string":
         return {**one, "minLength": 1}
     return {**one, PRESENCE: True} if "type" in one and one["type"] != "object" and field.has_presence else one
@@ -160,6 +99,7 @@ def _field(field: Any, definitions: dict[str, Schema]) -> Schema:
 
 def _single(field: Any, definitions: dict[str, Schema]) -> Schema:
     if field.type == _MESSAGE:
+        # Struct is any object; its own definition would forbid most of them.
         if field.message_type.full_name == "google.protobuf.Struct":
             return {"type": "object"}
         _define(field.message_type, definitions)
@@ -210,9 +150,8 @@ def render(schema: Schema) -> str:
 
 def main() -> None:
     """Write both files."""
-    folder = Path(__file__).parents[1] / "data"
     for version, schema in (("1.0", schema_v1_0()), ("0.3", schema_v0_3())):
-        (folder / FILES[version]).write_text(render(schema), encoding="utf-8")
+        (_FOLDER / FILES[version]).write_text(render(schema), encoding="utf-8")
 
 
 if __name__ == "__main__":

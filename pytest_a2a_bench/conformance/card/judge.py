@@ -51,11 +51,13 @@ def check_served(http: CardHttp, version: str, ledger: Ledger) -> None:
 
 def _check_place(http: CardHttp, version: str, ledger: Ledger) -> None:
     evidence = (http.exchange,) if http.exchange else ()
+    # 1.0 and 0.3 have ids of their own for the same rules.
     place, content = ("CARD-001", "CARD-002") if version == "1.0" else ("V03-CARD-001", "V03-CARD-021")
     if http.is_legacy:
         found = "the card is served at /.well-known/agent.json only, the path of 0.2"
         ledger.add(place, (), found, fix="serve it at /.well-known/agent-card.json too", exchanges=evidence)
     if http.problem:
+        # A 200 with something else is the wrong content, anything else the wrong place.
         is_content = http.status == 200
         fix = "answer with the card's JSON object" if is_content else "serve the card at /.well-known/agent-card.json"
         ledger.add(content if is_content else place, (), http.problem, fix=fix, exchanges=evidence)
@@ -63,6 +65,7 @@ def _check_place(http: CardHttp, version: str, ledger: Ledger) -> None:
 
 def _check_content_type(http: CardHttp, version: str, ledger: Ledger) -> None:
     kind = http.headers.get("content-type", "").partition(";")[0].strip().lower()
+    # Any JSON type will do: some servers send the type of a profile of theirs.
     if kind != "application/json" and not re.fullmatch(r"application/[a-z0-9.+\-]+\+json", kind):
         rule = "CARD-002" if version == "1.0" else "V03-CARD-021"
         found = f"the content type is {show(kind)}" if kind else "the answer names no content type"
@@ -72,14 +75,17 @@ def _check_content_type(http: CardHttp, version: str, ledger: Ledger) -> None:
 
 def _check_caching(http: CardHttp, ledger: Ledger) -> None:
     control = http.headers.get("cache-control", "")
+    # Quotes are allowed around the number (RFC 9111 section 5.2).
     if not re.search(r"\bmax-age\s*=\s*\"?\d+", control, re.IGNORECASE):
         found = f"Cache-Control is {show(control)}" if control else "the answer has no Cache-Control"
         ledger.add("CARD-013", (), found, fix="send Cache-Control: public, max-age=3600 or the like")
     etag = http.headers.get("etag", "")
     if not etag:
         ledger.add("CARD-014", (), "the answer has no ETag", fix="send an ETag made from the card's version or content")
+    # The grammar of an entity tag (RFC 9110 section 8.8.3).
     elif not re.fullmatch(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"', etag):
         ledger.add("CARD-014", (), f"the ETag is {show(etag)}", expected="a quoted text", fix="put it in quotes")
+    # None: there was no second request to judge.
     elif http.conditional_status not in (None, 304):
         found = f"a request with If-None-Match: {show(etag)} got {http.conditional_status}"
         ledger.add("CARD-015", (), found, expected="status 304", fix="answer 304 while the card is the same")
@@ -127,17 +133,20 @@ def check_card(
     versions = card_versions(raw) if version == "auto" else (version,)
     if http is not None:
         check_served(http, versions[0], ledger)
+    # Doubled names are gone once a parser has read the card, so they come from its text.
     _check_duplicates([*duplicates, *(http.duplicates if http else ())], versions[0], ledger)
     rules = ("CARD-002", "CARD-029") if versions[0] == "1.0" else ("V03-CARD-021", "V03-CARD-010")
     if not isinstance(raw, Mapping):
         ledger.add(
             rules[0], (), f"the card is {show(raw)}", expected="the card is a JSON object", fix="write an object"
         )
+    # Everything below recurses through the card.
     elif is_too_deep(raw):
         found = "the card is nested deeper than any card can need, and was not read further"
         ledger.add(rules[1], (), found, fix="flatten what is in extensions[].params")
     else:
         _check_versions(raw, versions, ledger, PlainHttp.of(url or (http.url if http else ""), everywhere=allow_http))
+        # The signatures are over the card as it came, before any null or spelling was put right.
         check_signatures(raw, versions[0], ledger, jwks, algorithms)
     return ledger.findings()
 
@@ -145,9 +154,12 @@ def check_card(
 def card_versions(raw: Any) -> tuple[str, ...]:
     """Return the versions whose rules a card has to keep, the newest first; both for a card that serves both."""
     card = as_object(raw)
+    # A list with this name is 1.0's, however it is spelled; the spelling is judged later.
     if "supportedInterfaces" in card or "supported_interfaces" in card:
+        # A card for both has the members of both, and says in its list that it serves 0.3.
         old = "url" in card and as_text(card.get("protocolVersion")).startswith("0.")
         return ("1.0", "0.3") if old and v1_0.declares_0_3(card) else ("1.0",)
+    # What looks like neither is judged as 1.0, which is what a new card should be.
     return ("0.3",) if any(name in card for name in _OLD_MEMBERS) else ("1.0",)
 
 

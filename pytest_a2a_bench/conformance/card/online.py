@@ -74,14 +74,17 @@ def declared_interfaces(card: Mapping[str, Any]) -> list[DeclaredInterface]:
     found: list[DeclaredInterface] = []
 
     def take(path: Path, url: Any, binding: Any, version: str, tenant: Any = "") -> None:
+        # A card for both versions names some interfaces twice.
         known = [p for p in found if (p.url, p.binding, p.version) == (url, binding, version)]
         if as_text(url) and binding in CORE_BINDINGS and version in ("1.0", "0.3") and not known:
             found.append(DeclaredInterface(path, url, binding, version, as_text(tenant), card))
 
     for i, entry in objects(card.get("supportedInterfaces")):
+        # Only major and minor are compared (section 3.6): 1.0.1 is 1.0.
         version = ".".join(as_text(entry.get("protocolVersion")).split(".")[:2])
         take(("supportedInterfaces", i), entry.get("url"), entry.get("protocolBinding"), version, entry.get("tenant"))
     if "0.3" in card_versions(card):
+        # 0.3's schema has this default.
         take(("url",), card.get("url"), card.get("preferredTransport", "JSONRPC"), "0.3")
         for i, entry in objects(card.get("additionalInterfaces")):
             take(("additionalInterfaces", i), entry.get("url"), entry.get("transport"), "0.3")
@@ -91,7 +94,9 @@ def declared_interfaces(card: Mapping[str, Any]) -> list[DeclaredInterface]:
 # -- asking --
 
 
+# Each costs several requests of a second or so.
 _MOST_INTERFACES = 12
+# Far below the judge's usual limits: only the first event of a stream is looked at.
 _LIMITS = Limits(body_bytes=2_000_000, events=20, stream_bytes=2_000_000)
 _REFUSED_HTTP = (401, 403)
 _REFUSED_GRPC = ("UNAUTHENTICATED", "PERMISSION_DENIED")
@@ -114,6 +119,7 @@ class Probe:
         self, operation: str, params: Mapping[str, Any], *, auth: bool = True, stream: bool = False
     ) -> WireReply:
         """Send one request; a stream is read up to its first event."""
+        # 0.3 knows no such header.
         header = "1.0" if self.interface.version == "1.0" else None
         return await self.wire.call(
             WireRequest(
@@ -155,6 +161,7 @@ async def check_online_async(
     :param token: the secret to authenticate with; empty for none.
     :param timeout: seconds for one request.
     """
+    # The first ones are the preferred ones.
     asked = declared_interfaces(as_object(raw))[:_MOST_INTERFACES]
     ledgers = await asyncio.gather(*(_check(p, raw, endpoint, token, timeout, verify) for p in asked))
     return [finding for ledger in ledgers for finding in ledger.findings()]
@@ -169,6 +176,7 @@ async def _check(
         async with _connect(interface, raw, endpoint, token, timeout, verify) as probe:
             probe.ledger = ledger
             await _ask_everything(probe)
+    # What is not installed here is no defect of the card.
     except (MissingExtraError, CannotExpressError) as error:
         ledger.add(
             rule, interface.path, f"{interface.binding} at {show(interface.url)} is not asked: {error}", severity="note"
@@ -179,6 +187,7 @@ async def _check(
 
 
 @asynccontextmanager
+# Credentials go to the endpoint's own origin, whatever addresses the card names.
 async def _connect(
     interface: DeclaredInterface, raw: Any, endpoint: str, token: str, timeout: float, verify: bool
 ) -> AsyncIterator[Probe]:
@@ -206,11 +215,13 @@ async def _connect(
 
 
 async def _ask_everything(probe: Probe) -> None:
+    # Where nobody speaks the binding, every further question would find the same.
     if not await _check_speaks(probe):
         return
     can_authenticate = bool(probe.auth) or not probe.interface.is_secured
     await _check_secured(probe)
     if can_authenticate:
+        # Not before it is known that it speaks: what these find would be misread.
         await asyncio.gather(_check_streaming(probe), _check_push(probe), _check_extended(probe))
 
 
@@ -220,6 +231,7 @@ async def _check_speaks(probe: Probe) -> bool:
     if _refuses(reply, "TaskNotFoundError") and not _is_plain_404(reply):
         return True
     if _is_refusal(reply):
+        # Without credentials a refusal is what the card announced.
         if probe.interface.is_secured and not probe.auth:
             return True
         found = f"GetTask is refused ({reply.describe()}), and the card requires no credentials"
@@ -243,6 +255,7 @@ async def _check_secured(probe: Probe) -> None:
 
 async def _check_streaming(probe: Probe) -> None:
     declared = probe.interface.declares("streaming")
+    # 0.3's proto file calls it request.
     member = "request" if (probe.interface.version, probe.interface.binding) == ("0.3", "GRPC") else "message"
     reply = await probe.ask("SendStreamingMessage", {member: probe.interface.message()}, stream=True)
     if declared and not reply.events:
@@ -263,6 +276,7 @@ async def _check_push(probe: Probe) -> None:
         if absent:
             found = f"push notifications are declared, and listing their configurations gets {reply.describe()}"
             probe.tell("PUSH-004", "V03-PUSH-001", found, "serve them, or declare pushNotifications false", reply)
+    # 0.3 does not say what to answer then.
     elif not _refuses(reply, "PushNotificationNotSupportedError") and probe.interface.version == "1.0":
         found = f"push notifications are not declared, and listing their configurations gets {reply.describe()}"
         probe.tell("PUSH-008", "", found, "answer PushNotificationNotSupportedError, or declare them", reply)
@@ -274,6 +288,7 @@ async def _check_extended(probe: Probe) -> None:
     if declared and not _is_refusal(reply):
         found = f"without credentials, GetExtendedAgentCard gets {reply.describe()}"
         fix = "refuse it with 401, or do not declare an extended card"
+        # Declared, and not configured: that is an error of its own, and no missing guard.
         if _refuses(reply, "ExtendedAgentCardNotConfiguredError"):
             return
         probe.tell("XCARD-003", "V03-XCARD-001", found, fix, reply)
@@ -286,7 +301,9 @@ async def _cancel(probe: Probe, reply: WireReply) -> None:
     """Cancel the task that a stream began, whatever comes of it."""
     for event in reply.events:
         body = as_object(event)
+        # A task's id is in different members of different events.
         for inner in (as_object(body.get("task")), as_object(body.get("statusUpdate")), body):
+            # A message has a role, and an id that is no task's.
             task = as_text(inner.get("taskId")) or as_text(inner.get("id"))
             if task and inner.get("role") is None:
                 await probe.ask("CancelTask", probe.interface.name_task("id", task))
@@ -303,6 +320,7 @@ def _refuses(reply: WireReply, name: str) -> bool:
 
 def _is_plain_404(reply: WireReply) -> bool:
     """Tell whether a 404 is any web server's for a path that it does not have, rather than an A2A error."""
+    # JSON-RPC has its own words for it, which no web server uses by chance.
     if reply.exchange.binding != "HTTP+JSON":
         return False
     return not {"error", "code", "status", "type", "title"} & set(as_object(reply.document))

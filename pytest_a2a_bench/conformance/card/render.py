@@ -21,6 +21,7 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _LONGEST = 300
 
 
+# Stable: within a severity findings stay in the order of the card.
 def by_severity(findings: Sequence[Finding]) -> list[Finding]:
     """Return errors first, then warnings, then notes; otherwise in the order given."""
     return sorted(findings, key=lambda f: _ORDER[f.severity])
@@ -105,8 +106,10 @@ def _sarif_result(source: str, finding: Finding) -> dict[str, object]:
     return {
         "ruleId": finding.rule,
         "level": finding.severity,
+        # SARIF has no members for these; viewers show the message alone.
         "message": {"text": f"{finding.found}. Expected: {finding.expected}.{fix}"},
         "locations": [location],
+        # Code hosts tell by it whether a finding is new, wherever the line has moved.
         "partialFingerprints": {"ruleAndPointer/v1": f"{finding.rule}{finding.pointer}"},
     }
 
@@ -129,13 +132,16 @@ def render(format: str, source: str, versions: Sequence[str], findings: Sequence
 
 
 def _harmless(text: str) -> str:
+    # Everything that a card says may end in a terminal, so control characters are shown and not sent.
     return one_line(text, _LONGEST)
 
 
 def _code(text: str) -> str:
+    # A backtick ends inline code, a bar the cell.
     return _harmless(text).replace("`", "'").replace("|", "\\|")
 
 
 def _cell(text: str) -> str:
+    # Else a card could put links, images or HTML into a pull request.
     plain = _harmless(text).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{c}" if c in "\\|`*_[]!" else c for c in plain)

@@ -17,6 +17,7 @@ FILES = {"1.0": "card_v1_0.schema.json", "0.3": "card_v0_3.schema.json"}
 PRESENCE = "x-presence"
 """Keyword of fields that are "optional" in the protobuf sense: set to their default is not the same as unset."""
 
+# Each violation is kept as an object; a hostile card could have millions.
 _MOST_ERRORS = 2000
 _KINDS = {"object": "an object", "array": "an array", "string": "a string", "boolean": "true or false"}
 
@@ -51,11 +52,14 @@ def normalise(raw: Any, version: str) -> Normalised:
 def check_shape(normalised: Normalised, version: str, ledger: Ledger) -> None:
     """Write down every violation of the schema."""
     errors = list(islice(_validator(version).iter_errors(normalised.card), _MOST_ERRORS))
+    # jsonschema's order is that of its own tables; readers expect the card's.
     errors.sort(key=lambda e: [str(p) for p in e.absolute_path])
     told: set[Path] = set()
+    # One missing member is reported once, although several branches may miss it.
     for error in errors:
         path: Path = tuple(error.absolute_path)
         if error.validator == "required":
+            # jsonschema reports one violation for each required name without saying which; the instance tells.
             for name in error.validator_value:
                 place = (*path, name)
                 if name not in error.instance and place not in told:
@@ -91,12 +95,14 @@ def _tell(path: Path, error: Any, version: str, ledger: Ledger) -> None:
         ledger.add(
             rule, path, f"{name} is {show(error.instance)}", expected=f"one of {values}", fix=f"use one of {values}"
         )
+    # The branches themselves say nothing that a reader could use, so that the choice is told as such.
     elif error.validator == "oneOf" and isinstance(error.instance, Mapping):
         _tell_choice(rule, path, error, ledger)
 
 
 def _tell_choice(rule: str, path: Path, error: Any, ledger: Ledger) -> None:
     """Tell that none, or several, of the members of a oneof are set."""
+    # Each branch of the generated schema requires exactly one member.
     known = [branch["required"][0] for branch in error.validator_value]
     present = [k for k in known if k in error.instance]
     if present:
@@ -123,6 +129,7 @@ def _tell_spelling(normalised: Normalised, told: set[Path], version: str, ledger
     camel_rule, null_rule = ("CARD-012", "CARD-028") if version == "1.0" else ("V03-CARD-023", "V03-CARD-009")
     for path in normalised.snake:
         ledger.add(camel_rule, path, f"the member {show(path[-1])}", fix=f"rename it to {_camel(str(path[-1]))!r}")
+    # A null in a required member was told as missing already.
     for path in normalised.nulls:
         if path not in told:
             ledger.add(null_rule, path, f"{path[-1]} is null", fix="leave it out")
@@ -180,14 +187,17 @@ def _normalise(
     rest = schema.get("additionalProperties")
     result: dict[str, Any] = {}
     for key, inner in value.items():
+        # ProtoJSON readers accept both spellings (section 5.5 demands to write camelCase).
         name = _camel(key)
         if key in known or name not in known:
             name = key
+        # With both spellings there, the right one counts and the other is an unknown member.
         elif name not in value:
             snake.append((*path, key))
         else:
             name = key
         inside = known.get(name, rest)
+        # ProtoJSON reads null as not set; only members that are known can be meant so.
         if inner is None and name in known:
             nulls.append((*path, key))
             continue
@@ -203,6 +213,7 @@ def _properties(
     schema = _resolve(schema, version)
     yield from schema.get("properties", {}).items()
     for branch in schema.get("allOf", ()):
+        # The type decides which members a security scheme of 0.3 has.
         if branch["if"]["properties"]["type"]["const"] == value.get("type"):
             yield from _resolve(branch["then"], version).get("properties", {}).items()
 

@@ -13,9 +13,12 @@ from pytest_a2a_bench.conformance.finding import Severity
 
 CORE_BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
 
+# The token of RFC 9110 section 5.6.2, which names of headers and cookies are.
 _FIELD_NAME = re.compile(r"^[A-Za-z0-9!#$%&'*+.^_`|~\-]+$")
+# A little more than RFC 6838 allows: what servers accept is not worth a finding.
 _TOKEN = r"[A-Za-z0-9!#$&^_.+*\-]+"
 _MEDIA_TYPE = re.compile(rf"^{_TOKEN}/{_TOKEN}(?:\s*;\s*[A-Za-z0-9!#$&^_.+*\-]+=(?:\"[^\"]*\"|[^\s;\"]+))*$")
+# Each of these can mean one binding and no other.
 _MISSPELT = {
     "JSON-RPC": "JSONRPC",
     "JSON_RPC": "JSONRPC",
@@ -33,6 +36,7 @@ _MISSPELT = {
 _SCHEMES = {
     "JSONRPC": ("https", "http"),
     "HTTP+JSON": ("https", "http"),
+    # gRPC's own name syntax, beside what browsers know.
     "GRPC": ("https", "http", "grpcs", "grpc", "dns", "unix", "ipv4", "ipv6"),
 }
 
@@ -59,12 +63,14 @@ def core_name(binding: str) -> str:
 
 def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, binding: str, plain: PlainHttp) -> None:
     """Judge the URL of an interface."""
+    # A misspelt name is told elsewhere; the URL is judged as what it must mean.
     known = binding if binding in CORE_BINDINGS else core_name(binding)
     facts = judge_url(url, _SCHEMES.get(known, ()), authority=known == "GRPC")
     shown = show(url)
     if facts.problem:
         wanted = "https://HOST/PATH" + (" or HOST:PORT" if known == "GRPC" else "")
         ledger.add(ids.url, path, f"the URL {shown} {facts.problem}", fix=f"write an absolute URL: {wanted}")
+    # 0.0.0.0 is where a server listens, and copying it into the card is a frequent slip.
     elif facts.reach == "wildcard":
         found = f"the URL {shown} names a listening address that no client can call"
         ledger.add(ids.url, path, found, fix="put the agent's public host name here", severity="warning")
@@ -75,12 +81,14 @@ def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, bind
 
 
 def _check_exposure(ledger: Ledger, ids: RuleIds, path: Path, facts: UrlFacts, plain: PlainHttp) -> None:
+    # Told whatever else is wrong with the URL: a leaked credential must be revoked at once.
     if facts.secret:
         found = f"the URL {show(facts.url)} carries a credential ({facts.secret})"
         fix = "remove it, revoke it, and declare a security scheme"
         ledger.add(ids.secrets, path, found, fix=fix)
     elif facts.problem or plain.is_known(facts):
         return
+    # A plain one has been told already, and a test agent in a container network is often http.
     elif facts.reach == "private" and facts.scheme in ("https", "grpcs"):
         ledger.add(ids.secrets, path, f"the URL {show(facts.url)} names an internal host", fix="use the public name")
 
@@ -110,6 +118,7 @@ def check_blanks(ledger: Ledger, rules: tuple[str, str], card: Mapping[str, Any]
         for name in ("id", "name", "description"):
             _check_blank(ledger, rules[1], ("skills", i, name), skill.get(name), severity)
         for j, tag in enumerate(as_list(skill.get("tags"))):
+            # minItems counts tags, and cannot see that one is empty.
             if tag == "":
                 ledger.add(rules[1], ("skills", i, "tags", j), "the tag is empty", fix="remove it", severity=severity)
             _check_blank(ledger, rules[1], ("skills", i, "tags", j), tag, severity)
@@ -129,6 +138,7 @@ def check_key_name(ledger: Ledger, ids: RuleIds, path: Path, location: Any, name
 
 def check_scopes(ledger: Ledger, rule: str, path: Path, scopes: Any, flows: Any) -> None:
     """Check that scopes which a requirement names are declared by a flow, where flows declare any."""
+    # Schemes without flows name no scopes, so that any would be undeclared.
     known = {scope for flow in as_object(flows).values() for scope in as_object(as_object(flow).get("scopes"))}
     for i, scope in enumerate(as_list(scopes)):
         if known and isinstance(scope, str) and scope not in known:
@@ -154,6 +164,7 @@ def check_skills(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None:
 def _check_modes(ledger: Ledger, ids: RuleIds, path: Path, modes: Any) -> None:
     for i, mode in enumerate(as_list(modes)):
         if isinstance(mode, str) and not _MEDIA_TYPE.match(mode):
+            # The two short forms that cards often have.
             fix = {"text": "write 'text/plain'", "json": "write 'application/json'"}.get(
                 mode.lower(), "write TYPE/SUBTYPE"
             )
@@ -185,6 +196,7 @@ def check_web_urls(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> Non
     places: list[tuple[Path, Any]] = [(("provider", "url"), provider.get("url"))]
     places += [((name,), card.get(name)) for name in ("documentationUrl", "iconUrl")]
     for path, url in places:
+        # An icon may be written into the card itself.
         if not isinstance(url, str) or not url or (path == ("iconUrl",) and url.startswith("data:image/")):
             continue
         facts = judge_url(url)
@@ -196,6 +208,7 @@ def check_web_urls(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> Non
 
 def check_flow_urls(ledger: Ledger, ids: RuleIds, path: Path, members: Mapping[str, Any], plain: PlainHttp) -> None:
     """Judge the URLs of a security scheme or of one of its OAuth flows."""
+    # Every member that ends so is a URL, in each kind of flow.
     for name, url in members.items():
         if not isinstance(url, str) or not url or not name.endswith("Url"):
             continue
@@ -211,6 +224,7 @@ def check_flow_urls(ledger: Ledger, ids: RuleIds, path: Path, members: Mapping[s
 
 def check_secrets(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None:
     """Look for credentials in every text but the signatures."""
+    # A signature is random text and looks like a key.
     for path, text in texts({k: v for k, v in card.items() if k != "signatures"}):
         kind = find_secret(text)
         if kind:

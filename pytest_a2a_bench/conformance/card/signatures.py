@@ -22,6 +22,7 @@ ALGORITHMS = (
 """The algorithms that are accepted by default: with the symmetric ones, whoever can verify could also sign."""
 
 _BASE64URL = re.compile(r"^[A-Za-z0-9_-]+$")
+# Each signature is tried with six forms of the card.
 _MOST = 16
 
 
@@ -60,6 +61,7 @@ def check_signatures(
 
 def _signatures(card: Mapping[str, Any], version: str, ledger: Ledger) -> Iterator[Signature]:
     rule = "SIGN-001" if version == "1.0" else "V03-SIGN-001"
+    # Malformed signatures are findings, and do not keep the others from being verified.
     for i, entry in list(objects(card.get("signatures")))[:_MOST]:
         path: Path = ("signatures", i)
         protected, signature = as_text(entry.get("protected")), as_text(entry.get("signature"))
@@ -87,6 +89,7 @@ def _check_header(signature: Signature, version: str, ledger: Ledger, algorithms
         ledger.add("V03-SIGN-002", path, "the header has no alg", fix="name the algorithm")
     if not isinstance(alg, str) or not alg:
         return False
+    # Also in 0.3: an algorithm that proves nothing is none.
     if alg not in algorithms:
         rule = "SIGN-008" if version == "1.0" else "V03-SIGN-002"
         allowed = ", ".join(algorithms)
@@ -99,10 +102,12 @@ def _check_parameters(header: Mapping[str, Any], path: Path, ledger: Ledger) -> 
     missing = [name for name in ("alg", "kid") if not as_text(header.get(name))]
     if missing:
         ledger.add("SIGN-002", path, f"the header has no {' and no '.join(missing)}", fix="add it and sign again")
+    # Section 8.4.2 demands this value.
     if header.get("typ") != "JOSE":
         found = f"typ is {show(header['typ'])}" if "typ" in header else "the header has no typ"
         ledger.add("SIGN-003", path, found, fix="set typ to 'JOSE' and sign again")
     jku = header.get("jku")
+    # Keys that come over plain HTTP could be anybody's.
     if jku is not None and (not isinstance(jku, str) or judge_url(jku, ("https",)).problem):
         ledger.add("SIGN-007", path, f"jku is {show(jku)}", fix="serve the keys over https")
 
@@ -119,6 +124,7 @@ def _verify(card: Mapping[str, Any], signatures: list[Signature], version: str, 
                 found = f"the signature of key {show(signature.kid)} is one over {form.how}"
                 fix = "sign the canonical form: REQUIRED members kept, other default values dropped"
                 ledger.add(form.rule, signature.path, found, fix=fix)
+            # One good signature is enough: others may be by keys that this user has not.
             return
         reasons.append(f"{signature.path[-1]}: {reason or 'it does not match the card'}")
     why = "; ".join(reasons) or "none of them can be read, or has an accepted alg"
@@ -131,16 +137,21 @@ def _find_key(signature: Signature, jwks: Any) -> tuple[Any, str]:
     jwt = _jwt()
     keys = [k for _, k in objects(as_object(jwks).get("keys"))] or ([jwks] if as_object(jwks).get("kty") else [])
     named = [k for k in keys if k.get("kid") == signature.kid] if signature.kid else keys
+    # A set of one key without an id can only be meant for it.
     if not named and len(keys) == 1 and "kid" not in keys[0]:
         named = keys
     alg = str(signature.header.get("alg"))
     fitting = [
-        k for k in named if k.get("alg") in (None, alg) and k.get("use") in (None, "sig") and k.get("kty") != "oct"
+        # A symmetric key in the set would let whoever verifies sign, too.
+        k
+        for k in named
+        if k.get("alg") in (None, alg) and k.get("use") in (None, "sig") and k.get("kty") != "oct"
     ]
     if not fitting:
         have = ", ".join(show(k.get("kid")) for k in keys[:8]) or "no key at all"
         return None, f"no key for kid {show(signature.kid)} and alg {show(alg)}; the key set has {have}"
     try:
+        # PyJWT has one name for all of Edwards' curves; the key says which.
         return jwt.PyJWK(dict(fitting[0]), algorithm="EdDSA" if alg.startswith("Ed") else alg), ""
     except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:
         return None, f"the key {show(signature.kid)} cannot be used: {str(error)[:120]}"
@@ -151,6 +162,7 @@ def _matching(signature: Signature, key: Any, forms: list[Payload]) -> Payload |
     for form in forms:
         signed = f"{signature.protected}.{_encode(form.data)}".encode()
         try:
+            # crit names extensions that must be understood (RFC 7515 section 4.1.11), and none is here.
             if not as_list(signature.header.get("crit")) and key.Algorithm.verify(signed, key.key, value):
                 return form
         except (ValueError, TypeError, AttributeError):
@@ -207,6 +219,7 @@ class Payload(NamedTuple):
 
 def payloads(card: Mapping[str, Any]) -> Iterator[Payload]:
     """Yield the canonical form of a card, and then the forms that signers are known to use instead."""
+    # Signatures cannot be over themselves.
     plain = {k: v for k, v in card.items() if k != "signatures"}
     root = _definition("AgentCard")
     seen: set[bytes] = set()
@@ -223,8 +236,10 @@ def payloads(card: Mapping[str, Any]) -> Iterator[Payload]:
         ),
         (lambda: {**_prune(plain, root, unknown=True), "signatures": []}, "SIGN-005", "the card with empty signatures"),
     )
+    # In this order: the specified form first, so that what follows is only found where that does not fit.
     for make, rule, how in forms:
         data = canonicalise(make())
+        # Forms are often equal, and each costs a verification.
         if data is not None and data not in seen:
             seen.add(data)
             yield Payload(data, rule, how)
@@ -268,6 +283,7 @@ def _prune(value: Any, schema: Schema, *, unknown: bool) -> Any:
 
 def _is_default(value: Any, schema: Schema) -> bool:
     """Tell whether a field without presence holds its default; messages always have presence."""
+    # A message that is there is set, even if it is empty.
     if schema.get(PRESENCE) or "$ref" in schema:
         return False
     is_map_or_array = "additionalProperties" in schema or schema.get("type") == "array"

@@ -8,8 +8,10 @@ import urllib.parse
 from dataclasses import dataclass
 
 _LOOPBACK_NAMES = ("localhost",)
+# Reserved or customary names that no public resolver knows.
 _PRIVATE_SUFFIXES = (".local", ".internal", ".lan", ".svc", ".localdomain", ".home.arpa", ".test")
 _SECRET_QUERY = re.compile(
+    # Short names such as key are also used for what is no secret, so that those need a long value.
     r"(?:^|&)(?:(api[_-]?key|access[_-]?token|token|secret|password|passwd|sig)=[^&]|(key|auth|jwt)=[^&]{12})",
     re.IGNORECASE,
 )
@@ -74,6 +76,7 @@ def judge_url(url: str, schemes: tuple[str, ...] = ("https", "http"), *, authori
     :param schemes: the schemes that will do; empty for any.
     :param authority: whether ``host:port`` without a scheme will do (gRPC).
     """
+    # gRPC's usual form has no scheme, which urlsplit would take the host for.
     if authority and _AUTHORITY.match(url):
         name, _, digits = url.rpartition(":")
         host = name.strip("[]")
@@ -91,6 +94,7 @@ def judge_url(url: str, schemes: tuple[str, ...] = ("https", "http"), *, authori
         return UrlFacts(url, scheme, problem="is not absolute", secret=secret)
     if schemes and scheme not in schemes and not (authority and not host):
         return UrlFacts(url, scheme, host, f"has the scheme {scheme!r}", _reach(host), secret)
+    # http://https://host: two schemes, one of them taken for the host.
     if host in ("http", "https") and parts.path.startswith("//"):
         return UrlFacts(url, scheme, host, "has two schemes", secret=secret)
     problem = (_host_problem(host) if host else "") or _port_problem(port)
@@ -122,10 +126,13 @@ def _secret(parts: urllib.parse.SplitResult) -> str:
 def _reach(host: str) -> str:
     name = host.lower().rstrip(".")
     try:
+        # A scope (fe80::1%eth0) is no part of the address.
         address = ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
+        # RFC 6761: everything below localhost is this machine.
         if name in _LOOPBACK_NAMES or name.endswith(".localhost"):
             return "loopback"
+        # A name without a dot is known on one network only, such as a container's.
         return "private" if "." not in name or name.endswith(_PRIVATE_SUFFIXES) else "public"
     if address.is_loopback:
         return "loopback"

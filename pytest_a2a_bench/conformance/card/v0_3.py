@@ -30,14 +30,17 @@ def check(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp, *, hybrid: 
     """
     _check_transports(card, ledger, plain, hybrid)
     _check_version(card, ledger)
+    # A warning only: 0.3's schema asks for a text and does not forbid blanks.
     shared.check_blanks(ledger, ("V03-CARD-002", "V03-CARD-002"), card, "warning")
     shared.check_skills(ledger, IDS, card)
     _check_schemes(card, ledger, plain)
     _check_security(card, ledger)
     for _ in shared.check_extensions(ledger, IDS, card):
+        # Only walked through: 0.3 has no rule about versions in URIs.
         pass
     shared.check_web_urls(ledger, IDS, card)
     shared.check_secrets(ledger, IDS, card)
+    # On a card for both, members of 1.0 have their reader.
     if not hybrid:
         _check_newer(card, ledger)
 
@@ -53,6 +56,7 @@ def _check_transports(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp,
     preferred = as_text(card.get("preferredTransport"))
     if card.get("url") and "preferredTransport" not in card:
         found = "preferredTransport is missing; the text demands it (§5.6.1), the schema has the default JSONRPC (§5.5)"
+        # The specification contradicts itself, so that neither is wrong.
         ledger.add("V03-CARD-003", ("preferredTransport",), found, fix="write 'JSONRPC'", severity="note")
     transports: dict[str, str] = {}
     for path, url, transport in _interfaces(card):
@@ -60,6 +64,7 @@ def _check_transports(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp,
         shared.check_interface_url(ledger, IDS, (*path, "url"), url, transport, plain)
         shared.check_binding(ledger, IDS, (*path, name), transport, uri=False)
         before = transports.setdefault(url, transport)
+        # One URL cannot speak two transports: section 5.6.
         if before != transport:
             found = f"{show(url)} is declared as {before} and as {transport}"
             fix = "give every transport a URL of its own"

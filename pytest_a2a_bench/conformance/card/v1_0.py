@@ -20,7 +20,9 @@ IDS = shared.RuleIds(
     secrets="CARD-017",
     schemes="CARD-018",
 )
+# A version that nobody has published is one that no client speaks.
 PUBLISHED = ("1.0", "0.3", "0.2", "0.1")
+# What 1.0 says instead, for the advice.
 LEFTOVERS = {
     "url": "supportedInterfaces[].url",
     "preferredTransport": "the order of supportedInterfaces",
@@ -31,6 +33,7 @@ LEFTOVERS = {
     "supportsExtendedAgentCard": "capabilities.extendedAgentCard",
 }
 _NO_LEFTOVERS = "no member of 0.3, unless supportedInterfaces declares a 0.3 interface"
+# A number between separators: /v1, :2.0, 2024-01.
 _VERSIONED = re.compile(r"(?:^|[/:@#?=_.\-])v?\d+(?:[._\-]\d+)*(?:$|[/?#&;_.\-])", re.IGNORECASE)
 
 
@@ -74,6 +77,7 @@ def _check_interfaces(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp)
 def _check_version(ledger: Ledger, path: Path, version: str) -> None:
     match = re.fullmatch(r"(\d+\.\d+)(\.\d+)?", version)
     if match is None:
+        # An error whatever the rule's level, because no client can choose it.
         ledger.add("CARD-010", path, f"{show(version)} is not a version", fix="write '1.0'", severity="error")
     elif match.group(2):
         ledger.add("CARD-010", path, f"{show(version)} has a patch number", fix=f"write {match.group(1)!r}")
@@ -116,6 +120,7 @@ def _check_scheme(path: Path, members: Mapping[str, Any], ledger: Ledger, plain:
     location = members.get("location")
     shared.check_key_name(ledger, IDS, (*path, "name"), location, members.get("name"))
     if path[-1] == "apiKeySecurityScheme" and isinstance(location, str) and location:
+        # The enum is not in the descriptors: the field is a plain string.
         if location not in ("query", "header", "cookie"):
             places = "query, header or cookie"
             found = f"location is {show(location)}"
@@ -125,6 +130,7 @@ def _check_scheme(path: Path, members: Mapping[str, Any], ledger: Ledger, plain:
         if not isinstance(flow, Mapping):
             continue
         shared.check_flow_urls(ledger, IDS, (*path, "flows", name), flow, plain)
+        # RFC 9700 advises against both.
         if name in ("implicit", "password"):
             fix = "use authorizationCode with PKCE, clientCredentials or deviceCode"
             ledger.add("CARD-025", (*path, "flows", name), f"the flow {name} is deprecated", fix=fix)

@@ -26,6 +26,7 @@ def demands_credentials(ctx: Context) -> None:
 
 def operations(ctx: Context) -> dict[str, dict[str, Any]]:
     """Return every operation that the card offers, with parameters that change nothing."""
+    # Unknown ids: what is not refused must not change anything, should the agent let strangers in.
     one = {"id": ctx.unknown_id()}
     calls: dict[str, dict[str, Any]] = {"GetTask": one, "CancelTask": one}
     if ctx.version != "0.3":
@@ -35,6 +36,7 @@ def operations(ctx: Context) -> dict[str, dict[str, Any]]:
         calls["SendStreamingMessage"] = ctx.send_params()
     if ctx.target.declares("pushNotifications"):
         task = {"taskId": ctx.unknown_id()}
+        # example.org is reserved (RFC 2606), so that nobody is called if the agent takes it.
         calls["CreateTaskPushNotificationConfig"] = {**task, "url": "https://webhook.example.org/never-called"}
         calls["GetTaskPushNotificationConfig"] = {**task, "id": "any"}
         calls["ListTaskPushNotificationConfigs"] = task
@@ -65,6 +67,8 @@ async def wrong_credentials_are_refused(ctx: Context) -> None:
     """A message with invalid credentials is refused."""
     demands_credentials(ctx)
     other = credentials(ctx, GARBAGE)
+    # A server that wants basic credentials reads user and password; without a colon they would be malformed instead of
+    # wrong.
     if not is_basic(other) and is_basic(pair := credentials(ctx, f"nobody:{GARBAGE}")):
         other = pair
     reply = await ctx.call("SendMessage", ctx.send_params(), auth=False, headers=other.headers, query=other.query)
@@ -88,6 +92,7 @@ def credentials(ctx: Context, token: str) -> Credentials:
     if parts.cookies:
         headers["cookie"] = "; ".join(f"{name}={value}" for name, value in parts.cookies.items())
     if ctx.binding == "GRPC":
+        # gRPC has no query, so a key that belongs there travels as metadata, as the wire itself sends it.
         headers, query = {**headers, **query}, {}
     return Credentials(headers, query)
 
@@ -101,6 +106,7 @@ def is_basic(sent: Credentials) -> bool:
 async def refusal_has_a_challenge(ctx: Context) -> None:
     """A 401 says which authentication it wants."""
     reply = await refusal(ctx)
+    # RFC 9110 demands the challenge of a 401 only.
     if reply.status == 403:
         ctx.skip("the refusal is a 403, which needs no challenge")
     if not reply.headers.get("www-authenticate"):
@@ -132,6 +138,7 @@ def another_user(ctx: Context) -> Credentials:
     """Return the credentials of somebody who may not see the tasks of the first; skip where there are none."""
     name = ctx.prompt("other_token_env")
     if not ctx.target.auth:
+        # Without the first user's credentials both would be the same stranger.
         ctx.skip("the first user sends no credentials here, so that there are no two users to tell apart")
     token = ctx.target.scenarios.other_token
     if not token:
@@ -142,6 +149,7 @@ def another_user(ctx: Context) -> Credentials:
 async def known_user(ctx: Context) -> None:
     """Skip where there is no other user, or one whose token is always refused: that tells nothing about others."""
     another_user(ctx)
+    # Asked for a task that nobody has: a refusal then is about the token, and not about the task.
     reply = await ctx.shared("known-user", lambda: as_other(ctx, "GetTask", {"id": ctx.unknown_id()}))
     if reply.is_refused:
         ctx.skip(f"the token of the other user, which other_token_env names, is refused: {reply.describe()}")
@@ -156,6 +164,7 @@ async def as_other(ctx: Context, operation: str, params: Mapping[str, Any]) -> W
 def _hidden(ctx: Context, reply: WireReply, what: str) -> None:
     """Record a failure unless another's task looks as if it did not exist."""
     if reply.error is None:
+        # Refusing is allowed: what counts is that the answer does not tell that the task exists.
         ctx.fail(f"{what}: {reply.describe()}", expected="TaskNotFoundError", replies=(reply,))
     elif not reply.error.may_be("TaskNotFoundError") and not reply.is_refused:
         found = f"{what} is refused in a way that shows that the task exists: {reply.error}"
@@ -198,6 +207,7 @@ async def foreign_looks_unknown(ctx: Context) -> None:
 
 def _shape(reply: WireReply) -> tuple[Any, ...]:
     error = reply.error
+    # Texts may differ (they name the id); what a program could tell apart may not.
     return (reply.status, error and (error.name, error.code, error.grpc_status, error.reason))
 
 
@@ -231,6 +241,7 @@ async def bindings_demand_the_same(ctx: Context) -> None:
 async def traffic_is_encrypted(ctx: Context) -> None:
     """Addresses that are not this machine's use TLS."""
     facts = judge_url(ctx.target.url, (), authority=True)
+    # Loopback needs no encryption: nothing leaves the machine.
     if facts.reach == "loopback":
         return
     if facts.is_plain:

@@ -38,6 +38,7 @@ async def _every_operation(ctx: Context) -> list[tuple[str, WireReply]]:
     """Ask every operation once, for all checks."""
 
     async def ask() -> list[tuple[str, WireReply]]:
+        # The first event is enough to know that a stream exists.
         calls = [ctx.call(n, _params(ctx, n), until=lambda _: True, stream=n in STREAMING) for n in OPERATIONS]
         return list(zip(OPERATIONS, await asyncio.gather(*calls), strict=True))
 
@@ -50,6 +51,7 @@ async def _every_operation(ctx: Context) -> list[tuple[str, WireReply]]:
 @check("JR-001")
 async def rpc_media_type(ctx: Context) -> None:
     """Look at the media type of results and errors."""
+    # Streams have a media type of their own, which STREAM-001 judges.
     for reply in (*await ctx.samples(), await unknown_task(ctx)):
         if not reply.documents and reply.status is not None and reply.content_type != _JSON:
             ctx.fail(f"Content-Type {reply.content_type!r}", pointer="/content-type", replies=[reply])
@@ -60,6 +62,7 @@ async def rpc_media_type(ctx: Context) -> None:
 async def rpc_methods(ctx: Context) -> None:
     """Call all eleven methods."""
     for name, reply in await _every_operation(ctx):
+        # Only the number says so: texts are for people.
         if reply.error is not None and reply.error.code == -32601:
             ctx.fail(f"{name} does not exist: {reply.error}", replies=[reply])
 
@@ -142,9 +145,11 @@ async def rest_query_values(ctx: Context) -> None:
 @check("HJ-006")
 async def rest_percent_encoding(ctx: Context) -> None:
     """Use a contextId with a space and a slash; agents may refuse ids that clients choose."""
+    # A space and a slash are what forgotten decoding shows on; the rest of the id is unknown to everybody.
     context_id = f"a b/{ctx.unknown_id()}"
     sent = await ctx.send(context_id=context_id)
     reply = await ctx.call("ListTasks", {"contextId": context_id})
+    # An agent that answers with a Message keeps no task that could be found.
     if not ctx.expect_ok(reply, "an encoded contextId is read") or not sent.ok or message_in(sent.result) is not None:
         return
     if not _tasks(reply):
@@ -161,6 +166,8 @@ async def grpc_service(ctx: Context) -> None:
     """Ask all methods of the service."""
     for name, reply in await _every_operation(ctx):
         message = reply.error.message.lower() if reply.error is not None else ""
+        # A2A's own errors travel as UNIMPLEMENTED in 1.0.0 (section 5.4 of it): they have a name, and a missing method
+        # has none.
         missing = reply.error is not None and reply.error.grpc_status == "UNIMPLEMENTED" and not reply.error.name
         if reply.problem or (missing and "method" in message):
             ctx.fail(f"{name}: {reply.describe()}", expected="the method answers", replies=[reply])
@@ -191,6 +198,7 @@ Mistake = Callable[[Context], Awaitable[WireReply]]
 
 
 def first(ctx: Context) -> Context:
+    # One is compared with all others, instead of each with each: three bindings would report one difference twice.
     """Return the check on the first binding; skip where that is this one, for there is nothing to compare it with."""
     model = ctx.siblings()[0]
     if model.binding == ctx.binding:
@@ -204,6 +212,7 @@ def is_missing(reply: WireReply) -> bool:
     error = reply.error
     if error is None:
         return False
+    # FastAPI answers an unknown path with this one member; an error of A2A's has more.
     named = isinstance(reply.document, Mapping) and set(reply.document) != {"detail"}
     no_path = error.http_status in (405, 501) or (error.http_status == 404 and not named)
     return (
@@ -216,6 +225,7 @@ async def operations_are_the_same(ctx: Context) -> None:
     """Every operation of the first binding is there."""
     model = first(ctx)
     for name, params in operations(ctx).items():
+        # At once, for the state that they ask about may change in between.
         here, there = await asyncio.gather(ctx.call(name, params), model.call(name, params))
         if is_missing(here) and not is_missing(there):
             found = f"{name} works on {model.binding}, not on {ctx.binding}: {here.describe()}"
@@ -245,6 +255,7 @@ def comparable(value: Any) -> str:
 def _timeless(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
+            # Bindings write one moment with more or fewer digits.
             name: parse_timestamp(item) or item if name == "timestamp" else _timeless(item)
             for name, item in value.items()
         }
@@ -252,6 +263,7 @@ def _timeless(value: Any) -> Any:
 
 
 async def _completed(ctx: Context, operation: str, **params: Any) -> WireReply:
+    # Mistakes are made on a task that is over: nothing can happen to it meanwhile.
     task = await ctx.completed_task()
     return await ctx.call(operation, {"id": task["id"], **params})
 
@@ -261,6 +273,7 @@ MISTAKES: Mapping[str, Mistake] = {
     "CancelTask of an unknown task": lambda ctx: ctx.call("CancelTask", {"id": ctx.unknown_id()}),
     "CancelTask of a completed task": lambda ctx: _completed(ctx, "CancelTask"),
     "GetTask with historyLength -1": lambda ctx: _completed(ctx, "GetTask", historyLength=-1),
+    # None of these depends on what the agent is for, so that every agent can be asked.
     "a message to an unknown task": lambda ctx: ctx.send(task_id=ctx.unknown_id()),
     "ListTasks with pageSize 0": lambda ctx: ctx.call("ListTasks", {"pageSize": 0}),
     "a version that does not exist": lambda ctx: ctx.call("ListTasks", {"pageSize": 1}, version_header="99.0"),
@@ -280,11 +293,13 @@ async def errors_are_the_same(ctx: Context) -> None:
 
 
 def _same_error(one: WireReply, other: WireReply) -> bool:
+    # No error on either side is the same, too: what both accept is for other checks to judge.
     if one.error is None or other.error is None:
         return one.error is None and other.error is None
     for known, unknown in ((one.error, other.error), (other.error, one.error)):
         if known.name:
             return unknown.may_be(known.name)
+    # Neither says which error it is; a bare status can be several.
     return True
 
 
@@ -295,8 +310,10 @@ async def streams_are_the_same(ctx: Context) -> None:
     ctx.require_capability("streaming")
     task = await ctx.start_task(ctx.prompt("slow"))
     params = {"id": task["id"]}
+    # Both subscribe to one running task, as events of two tasks cannot be compared.
     here, there = await asyncio.gather(ctx.call("SubscribeToTask", params), model.call("SubscribeToTask", params))
     streams = [ctx.events_of(reply, "SubscribeToTask") for reply in (here, there)]
+    # Each stream begins with the task as it was when it was opened, which differs.
     one, other = ([comparable(event.body) for event in stream if event.kind != "task"] for stream in streams)
     short, long = sorted((one, other), key=len)
     if not is_suffix(short, long) or not short:

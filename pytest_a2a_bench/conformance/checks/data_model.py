@@ -13,6 +13,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import Node, members, nodes
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
+# Without UNSPECIFIED: protobuf's zero value is no state that a task can have (section 4.1.3).
 STATES = frozenset(
     f"TASK_STATE_{s}"
     for s in (
@@ -21,6 +22,7 @@ STATES = frozenset(
 )
 ROLES = frozenset({"ROLE_USER", "ROLE_AGENT"})
 _CAMEL = re.compile(r"[a-z][A-Za-z0-9]*")
+# Section 5.6.1 demands UTC, written with Z.
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "task": ("id", "status"),
@@ -30,6 +32,7 @@ _REQUIRED: Mapping[str, tuple[str, ...]] = {
     "statusUpdate": ("taskId", "contextId", "status"),
     "artifactUpdate": ("taskId", "contextId", "artifact"),
 }
+# ListTasks has all three on every page, even where they are empty (section 3.1.4).
 _LIST = ("nextPageToken", "pageSize", "totalSize")
 
 
@@ -54,6 +57,7 @@ def _missing(kind: str, *names: str) -> Rule:
 
 def _absent(node: Node, names: tuple[str, ...]) -> Iterator[Problem]:
     for name in names:
+        # What protobuf would leave out is missing, however it is spelled in JSON.
         if node.value.get(name) in (None, "", [], {}):
             what = "is missing" if name not in node.value else f"is {node.value[name]!r}"
             yield Problem(f"{name} of a {node.kind} {what}", f"{node.pointer}/{name}")
@@ -82,6 +86,7 @@ def _unique_artifacts(value: Any) -> Iterator[Problem]:
 
 
 def _camel(value: Any) -> Iterator[Problem]:
+    # Free-form members are left out by members(): their names are the agent's.
     for member in members(value):
         if not _CAMEL.fullmatch(member.name):
             yield Problem(f"a member is called {member.name!r}", member.pointer)
@@ -95,6 +100,7 @@ def _kind(value: Any) -> Iterator[Problem]:
 
 def _nulls(value: Any) -> Iterator[Problem]:
     for member in members(value):
+        # The data of a part may be any JSON value, and null is one.
         if member.value is None and member.name != "data":
             yield Problem(f"{member.name} is null", member.pointer)
 
@@ -137,6 +143,7 @@ async def answers(ctx: Context) -> list[tuple[WireReply, Any]]:
     :raises NoAnswer: if the agent gives no result at all.
     """
     replies = await ctx.samples()
+    # Both kinds of answers: what is right in a result may be wrong in the events of the same agent.
     found = [(r, value) for r in replies for value in (r.result, *r.events) if value is not None]
     if not found:
         raise NoAnswer(f"no ordinary answer: {replies[0].describe()}", replies[0])
@@ -157,6 +164,7 @@ async def data_model(ctx: Context) -> None:
 
 @check("DM-011")
 async def milliseconds(ctx: Context) -> None:
+    # A check of one timestamp would fail one agent in a thousand by chance.
     """Look for at least three digits; whole seconds occur by chance, so all timestamps count together."""
     stamps = [
         str(node.value["timestamp"])
@@ -173,7 +181,9 @@ async def milliseconds(ctx: Context) -> None:
 # -- parts --
 
 
+# The oneof of a Part.
 CONTENTS = ("text", "raw", "url", "data")
+# Names of 0.3, which an agent that was only renamed outside still writes.
 _OLD_NAMES = ("file", "mimeType", "fileWithBytes", "fileWithUri", "bytes", "uri", "name")
 _VALUES: Mapping[str, Any] = {
     "PART-001": {"a": {"b": [1, 2.5, None, True]}},
@@ -191,10 +201,12 @@ async def data_value(ctx: Context) -> None:
     value = _VALUES[ctx.requirement.id]
     params = ctx.send_params(parts=[{"text": ctx.target.scenarios.get("task")}, {"data": value}])
     reply = await ctx.call("SendMessage", params)
+    # An agent may not take data at all, which is no defect of how it keeps it.
     if reply.error is not None and reply.error.may_be("ContentTypeNotSupportedError"):
         return
     if not ctx.expect_ok(reply, "the value is accepted"):
         return
+    # Agents need not return the history; where it comes back it must be true.
     for node in nodes(reply.result):
         if node.kind == "message" and node.value.get("messageId") == params["message"]["messageId"]:
             _same(ctx, reply, node.value, value, node.pointer)
@@ -203,6 +215,7 @@ async def data_value(ctx: Context) -> None:
 def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any, pointer: str) -> None:
     parts = message.get("parts")
     found = [p["data"] for p in parts if isinstance(p, Mapping) and "data" in p] if isinstance(parts, list) else []
+    # True equals 1 in Python, and is another JSON value.
     if found != [value] or any(isinstance(f, bool) is not isinstance(value, bool) for f in found):
         ctx.fail(
             f"sent the data {value!r}, the history has {found!r:.200}", pointer=f"{pointer}/parts", replies=[reply]
@@ -226,6 +239,7 @@ async def raw_is_base64(ctx: Context) -> None:
         ctx.fail("the prompt of the scenario 'file' gave no part with raw", replies=[reply])
     for pointer, content in raw:
         try:
+            # validate=True: otherwise Python passes over every character that is not base64.
             base64.b64decode(content, validate=True)
         except (binascii.Error, ValueError, TypeError):
             ctx.fail(f"raw is {content!r:.80}", pointer=f"{pointer}/raw", expected="base64", replies=[reply])

@@ -26,6 +26,7 @@ async def interface_is_true(ctx: Context) -> None:
 def _is_web_server(reply: WireReply) -> bool:
     """Tell whether a 404 is about the path: what web frameworks say by themselves, and no agent does."""
     said = reply.document
+    # What A2A answers with has a member error, which is not among these.
     return reply.status == 404 and (
         not isinstance(said, dict) or set(said) <= {"detail", "message", "path", "timestamp"}
     )
@@ -51,6 +52,7 @@ async def _ask_rest(ctx: Context) -> WireReply:
 
 async def _ask_rpc(ctx: Context) -> WireReply:
     request = {"jsonrpc": "2.0", "id": "a2a-bench", "method": "GetTask", "params": {"id": str(uuid.uuid4())}}
+    # An address without a path is asked at its root, as httpx would write it anyway.
     path = "" if urllib.parse.urlsplit(ctx.target.url).path.strip("/") else "/"
     return await ctx.call("GetTask", http_method="POST", path=path, body=request)
 
@@ -58,6 +60,7 @@ async def _ask_rpc(ctx: Context) -> WireReply:
 def _speaks(reply: WireReply, binding: str) -> bool:
     if binding == "JSONRPC":
         return isinstance(reply.document, dict) and reply.document.get("jsonrpc") == "2.0"
+    # The reason of ErrorInfo: the word in an agent's prose would prove nothing.
     return '"TASK_NOT_FOUND"' in reply.exchange.response
 
 
@@ -71,6 +74,7 @@ SECRETS_RULE = "CARD-017"
 async def extended(ctx: Context) -> WireReply:
     """Return the extended card, fetched with the user's credentials; skip where there is none to be had."""
     ctx.require_capability("extendedAgentCard")
+    # Shared: the card of a paid agent may be behind a rate limit.
     reply = await ctx.shared("extended-card", lambda: ctx.call(OPERATION, {}))
     if reply.error is not None and reply.error.may_be("ExtendedAgentCardNotConfiguredError"):
         ctx.skip("the agent has no extended card configured")
@@ -139,6 +143,7 @@ async def caching_is_controlled(ctx: Context) -> None:
 async def card_has_no_secrets(ctx: Context) -> None:
     """The extended card holds no credentials."""
     reply = await extended(ctx)
+    # Only this rule's finding: XCARD-004 judges all others.
     for finding in judged(ctx, reply):
         if finding.rule == SECRETS_RULE:
             ctx.fail(finding.found, pointer=finding.pointer, expected=finding.expected, replies=(reply,))
@@ -151,6 +156,7 @@ def other_tenants(ctx: Context) -> list[str]:
     """Return the card's other tenants of this binding."""
     found = ctx.target.card.get("supportedInterfaces")
     items = [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+    # Of another binding nothing is known here: this check asks one interface.
     same = [item for item in items if str(item.get("protocolBinding", "")).upper() == ctx.binding]
     return sorted({str(item.get("tenant") or "") for item in same} - {ctx.target.tenant, ""})
 
@@ -167,6 +173,7 @@ async def tenant_is_served(ctx: Context) -> None:
         return
     event = read_event(reply.result)
     if event.kind == "task":
+        # A tenant that is only looked at when sending would lose its task here.
         again = await ctx.call("GetTask", {"id": event.task_id})
         if not again.ok:
             found = f"the tenant's own task: {again.describe()}"
@@ -181,6 +188,7 @@ async def tenants_are_apart(ctx: Context) -> None:
         ctx.skip("the card has no two tenants on this binding")
     task = await ctx.completed_task()
     for tenant in others:
+        # The tenant of the request wins over the interface's own, which made the task.
         reply = await ctx.call("GetTask", {"id": task["id"], "tenant": tenant})
         if reply.ok:
             found = f"the task of tenant {ctx.target.tenant!r} is visible in tenant {tenant!r}"

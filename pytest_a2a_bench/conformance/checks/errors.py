@@ -20,7 +20,9 @@ from pytest_a2a_bench.conformance.wire.reply import (
     WireReply,
 )
 
+# The first two are Python's, the third is Java's and JavaScript's.
 _TRACE = re.compile(r"Traceback \(most recent call last\)|\bFile \"[^\"]+\", line \d+|^\s+at [\w.$]+\(", re.MULTILINE)
+# Above the limit that many servers have for a body (nginx: 1 MB).
 _LARGE = 10_000_000
 _CRASH_STATES = ("failed", "rejected")
 
@@ -41,6 +43,7 @@ async def invalid_send(ctx: Context) -> WireReply:
 async def _not_cancelable(ctx: Context) -> WireReply:
     task = await ctx.completed_task()
     reply = await ctx.call("CancelTask", {"id": task.get("id")})
+    # Here only the number of the error is looked at.
     if reply.ok:
         ctx.skip("cancelling a finished task is answered with the task; CAN checks judge that")
     return reply
@@ -48,6 +51,7 @@ async def _not_cancelable(ctx: Context) -> WireReply:
 
 async def _no_push(ctx: Context) -> WireReply:
     ctx.forbid_capability("pushNotifications")
+    # Never called: without the capability the configuration must be refused.
     params = {"taskId": ctx.unknown_id(), "url": "https://example.com/hook"}
     return await ctx.call("CreateTaskPushNotificationConfig", params)
 
@@ -63,6 +67,7 @@ async def _no_extended_card(ctx: Context) -> WireReply:
     if reply.ok:
         ctx.skip("the agent has an extended card")
     error = reply.error
+    # A stranger to whom the card is refused cannot learn whether there is one.
     if error is not None and (error.http_status in (401, 403) or error.grpc_status.startswith(("UNAUTH", "PERM"))):
         ctx.skip("the extended card needs credentials")
     return reply
@@ -71,6 +76,7 @@ async def _no_extended_card(ctx: Context) -> WireReply:
 async def _no_extension(ctx: Context) -> WireReply:
     if not ctx.target.required_extensions:
         ctx.skip("the card declares no extension that is required")
+    # Empty, to win over the header that every other request carries for such an agent.
     return await ctx.call("SendMessage", ctx.send_params(), headers={"A2A-Extensions": ""})
 
 
@@ -93,6 +99,7 @@ _PROVOKE: Mapping[str, Callable[[Context], Awaitable[WireReply]]] = {
 @check(*(f"ERR-{place}-{name}" for place in ("JSON", "HTTP", "GRPC") for name in _PROVOKE))
 async def error_table(ctx: Context) -> None:
     """Provoke an error and compare its number with the table; values of 1.0.0 are a warning."""
+    # Ids of the table's checks are put together from binding and error, so that one function judges all of them.
     _, place, name = ctx.requirement.id.split("-")
     row = ERRORS[f"{name}Error"]
     reply = await _PROVOKE[name](ctx)
@@ -100,6 +107,7 @@ async def error_table(ctx: Context) -> None:
     if reply.problem:
         ctx.fail(reply.problem, replies=[reply])
         return
+    # A server that ignores the version answers the question itself; VER checks judge that.
     if error is None or (error.may_be("TaskNotFoundError") and name == "VersionNotSupported"):
         ctx.skip("the error was not provoked; another check judges that")
     found, wanted, old = _numbers(place, row, error)
@@ -133,6 +141,7 @@ async def rpc_error_shape(ctx: Context) -> None:
     for reply in await _rpc_errors(ctx):
         raw = reply.error.raw if reply.error is not None else None
         if raw is None:
+            # No error at all is for the checks of that operation.
             continue
         code, message = (raw.get("code"), raw.get("message")) if isinstance(raw, Mapping) else (None, None)
         if not isinstance(code, int) or isinstance(code, bool):
@@ -190,6 +199,7 @@ def _rest_members(ctx: Context, reply: WireReply, raw: Mapping[str, Any]) -> Non
         name
         for name, good in (
             ("code", raw.get("code") == reply.status),
+            # Names of gRPC statuses are written in capitals.
             ("status", isinstance(raw.get("status"), str) and str(raw.get("status")).isupper()),
             ("message", isinstance(raw.get("message"), str) and bool(raw.get("message"))),
             ("details", isinstance(details, list) and all(isinstance(d, Mapping) and "@type" in d for d in details)),
@@ -215,15 +225,18 @@ async def field_violations(ctx: Context) -> None:
 # -- JSON-RPC itself --
 
 
+# None takes a member away, as what is missing is one of the mistakes.
 def _request(**changes: Any) -> dict[str, Any]:
     request = {"jsonrpc": "2.0", "id": "a2a-bench", "method": "GetTask", "params": {"id": "none"}, **changes}
     return {k: v for k, v in request.items() if v is not None}
 
 
 _RAW: Mapping[str, tuple[Any, str]] = {
+    # Cut off in the middle: nothing but a parser can refuse it.
     "ERR-008": ('{"jsonrpc": "2.0", "id": 1, "method": "GetTask", ', "ParseError"),
     "ERR-009": (_request(jsonrpc="1.0"), "InvalidRequestError"),
     "ERR-010": (_request(method=None), "InvalidRequestError"),
+    # A text is valid JSON and no request object.
     "ERR-011": ('"x"', "InvalidRequestError"),
     "ERR-012": (_request(method="NoSuchMethod"), "MethodNotFoundError"),
     "ERR-014": (_request(params=["none"]), "InvalidParamsError"),
@@ -235,6 +248,7 @@ async def broken_request(ctx: Context) -> None:
     """Send what is no proper JSON-RPC request."""
     body, name = _RAW[ctx.requirement.id]
     reply = await ctx.call("GetTask", body=body)
+    # JSON-RPC 2.0 fixes these numbers itself, so there is no tolerance.
     code = reply.error.code if reply.error is not None else None
     if code != ERRORS[name].code:
         ctx.fail(reply.describe(), expected=f"{name} ({ERRORS[name].code})", replies=[reply])
@@ -245,9 +259,11 @@ async def old_method_name(ctx: Context) -> None:
     """Call a method of 0.3 where only 1.0 is declared."""
     if (ctx.binding, "0.3") in ctx.target.interfaces:
         ctx.skip("the card declares a 0.3 interface of this binding")
+    # A whole message of 0.3, so that only its name can be wrong for a server of 1.0.
     message = {"kind": "message", "messageId": "a2a-bench", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
     reply = await ctx.call("message/send", {"message": message})
     if reply.error is None or reply.error.code != ERRORS["MethodNotFoundError"].code:
+        # The question without a version header: 0.3's clients send none.
         old = await ctx.call("tasks/get", {"id": ctx.unknown_id()}, version_header=None)
         if old.error is not None and old.error.may_be("TaskNotFoundError"):
             ctx.skip("the endpoint serves 0.3 too, though the card does not declare it")
@@ -257,9 +273,11 @@ async def old_method_name(ctx: Context) -> None:
 @check("ERR-015")
 async def response_id(ctx: Context) -> None:
     """Use ids of several types, and one that cannot be read."""
+    # A number 0 is where a test for truth goes wrong.
     for rpc_id in ("a2a-bench", 4711, 0):
         reply = await ctx.call("GetTask", {"id": ctx.unknown_id()}, rpc_id=rpc_id)
         _same_id(ctx, reply, rpc_id)
+    # JSON-RPC 2.0: the id is null where it could not be read.
     _same_id(ctx, await ctx.call("GetTask", body="{bad"), None)
 
 
@@ -297,6 +315,7 @@ async def agent_failure(ctx: Context) -> None:
 async def no_stack_trace(ctx: Context) -> None:
     """Look for a stack trace where the agent's own code broke."""
     reply = await _crash(ctx)
+    # Inside a JSON text line breaks are escaped, and the trace is found by its lines.
     if _TRACE.search(reply.exchange.response.replace("\\n", "\n").replace('\\"', '"')):
         ctx.fail("the answer has a stack trace", fix="log it, and answer with a short message", replies=[reply])
 
@@ -306,6 +325,7 @@ async def large_request(ctx: Context) -> None:
     """Send 10 MB, which may be refused for any reason, but with an answer; the task is unknown, so nothing is kept."""
     text = ctx.prompt("large")
     reply = await ctx.send(text + "x" * _LARGE, task_id=ctx.unknown_id())
+    # An agent may refuse that much in whatever words; it may not break.
     broken = reply.error is not None and (reply.error.may_be("InternalError") or (reply.status or 0) >= 500)
     if reply.status is None or broken:
         ctx.fail(f"10 MB: {reply.describe()}", expected="a result or an error", replies=[reply])

@@ -11,7 +11,9 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
+# Enough for pages of one and of two, so that a last page can be full or not.
 OWN_TASKS = 3
+# A server that always gives a token would otherwise be asked for ever.
 MOST_PAGES = 10
 
 
@@ -29,6 +31,7 @@ async def _make(ctx: Context) -> tuple[str, list[str]]:
         context_id = context_id or str(task.get("contextId") or "")
         if task.get("contextId") != context_id:
             ctx.skip("the agent does not keep a contextId, so that no list can be judged")
+        # A task that still works would change state, and with it its place in the list, between two pages.
         await ctx.wait_for_task(str(task["id"]))
         ids.append(str(task["id"]))
     return context_id, ids
@@ -65,6 +68,7 @@ async def walk(ctx: Context, context_id: str, size: int) -> list[WireReply]:
     while len(pages) < MOST_PAGES:
         more = {"pageToken": token} if token else {}
         pages.append(await listed(ctx, contextId=context_id, pageSize=size, **more))
+        # Absent and empty both end the walk; LIST-001 tells them apart.
         token = str(member(pages[-1], "nextPageToken") or "")
         if not token:
             break
@@ -75,6 +79,7 @@ async def walk(ctx: Context, context_id: str, size: int) -> list[WireReply]:
 async def page_token_is_always_there(ctx: Context) -> None:
     """The nextPageToken is a text on every page, empty on the last."""
     context_id, _ = await own(ctx)
+    # One page that has everything, and one after which others follow.
     for size, last in ((100, True), (1, False)):
         reply = await listed(ctx, contextId=context_id, pageSize=size)
         token = member(reply, "nextPageToken")
@@ -92,6 +97,7 @@ async def page_token_is_always_there(ctx: Context) -> None:
 async def required_members_are_there(ctx: Context) -> None:
     """tasks, pageSize and totalSize are on every page, even on an empty one."""
     context_id, _ = await own(ctx)
+    # An unknown context gives an empty page, which must have its members, too.
     for name in (context_id, ctx.unknown_id()):
         reply = await ctx.call("ListTasks", {"contextId": name})
         if not reply.ok or not isinstance(reply.result, Mapping):
@@ -135,6 +141,7 @@ async def newest_come_first(ctx: Context) -> None:
     reply = await listed(ctx, contextId=context_id)
     times = [parse_timestamp(task.get("status", {}).get("timestamp")) for task in tasks_of(reply)]
     known = [time for time in times if time is not None]
+    # Judging only those that have a time would pass an agent that sorts by nothing.
     if len(known) < len(ids):
         ctx.skip("the tasks have no timestamps, so their order cannot be judged")
     if known != sorted(known, reverse=True):
@@ -151,6 +158,7 @@ async def pages_are_disjoint_and_complete(ctx: Context) -> None:
         got = [name for page in pages for name in ids_of(page)]
         if sorted(got) != sorted(ids):
             found = f"pages of {size} gave {len(got)} tasks ({len(set(got))} different) of {len(ids)}"
+            # The last pages show the repetition or the gap; all of them would fill the report.
             ctx.fail(found, pointer="/tasks", expected="every task exactly once", replies=tuple(pages[-3:]))
 
 
@@ -187,6 +195,7 @@ async def page_size_has_limits(ctx: Context) -> None:
 async def context_filters(ctx: Context) -> None:
     """A contextId selects that context's tasks, and all of them."""
     context_id, ids = await own(ctx)
+    # Somebody else's task must be there for the filter to leave out.
     await ctx.completed_task()
     reply = await listed(ctx, contextId=context_id)
     if sorted(ids_of(reply)) != sorted(ids):
@@ -200,6 +209,7 @@ async def status_filters(ctx: Context) -> None:
     context_id, ids = await own(ctx)
     whole = await listed(ctx, contextId=context_id)
     states = {str(task.get("id")): state_of(task) for task in tasks_of(whole)}
+    # One state that the tasks have and one that they have not.
     for name in ("TASK_STATE_COMPLETED", "TASK_STATE_WORKING"):
         reply = await listed(ctx, contextId=context_id, status=name)
         neutral = name.removeprefix("TASK_STATE_").lower()
@@ -220,6 +230,7 @@ async def time_filters(ctx: Context) -> None:
     future = await listed(ctx, contextId=context_id, statusTimestampAfter="2999-01-01T00:00:00Z")
     if tasks_of(future):
         ctx.fail("tasks come from the year 2999", pointer="/tasks", expected="no tasks", replies=(future,))
+    # Taken from the list itself: the agent's clock need not be this machine's.
     newest = max(stamps, key=lambda stamp: parse_timestamp(stamp) or 0)
     reply = await listed(ctx, contextId=context_id, statusTimestampAfter=newest)
     if newest not in [task.get("status", {}).get("timestamp") for task in tasks_of(reply)]:
@@ -229,6 +240,7 @@ async def time_filters(ctx: Context) -> None:
 
 @check("LIST-013")
 async def unknown_status_is_refused(ctx: Context) -> None:
+    # A list that works must come first: otherwise any error would pass for the right one.
     """A state that does not exist is refused."""
     await listed(ctx)
     reply = await ctx.call("ListTasks", {"status": "TASK_STATE_RUNNING"})
@@ -259,6 +271,7 @@ async def history_is_limited(ctx: Context) -> None:
 async def total_counts_before_paging(ctx: Context) -> None:
     """The totalSize counts all matches, not the page."""
     context_id, ids = await own(ctx)
+    # 1, so that what is counted cannot be the page.
     for size in (1, 100):
         reply = await listed(ctx, contextId=context_id, pageSize=size)
         total = member(reply, "totalSize")

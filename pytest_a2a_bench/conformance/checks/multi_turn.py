@@ -23,6 +23,7 @@ async def waiting_task(ctx: Context, key: str = "input", state: str = "input-req
     """Return a new task that waits for the user; skip where the scenario does not lead there."""
     reply = await ctx.send(ctx.prompt(key))
     task = ctx.task_of(reply, f"the scenario {key}")
+    # Some agents answer before the task has come to its question.
     if state_of(task) != state:
         task = (await ctx.wait_for_task(str(task["id"]))).result or {}
     if state_of(task) != state:
@@ -46,7 +47,9 @@ async def generated_context_is_returned(ctx: Context) -> None:
 async def given_context_is_kept(ctx: Context) -> None:
     """A client's contextId is kept, or refused, never replaced."""
     wanted = str(uuid.uuid4())
+    # A random one: an id that is in use would be another check's context.
     reply = await ctx.send(ctx.prompt("default"), contextId=wanted)
+    # Refusing ids that clients make up is allowed (section 3.4.1); replacing them silently is not.
     if reply.error is not None and not reply.is_internal_error:
         return
     event = read_event(ctx.skip_unless_ok(reply, "sending a message with a contextId").result)
@@ -84,6 +87,8 @@ async def mismatching_context_is_refused(ctx: Context) -> None:
     """A contextId that is not the task's is refused."""
     try:
         task = await waiting_task(ctx)
+    # Without a waiting task the refusal is tested on one that is over, which gives an error in any case of a correct
+    # agent.
     except SkipCheck:
         task = await ctx.completed_task()
     other = str(uuid.uuid4())

@@ -18,10 +18,13 @@ CREATE = "CreateTaskPushNotificationConfig"
 GET = "GetTaskPushNotificationConfig"
 LIST = "ListTaskPushNotificationConfigs"
 DELETE = "DeleteTaskPushNotificationConfig"
+# A reserved name (RFC 2606): configurations that are only stored lead nowhere.
 NEVER_CALLED = "https://webhook.example.org/never-called"
 SECRET = "Zm9yLXRoaXMtd2ViaG9vay1vbmx5"
 DELIVERY_SECONDS = 5.0
+# How many times the seconds of an ordinary answer a notification may take beyond the usual limit.
 _BUSY = 5
+# What an agent had begun to send when the configuration was deleted.
 IN_FLIGHT_SECONDS = 0.3
 HELD_UP_SECONDS = 1.5
 """How long a webhook keeps the agent waiting, to see whether the task waits too."""
@@ -54,6 +57,7 @@ async def receiver(ctx: Context) -> AsyncIterator[WebhookReceiver]:
     if ctx.target.webhook is not None:
         yield await ctx.session.webhooks()
         return
+    # An agent on another machine cannot call this one's loopback address, and that is not the agent's fault.
     facts = judge_url(ctx.target.url, (), authority=True)
     if facts.reach != "loopback":
         ctx.skip(
@@ -84,6 +88,7 @@ async def _deliver(ctx: Context, text: str, scheme: str) -> Delivered:
         config = {"url": hook.url, "authentication": {"scheme": scheme, "credentials": SECRET}}
         reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
         task = ctx.task_of(reply, "sending a message with taskPushNotificationConfig")
+        # Until the end was told or time is up: checks look at all that came.
         await hook.wait(ended, patience(reply))
         stored = await ctx.wait_for_task(str(task["id"]))
     return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
@@ -105,6 +110,7 @@ def show(seen: Delivered) -> str:
 
 async def create(ctx: Context, task_id: str, **members: Any) -> WireReply:
     """Create a config that no event will ever use, with an id of its own: checks share the task."""
+    # An id of its own each, since checks run at once on one shared task.
     return await ctx.call(CREATE, {"taskId": task_id, "id": ctx.unknown_id(), "url": NEVER_CALLED, **members})
 
 

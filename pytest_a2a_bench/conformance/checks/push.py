@@ -89,6 +89,7 @@ async def unknown_config_is_not_found(ctx: Context) -> None:
 async def list_returns_all(ctx: Context) -> None:
     """List returns every config of the task."""
     ids = []
+    # Two: one configuration would be listed by servers that keep a single one.
     for _ in range(2):
         task_id, config, _ = await created(ctx)
         ids.append(config["id"])
@@ -123,11 +124,13 @@ async def _left_alone(ctx: Context) -> None:
     async with receiver(ctx) as hooks:
         hook = hooks.hook()
         made = ctx.skip_unless_ok(await ctx.call(CREATE, {"taskId": task_id, "url": hook.url}), CREATE)
+        # Deleted at once, before the task does anything.
         reply = await ctx.call(DELETE, {"taskId": task_id, "id": made.result.get("id")})
         # What was under way when the config was deleted may still arrive.
         await asyncio.sleep(IN_FLIGHT_SECONDS)
         before = len(hook.deliveries)
         await ctx.wait_for_task(task_id)
+        # A short wait: the task is over, and what comes after its end comes soon.
         if await hook.wait(lambda found: len(found) > before, 0.3):
             found = f"{len(hook.deliveries) - before} notifications came after the config was deleted"
             ctx.fail(found, expected="none", replies=(made, reply))
@@ -157,6 +160,7 @@ async def config_stays(ctx: Context) -> None:
     made = ctx.skip_unless_ok(await create(ctx, task_id), CREATE)
     ctx.created_push_config(task_id, str(made.result.get("id")))
     # Time for events, which must not use the config up.
+    # A third of its time: in between, and still before its end.
     await asyncio.sleep(seconds / 3)
     kept = await ctx.call(GET, {"taskId": task_id, "id": made.result.get("id")})
     if not kept.ok and state_of((await ctx.get_task(task_id)).result) in TERMINAL:
@@ -207,6 +211,7 @@ async def something_is_delivered(ctx: Context) -> None:
     ctx.require_capability("pushNotifications")
     text = ctx.prompt("slow")
     async with receiver(ctx) as hooks:
+        # The task may be over before it is configured; then it is tried with another one.
         for _ in range(ATTEMPTS):
             task_id = str((await ctx.start_task(text))["id"])
             hook = hooks.hook()
@@ -217,6 +222,7 @@ async def something_is_delivered(ctx: Context) -> None:
         else:
             ctx.skip("the task of the scenario slow was over before it could be configured")
         stored = await ctx.wait_for_task(task_id)
+        # The task is over: what has not come by now comes soon, if at all.
         if not await hook.wait(timeout=patience(made, DELIVERY_SECONDS / 2)):
             found = "the task ended, and no notification came"
             ctx.fail(found, expected="at least one POST to the webhook", replies=(made, stored))
@@ -236,6 +242,7 @@ async def payload_has_its_media_type(ctx: Context) -> None:
     types = {d.headers.get("content-type", "").partition(";")[0].strip().lower() for d in seen.deliveries}
     for wrong in sorted(types - {"application/a2a+json"}):
         expected = "application/a2a+json"
+        # One finding for each wrong type and not for each delivery.
         ctx.fail(f"Content-Type is {wrong or 'missing'!r}", expected=expected, replies=(seen.reply,))
 
 
@@ -245,6 +252,7 @@ async def credentials_are_sent(ctx: Context) -> None:
     seen = await arrived(ctx)
     bad = [d for d in seen.deliveries if not _authorized(d)]
     if bad:
+        # The value is a secret of this run's and is not shown.
         what = "another Authorization header" if "authorization" in bad[0].headers else "no Authorization header"
         found = f"{len(bad)} of {len(seen.deliveries)} notifications have {what}"
         ctx.fail(found, expected="Authorization: scheme credentials, as configured", replies=(seen.reply,))
@@ -252,6 +260,7 @@ async def credentials_are_sent(ctx: Context) -> None:
 
 def _authorized(delivery: Delivery) -> bool:
     scheme, _, credentials = delivery.headers.get("authorization", "").partition(" ")
+    # Names of schemes have no case (RFC 9110 section 11.1).
     return scheme.lower() == "bearer" and credentials == SECRET
 
 
@@ -268,6 +277,7 @@ async def config_comes_with_the_message(ctx: Context) -> None:
 async def the_end_is_delivered(ctx: Context) -> None:
     """The terminal state is delivered."""
     seen = await arrived(ctx)
+    # An agent that never told the end is only to blame if there was one.
     if rebuild(read_events([{"task": seen.stored.result}])).state in TERMINAL and not ended(list(seen.deliveries)):
         found = f"the task ended; {show(seen)} did not tell"
         ctx.fail(found, expected="the terminal state", replies=(seen.reply, seen.stored))
@@ -279,6 +289,7 @@ async def order_is_kept(ctx: Context) -> None:
     seen = await arrived(ctx)
     events = read_events(seen.payloads)
     ctx.report_problems(nothing_after_terminal(events), seen.reply)
+    # A task of several chunks shows order; the ordinary one often has a single event.
     if ctx.has_prompt("chunks"):
         chunked: Delivered = await ctx.shared("delivered-chunks", lambda: _deliver(ctx, ctx.prompt("chunks"), "Bearer"))
         if ended(list(chunked.deliveries)) and chunked.stored.ok:
@@ -291,6 +302,7 @@ async def private_addresses_are_refused(ctx: Context) -> None:
     """Link-local and private webhook addresses are refused."""
     ctx.require_capability("pushNotifications")
     task = await ctx.completed_task()
+    # The address of cloud machines' metadata, and one of a private network that does not answer.
     for url in ("http://169.254.169.254/latest/meta-data/", "http://10.255.255.1/hook"):
         reply = await create(ctx, str(task["id"]), url=url)
         if reply.ok and isinstance(reply.result, Mapping):
@@ -309,6 +321,7 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
     ctx.task_of(usual, "the scenario task")
     for attempt in range(ATTEMPTS):
         async with receiver(ctx) as hooks:
+            # Only the first delivery is held up: otherwise every event would add to the time of the task.
             hook = hooks.hook(status=500, delay=HELD_UP_SECONDS, late=1)
             reply = await ctx.send(text, configuration={"taskPushNotificationConfig": {"url": hook.url}})
             taken = reply.exchange.seconds
@@ -316,8 +329,10 @@ async def slow_webhook_does_not_hold_up(ctx: Context) -> None:
         if not hook.deliveries:
             ctx.skip("nothing was delivered to the webhook")
         # Measured again, for the agent may have been busy with something else.
+        # The usual time is measured before and after, as the machine may be busier now than it was then.
         after = await ctx.send(text)
         normal = max(usual.exchange.seconds, after.exchange.seconds)
+        # Four fifths of the delay: an agent that waits takes all of it.
         if reply.ok and taken <= normal + HELD_UP_SECONDS * 0.8:
             return
         if attempt == ATTEMPTS - 1 or not reply.ok:
@@ -332,6 +347,7 @@ async def scheme_names_have_no_case(ctx: Context) -> None:
     """The name of an authentication scheme may be in lower case."""
     ctx.require_capability("pushNotifications")
     seen = await _deliver(ctx, ctx.prompt("task"), "bearer")
+    # Only where the capital spelling works is the small one to blame.
     if not seen.deliveries:
         upper = await delivered(ctx)
         if upper.deliveries:

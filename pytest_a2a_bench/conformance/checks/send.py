@@ -14,6 +14,7 @@ from pytest_a2a_bench.conformance.protocol.payloads import message_in, nodes, sp
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 
 _FOLLOW_SECONDS = 15.0
+# Each mode costs a message of its own.
 _MODES = 3
 _ODD_MEDIA_TYPE = "application/x-a2a-bench-unknown"
 
@@ -44,6 +45,7 @@ async def one_of_task_and_message(ctx: Context) -> None:
     if not ctx.expect_ok(reply):
         return
     members = sorted(reply.result) if isinstance(reply.result, Mapping) else []
+    # Exactly one of both; members of extensions beside them are allowed.
     if [m for m in members if m in ("task", "message")] not in (["task"], ["message"]):
         ctx.fail(f"the result has the members {members}", pointer="/result", replies=[reply])
 
@@ -63,11 +65,13 @@ async def blocking_result_is_complete(ctx: Context) -> None:
     """Compare the task that came back with GetTask."""
     reply, task = await ordinary_task(ctx)
     if state_of(task) not in SETTLED:
+        # An agent that answers early has been told so already.
         # What such a task still becomes is a matter of time.
         ctx.skip("the agent answers before the task is over, which SEND-002 judges")
     later = await ctx.call("GetTask", {"id": task.get("id")})
     if not ctx.expect_ok(later):
         return
+    # Whole members: what is equal needs no reason.
     for name in ("status", "artifacts"):
         if task.get(name) != later.result.get(name):
             found = f"{name} is {task.get(name)!r:.150} in the reply and {later.result.get(name)!r:.150} in GetTask"
@@ -101,6 +105,7 @@ async def early_task_can_be_followed(ctx: Context) -> None:
     if not ctx.expect_ok(reply):
         return
     task = task_or_skip(ctx, reply)
+    # Until it ends, or for as long as an ordinary task can take.
     loop = asyncio.get_running_loop()
     until = loop.time() + _FOLLOW_SECONDS
     while loop.time() < until:
@@ -114,6 +119,7 @@ async def early_task_can_be_followed(ctx: Context) -> None:
 @check("SEND-006")
 async def return_immediately_and_messages(ctx: Context) -> None:
     """Ask for a direct message with returnImmediately."""
+    # Makes sure that the agent answers this prompt with a message at all.
     await ctx.message_reply()
     reply = await ctx.send(ctx.target.scenarios.get("message"), configuration={"returnImmediately": True})
     if ctx.expect_ok(reply) and message_in(reply.result) is None:
@@ -137,8 +143,10 @@ async def unknown_task(ctx: Context) -> None:
 async def odd_media_type(ctx: Context) -> WireReply:
     """Send a file of a media type that no agent supports, once for all checks."""
     modes = ctx.target.card.get("defaultInputModes")
+    # An agent that declares everything cannot be sent what it does not support.
     if isinstance(modes, list) and any("*" in str(m) for m in modes):
         ctx.skip(f"the card declares the input modes {modes}")
+    # Three bytes: large enough to be a file, small enough for every limit.
     parts = [{"text": ctx.target.scenarios.get("task")}, {"raw": "AAEC", "mediaType": _ODD_MEDIA_TYPE}]
     return await ctx.shared("odd media type", lambda: ctx.send(parts=parts))
 
@@ -178,6 +186,7 @@ async def _last_of_two(ctx: Context) -> WireReply:
         return await ctx.send(configuration=configuration)
     task = task_or_skip(ctx, await ctx.send(asked))
     answer = ctx.target.scenarios.get("input_answer")
+    # The task has two messages now, of which one may come back.
     return await ctx.send(answer, task_id=str(task.get("id")), configuration=configuration)
 
 
@@ -194,10 +203,12 @@ async def accepted_output_modes(ctx: Context) -> None:
     got: dict[str, frozenset[str]] = {}
     for mode in modes[:_MODES]:
         reply = await ctx.send(configuration={"acceptedOutputModes": [mode]})
+        # Refusing one mode for one question is allowed.
         if not reply.ok:
             continue
         got[mode] = _media_types(reply)
     kinds = set(got.values())
+    # The same whatever was asked for: the parameter is not read.
     if len(got) > 1 and len(kinds) == 1 and any(kinds):
         found = f"asked for {' and '.join(got)} in turn, always got {', '.join(sorted(kinds.pop()))}"
         ctx.fail(found, pointer="/task/artifacts", replies=ctx.replies[-len(modes[:_MODES]) :])
@@ -239,6 +250,7 @@ async def unknown_fields(ctx: Context) -> None:
     params["futureMember"] = {"a": 1}
     params["message"]["futureMember"] = "x"
     params["message"]["parts"][0]["futureMember"] = ["x"]
+    # Section 5.7: receivers ignore what they do not know.
     ctx.expect_ok(await ctx.call("SendMessage", params), "unknown members are ignored")
 
 
@@ -247,6 +259,7 @@ async def repeated_message_id(ctx: Context) -> None:
     """Send the same message twice."""
     params = ctx.send_params()
     first, second = await ctx.call("SendMessage", params), await ctx.call("SendMessage", params)
+    # The same messageId promises nothing (a2a-sdk 1.3.0 runs it twice), but it must not break the agent.
     for reply in (first, second):
         broken = reply.problem or (reply.error is not None and reply.error.may_be("InternalError"))
         if broken or (reply.ok and task_in(reply.result) is None and message_in(reply.result) is None):
@@ -299,4 +312,5 @@ async def negative_history_length(ctx: Context) -> None:
 
 async def _refused(ctx: Context, params: Mapping[str, Any]) -> None:
     reply = await ctx.call("SendMessage", params)
+    # That number says, too, that the request is at fault; it is the wrong one and no silence.
     ctx.expect_error(reply, "InvalidParamsError", old_names=("InvalidRequestError",))

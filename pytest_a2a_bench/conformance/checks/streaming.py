@@ -29,6 +29,7 @@ END_SECONDS = 1.0
 async def ordinary(ctx: Context) -> WireReply:
     """Return the stream of an ordinary message, one for all checks."""
     ctx.require_capability("streaming")
+    # Shared by most checks here: one stream shows all that they look at.
     return await ctx.shared("stream", lambda: ctx.stream(ctx.prompt("task")))
 
 
@@ -93,12 +94,15 @@ async def ends_with_the_task(ctx: Context) -> None:
     """The stream ends at the terminal state, not before and not long after."""
     reply, events = await readable(ctx)
     if events[0].kind == "message":
+        # A Message ends its stream by itself, which STREAM-003 judges.
         return
     last = next((event.state for event in reversed(events) if event.state), "")
     if last in TERMINAL:
         _ends_in_time(ctx, reply, last)
     elif not reply.ended:
+        # The time limit is ours: that a task is slow is no defect.
         ctx.skip(f"the task was still {last or 'without state'} when the time was up")
+    # Waiting for the user is the other state in which a stream may end (section 11.7).
     elif last not in ("input-required", "auth-required"):
         ctx.fail(
             f"the stream ended while the task was {last or 'without any state'}",
@@ -108,6 +112,7 @@ async def ends_with_the_task(ctx: Context) -> None:
 
 
 def _ends_in_time(ctx: Context, reply: WireReply, state: str) -> None:
+    # From the last event on: how long the task took does not matter.
     waited = reply.exchange.seconds - (reply.times[-1] if reply.times else reply.exchange.seconds)
     if not reply.ended or waited > END_SECONDS:
         found = f"the stream stayed open for {waited:.1f} s after the state {state}"
@@ -119,6 +124,7 @@ async def ends_when_input_is_required(ctx: Context) -> None:
     """The stream ends when the task waits for the user."""
     ctx.require_capability("streaming")
     text = ctx.prompt("input")
+    # Longer than the end may take, and much shorter than the time limit, which would end it too.
     reply = await ctx.shared("stream-input", lambda: ctx.stream(text, timeout=3 * END_SECONDS))
     events = read_events(reply.events)
     if not any(event.state == "input-required" for event in events):
@@ -157,6 +163,7 @@ async def events_are_rpc_responses(ctx: Context) -> None:
         wrong = [
             f"{name} is {json.dumps(envelope.get(name))}"
             for name, wanted in (("jsonrpc", "2.0"), ("id", sent_id))
+            # 1 and true are equal in Python.
             if envelope.get(name) != wanted or type(envelope.get(name)) is not type(wanted)
         ]
         if wrong:
@@ -186,6 +193,7 @@ async def chunks_keep_their_order(ctx: Context) -> None:
     """Chunks that are put together are the stored artifact."""
     reply, events = await chunked(ctx)
     stored = ctx.skip_unless_ok(await ctx.get_task(_task_id(ctx, events)), "GetTask")
+    # Only artifacts: STREAM-016 compares states.
     problems = [p for p in differences(rebuild(events), stored.result) if p.pointer.startswith("/artifacts")]
     ctx.report_problems(problems, reply, stored)
 
@@ -209,9 +217,11 @@ async def refused_without_the_capability(ctx: Context) -> None:
 async def feedback_is_immediate(ctx: Context) -> None:
     """The first event comes before the work is done."""
     ctx.require_capability("streaming")
+    # Time is involved, so that one busy moment must not decide.
     for attempt in range(ATTEMPTS):
         reply = await ctx.stream(ctx.prompt("slow"))
         ctx.events_of(reply, "the stream of the scenario slow")
+        # Below this a delay cannot be told from the machine's own.
         if reply.times[-1] < 0.2:
             ctx.skip(f"the scenario slow took {reply.times[-1]:.2f} s: too short to tell")
         if reply.times[0] <= reply.times[-1] / 2:
@@ -250,6 +260,7 @@ async def task_outlives_its_stream(ctx: Context) -> None:
     ctx.require_capability("streaming")
     params = ctx.send_params(ctx.prompt("slow"))
     # The connection is closed after the first event, while the task works.
+    # Closing the connection is what a browser does whose tab is closed.
     reply = await ctx.call("SendStreamingMessage", params, until=lambda event: True)
     events = ctx.events_of(reply, "the stream of the scenario slow")
     if any(event.state in TERMINAL for event in events):
@@ -269,6 +280,7 @@ async def chunk_marks_agree(ctx: Context) -> None:
     built = rebuild(events)
     ctx.report_problems(built.problems, reply)
     for name in built.never_closed:
+        # A warning: a client that reads the stream to its end loses nothing.
         ctx.warn(
             f"artifact {name!r} came in chunks, none of which has lastChunk",
             expected="lastChunk true in the last chunk, so that a client knows that the artifact is whole",

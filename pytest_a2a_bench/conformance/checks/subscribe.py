@@ -38,6 +38,7 @@ async def _watch(ctx: Context, text: str) -> Watched:
         one, other, _closed = await asyncio.gather(
             ctx.call("SubscribeToTask", params),
             ctx.call("SubscribeToTask", params),
+            # Closed after its first event, to see whether the others live on.
             ctx.call("SubscribeToTask", params, until=lambda event: True),
         )
         # A stream that was opened when the task was over already shows nothing.
@@ -49,6 +50,7 @@ async def _watch(ctx: Context, text: str) -> Watched:
 async def both(ctx: Context) -> Watched:
     """Watch a slow task by two streams; skip where the second one is refused, as an agent may."""
     seen = await readable(ctx)
+    # Nothing demands that an agent serves several streams of a task.
     if seen.other.error is not None and not seen.other.events:
         ctx.skip(f"a second stream of the task is refused: {seen.other.describe()}")
     return seen
@@ -136,6 +138,7 @@ async def no_gap(ctx: Context) -> None:
 async def rest_subscribe_is_reachable(ctx: Context) -> None:
     """POST and GET are both written in the specification: one of them has to work."""
     ctx.require_capability("streaming")
+    # An unknown task: either verb then gives an error that shows that the path exists.
     post = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()}, http_method="POST")
     get = await ctx.call("SubscribeToTask", {"id": ctx.unknown_id()}, http_method="GET")
     if not any(_says_not_found(reply) for reply in (post, get)):
@@ -152,6 +155,7 @@ async def streams_see_the_same(ctx: Context) -> None:
     """All streams of a task get the same events in the same order."""
     seen = await both(ctx)
     one, other = (updates(read_events(reply.events)) for reply in (seen.one, seen.other))
+    # A stream that was opened later has the end of the other.
     short, long = sorted((one, other), key=len)
     # A stream that was open and heard nothing is the end of every other, and yet it has missed the end of the task.
     deaf = bool(long) and not short and bool(seen.one.events) and bool(seen.other.events)

@@ -33,12 +33,14 @@ def _op(name: str, rest: str, reply: str, rpc03: str = "", rest03: str = "", grp
     verb, _, path = rest.partition(" ")
     verb03, _, path03 = rest03.partition(" ")
     method, request, answer = grpc03.split() if grpc03 else ("", "", "")
+    # 1.0 sends a configuration as it is, without a message around it.
     request_type = "TaskPushNotificationConfig" if name.startswith("Create") else f"{name}Request"
     if name == "SendStreamingMessage":
         request_type = "SendMessageRequest"
     return Operation(name, (verb, path), request_type, reply, rpc03, (verb03, path03), (method, request, answer))
 
 
+# Written out, each row would be four lines of the same word.
 _PUSH = "tasks/pushNotificationConfig"
 _PUSH_PATH = "/tasks/{taskId}/pushNotificationConfigs"
 _P = "TaskPushNotificationConfig"
@@ -122,6 +124,7 @@ OPERATIONS: Mapping[str, Operation] = {
         ),
     )
 }
+# 0.3's gRPC service has the name in the singular.
 ALIASES = {"ListTaskPushNotificationConfig": f"List{_P}s"}
 
 
@@ -149,12 +152,15 @@ def rest_call(op: Operation, params: Mapping[str, Any], *, version: str, tenant:
     rest = dict(params)
 
     def take(match: re.Match[str]) -> str:
+        # safe="" so that an id with a slash stays one segment of the path.
         return urllib.parse.quote(str(rest.pop(match.group(1), "")), safe="")
 
     path = re.sub(r"\{(\w+)\}", take, template)
+    # A tenant in the parameters is the check's own and wins over the interface's.
     tenant = str(rest.pop("tenant", "") or tenant)
     if tenant:
         path = f"/{urllib.parse.quote(tenant, safe='')}{path}"
+    # ProtoJSON's mapping of a request without a body: what is left goes into the query.
     if verb in ("GET", "DELETE"):
         return RestCall(verb, path, {k: query_text(v) for k, v in rest.items() if v is not None})
     keep_empty = bool(rest) or verb == "POST"
@@ -173,6 +179,7 @@ def query_text(value: Any) -> str:
 
 def to_v03_params(operation: str, params: Mapping[str, Any], binding: str) -> dict[str, Any]:
     """Write parameters of 1.0 in the form of 0.3: JSON with ``kind`` for JSON-RPC, protobuf's JSON elsewhere."""
+    # Its REST and gRPC were generated from the proto file, whose names differ from those of the JSON schema.
     proto = binding != "JSONRPC"
     out = dict(params)
     if isinstance(out.get("message"), Mapping):
@@ -182,6 +189,7 @@ def to_v03_params(operation: str, params: Mapping[str, Any], binding: str) -> di
     if "PushNotificationConfig" in operation:
         return _push_params(operation, out, binding)
     if binding == "GRPC" and "id" in out:
+        # 0.3's gRPC names things by resource names.
         out["name"] = f"tasks/{out.pop('id')}"
     return out
 
@@ -190,6 +198,7 @@ def _message(message: Mapping[str, Any], proto: bool) -> dict[str, Any]:
     out = dict(message)
     if isinstance(out.get("parts"), list):
         parts = [_part(p, proto) for p in out.pop("parts")]
+        # The proto file calls the parts content.
         out["content" if proto else "parts"] = parts
     if not proto:
         roles = {"ROLE_USER": "user", "ROLE_AGENT": "agent"}
@@ -218,6 +227,7 @@ def _part(part: Any, proto: bool) -> Any:
 def _configuration(configuration: Mapping[str, Any], proto: bool) -> dict[str, Any]:
     out = dict(configuration)
     if "returnImmediately" in out:
+        # The same switch, turned around: 1.0 asks not to wait, 0.3 asks to wait.
         out["blocking"] = not out.pop("returnImmediately")
     if "taskPushNotificationConfig" in out:
         out["pushNotification" if proto else "pushNotificationConfig"] = out.pop("taskPushNotificationConfig")
@@ -225,6 +235,7 @@ def _configuration(configuration: Mapping[str, Any], proto: bool) -> dict[str, A
 
 
 def _push_params(operation: str, params: dict[str, Any], binding: str) -> dict[str, Any]:
+    # Both may be missing on purpose.
     task, config = params.get("taskId", ""), params.get("id", "")
     if operation.startswith("Create"):
         body = {k: v for k, v in params.items() if k not in ("taskId", "tenant")}

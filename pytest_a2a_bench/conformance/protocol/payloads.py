@@ -44,9 +44,11 @@ def task_in(result: Any) -> Mapping[str, Any] | None:
     """Return the task of a result: wrapped, or bare as GetTask and 0.3 give it."""
     if not isinstance(result, Mapping):
         return None
+    # Wrapped first: a wrapper may hold members of its own beside the task.
     if isinstance(result.get("task"), Mapping):
         found: Mapping[str, Any] = result["task"]
         return found
+    # A status update has taskId and status, and possibly an id of somebody's extension; a task is never taken for one.
     bare = "status" in result and "id" in result and "taskId" not in result
     return result if bare or result.get("kind") == "task" else None
 
@@ -71,6 +73,7 @@ def message_ids(task: Any) -> set[str]:
 
 def config_ids(result: Any) -> list[str]:
     """Return the ids of the push configurations of a result: one, or a list of them, as 1.0 and 0.3 give them."""
+    # An object with configs is 1.0's page, one without is the configuration itself, and 0.3 gives a bare list.
     inside = result.get("configs", [result]) if isinstance(result, Mapping) else result
     return [found for item in inside if (found := _config_id(item))] if isinstance(inside, list) else []
 
@@ -79,6 +82,7 @@ def _config_id(config: Any) -> str:
     if not isinstance(config, Mapping):
         return ""
     inner = config.get("pushNotificationConfig")
+    # 0.3's gRPC has the id only as the end of the resource name.
     name = str(config.get("name") or "").rpartition("/")[2]
     return str(config.get("id") or (inner.get("id") if isinstance(inner, Mapping) else "") or name or "")
 
@@ -97,6 +101,7 @@ def task_id_in(params: Mapping[str, Any]) -> str:
 
 # -- times --
 
+# The fraction is read apart: a datetime cuts it off after six digits, and checks compare times by it.
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)?")
 
 
@@ -114,12 +119,14 @@ def parse_timestamp(text: Any) -> float | None:
     except ValueError:
         return None
     if moment.tzinfo is None:
+        # What has no offset would otherwise be read in this machine's zone.
         moment = moment.replace(tzinfo=UTC)
     return moment.timestamp() + (float(f"0.{fraction}") if fraction else 0.0)
 
 
 # -- every object --
 
+# Rules about names and null apply to the protocol's members; what an agent puts into metadata is its own.
 FREE_FORM = frozenset({"metadata", "data", "params", "header"})
 """Members whose content is the agent's own, so that no rule of the protocol applies inside."""
 
@@ -165,6 +172,7 @@ class Member(NamedTuple):
 def nodes(result: Any, pointer: str = "") -> Iterator[Node]:
     """Yield the objects of a result; a bare task (GetTask) is known by its ``status``."""
     if isinstance(result, Mapping):
+        # A page of ListTasks has tasks, so it counts as a wrapper, too.
         wrapped = any(name in result for name in _CHILDREN["response"])
         bare = "task" if not wrapped and ("status" in result or "artifacts" in result) else "response"
         yield from _descend(bare, result, pointer, "")

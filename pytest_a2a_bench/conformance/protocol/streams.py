@@ -66,6 +66,7 @@ def read_event(raw: Any) -> StreamEvent:
     if not isinstance(raw, Mapping):
         return StreamEvent("", {}, ())
     named = {_ALIASES.get(name, name): value for name, value in raw.items()}
+    # An empty object says as little as a member that is not there.
     members = tuple(name for name in MEMBERS if isinstance(named.get(name), Mapping) and named[name])
     if members:
         return StreamEvent(members[0], named[members[0]], members)
@@ -99,6 +100,7 @@ def first_event(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     return [StreamProblem("/0", found, "a Task or a Message as the first event")]
 
 
+# Section 3.1.2 allows updates only; 11.7 lets HTTP+JSON close with the task as it is stored.
 def order_of_kinds(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     """Find what may not follow a Task or a Message; a Task snapshot may close a stream."""
     if not events:
@@ -107,6 +109,7 @@ def order_of_kinds(events: Sequence[StreamEvent]) -> list[StreamProblem]:
         return _alone(events)
     problems = []
     for number, event in enumerate(events[1:], 1):
+        # A task is allowed where the state before it is terminal: that is the closing snapshot.
         closing = number == len(events) - 1 or events[number].state in TERMINAL
         if event.kind == "message" or (event.kind == "task" and not closing):
             found = f"event {number} is a {event.kind.capitalize()} in the stream of a task"
@@ -148,6 +151,7 @@ def ids_agree(events: Sequence[StreamEvent]) -> list[StreamProblem]:
 def nothing_after_terminal(events: Sequence[StreamEvent]) -> list[StreamProblem]:
     """Find updates that come after a terminal state, other than a snapshot that repeats it."""
     ended = ""
+    # The same state told again is a repetition and no change.
     for number, event in enumerate(events):
         repeats = event.kind == "task" and event.state == ended
         if ended and not repeats:
@@ -184,6 +188,7 @@ def rebuild(events: Sequence[StreamEvent]) -> Rebuilt:
     """Put a task together again from the events of its stream."""
     built = Rebuilt()
     for number, event in enumerate(events):
+        # An artifact update tells no state, and the one before stays.
         built.state = event.state or built.state
         if event.kind == "task":
             artifacts = artifacts_of(event.body)
@@ -210,6 +215,7 @@ def _add_chunk(built: Rebuilt, number: int, body: Mapping[str, Any]) -> None:
         built.appended.add(name)
         built.artifacts[name] = [*built.artifacts.get(name, []), *parts]
     else:
+        # A chunk that does not append starts the artifact anew, so it is open again.
         built.closed.discard(name)
         built.artifacts[name] = parts
     if body.get("lastChunk") is True:
@@ -222,6 +228,7 @@ def artifacts_of(task: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {_text(artifact, "artifactId"): _list(artifact.get("parts")) for artifact in found}
 
 
+# Joining is allowed: what was streamed in pieces may be stored as one part.
 def same_parts(ones: Sequence[Any], others: Sequence[Any]) -> bool:
     """Tell whether parts hold the same: texts that follow each other count as one, as servers may join chunks."""
     return _joined(ones) == _joined(others)
@@ -262,6 +269,7 @@ def updates(events: Sequence[StreamEvent]) -> list[str]:
     return [canonical(event.body) for event in events if event.kind in ("statusUpdate", "artifactUpdate")]
 
 
+# A later subscriber gets what is still to come, and nothing promises how much that is.
 def is_suffix(short: Sequence[str], long: Sequence[str]) -> bool:
     """Tell whether a stream that was joined later got the end of what the longer one got."""
     return not short or list(short) == list(long[-len(short) :])
@@ -277,6 +285,7 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(item) for name, item in value.items() if not _is_unset(item)}
     if isinstance(value, list):
         return [_plain(item) for item in value]
+    # protobuf's Struct has doubles only, so 5 comes back as 5.0 over gRPC.
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value

@@ -20,16 +20,21 @@ BEGIN_SECONDS = 2.0
 """Most seconds that the checks of other interfaces wait for the first probe of a slow one."""
 MORE_TIME = "an agent that is slower needs more time: --timeout (a2a-bench conformance), --a2a-timeout (pytest)"
 PROBE_SECONDS = 5.0
+# Together a second: longer than the hiccup of a busy server, shorter than anybody notices once in a run.
 PAUSES = (0.0, 0.2, 0.8)
 """Seconds before each try of a probe: an agent that is busy for a moment has not stopped working."""
+# More would hide the one that broke it among its neighbours.
 SUSPECTS = 4
+# Seconds by which clocks of two requests that ran at once may disagree about which ended first.
 _JUST_BEFORE = 0.05
+# A run has some thousand requests; only the last ones can have broken the agent.
 _KEPT = 200
 
 OPERATION = "GetTask"
 WITHOUT_CREDENTIALS = frozenset({"auth", "extended-card"})
 """Groups that can be judged on an agent that refuses the credentials that it gets."""
 
+# Both versions' names.
 _LOOKS = frozenset({"GetTask", "ListTasks", "tasks/get", "tasks/list"})
 
 
@@ -43,6 +48,7 @@ class Asked(NamedTuple):
 
 def works(reply: WireReply) -> bool:
     """Tell whether an answer is one of an agent that works: a result, or an error that it means."""
+    # A structured error, whatever it says, was written by a program that runs.
     return not reply.problem and not reply.is_internal_error
 
 
@@ -54,8 +60,10 @@ class Health:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        # Bounded: a queue that forgets the oldest by itself.
         self._asked: deque[Asked] = deque(maxlen=_KEPT)
         self._first: asyncio.Task[WireReply | None] | None = None
+        # Many checks become suspicious at the same moment, and one answer serves them all.
         self._asking = asyncio.Lock()
         self._well_since = 0.0
         self._broken: WireReply | None = None
@@ -70,17 +78,20 @@ class Health:
 
     def note(self, started: float, reply: WireReply) -> None:
         """Remember a request of a check."""
+        # What is asked of a broken agent says nothing about what broke it.
         if not self.is_broken:
             self._asked.append(Asked(started, time.monotonic(), reply))
 
     async def begin(self) -> None:
         """Ask for the first time, before anything else is asked."""
         self._first = asyncio.create_task(self._look())
+        # Not longer: one interface that hangs must not keep the checks of the others waiting.
         await asyncio.wait({self._first}, timeout=BEGIN_SECONDS)
 
     async def ready(self) -> None:
         """Wait for the answer to the first question."""
         if self._first is not None:
+            # Shielded, as several checks wait for the same probe and any of them may be stopped.
             await asyncio.shield(self._first)
 
     async def close(self) -> None:
@@ -89,13 +100,16 @@ class Health:
             self._first.cancel()
             await asyncio.gather(self._first, return_exceptions=True)
 
+    # A probe that began before this question proves nothing about now, hence the moment at which it was wanted.
     async def lasts(self) -> bool:
         """Tell whether the agent still works, now; True where that cannot be told because it never did."""
         wanted = time.monotonic()
         async with self._asking:
             if self.is_broken:
                 return False
+            # Somebody else's answer that is younger than the question will do.
             if self._well_since >= wanted or not await self._did_work():
+                # What never worked has not stopped working: its own checks say what is wrong with it.
                 return True
             for pause in PAUSES:
                 await asyncio.sleep(pause)
@@ -114,6 +128,7 @@ class Health:
     async def _look(self) -> WireReply | None:
         """Ask whether anything can be judged here: nothing where all that is asked is refused, or never answered."""
         first = await self._probe()
+        # An interface that cannot be asked here (None) is left to its checks, which give their reason.
         if first is None or (works(first) and not first.is_refused):
             return first
         if first.is_refused:
@@ -122,6 +137,7 @@ class Health:
             if sent is not None and sent.is_refused:
                 self._refuses = sent.describe()
         elif is_silence(first.exchange, self._probe_seconds):
+            # With the user's own patience this time, and by two operations: one of them may be slow by itself.
             seconds = self._session.target.timeout
             again = await asyncio.gather(*(self._probe(name, seconds=seconds) for name in (OPERATION, "CancelTask")))
             self._is_silent = all(r is not None and is_silence(r.exchange, seconds) for r in again)
@@ -133,12 +149,14 @@ class Health:
         return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
 
     @property
+    # Never more than the user allows for anything.
     def _probe_seconds(self) -> float:
         return min(self._session.target.timeout, PROBE_SECONDS)
 
     async def _probe(
         self, operation: str = OPERATION, params: dict[str, object] | None = None, seconds: float = 0.0
     ) -> WireReply | None:
+        # A random id: no server may know it, and no two probes can be answered from a cache.
         asked = params if params is not None else {"id": str(uuid.uuid4())}
         try:
             return await self._session.ask(operation, asked, seconds or self._probe_seconds)
@@ -156,6 +174,7 @@ class Health:
             why = f"the agent refuses: {self._refuses}: {self._session.target.refusal}"
         else:
             return None
+        # Once is a finding; three hundred times would be the same finding three hundred times.
         if self._told:
             return CheckResult(requirement, binding, "skipped", reason=f"could not be judged, see {self._told}")
         self._told = f"{requirement.id}[{binding}]"
@@ -175,6 +194,7 @@ class Health:
         suspects = self._suspects()
         named = ", ".join(dict.fromkeys(e.method for e in suspects))
         answer = Redactor(self._session.target.secrets).text(self._broken.describe())
+        # Severity error even where the requirement is a SHOULD: an agent that is gone meets nothing.
         return Finding(
             rule=requirement.id,
             severity="error",
@@ -189,8 +209,10 @@ class Health:
 
     def _suspects(self) -> list[Exchange]:
         """Return what was asked when the agent stopped, the last first."""
+        # The last request that went well bounds the time in which it happened.
         well = max((a.started for a in self._asked if works(a.reply)), default=0.0)
         near = [a for a in self._asked if a.ended >= well - _JUST_BEFORE]
+        # The first that went wrong bounds it from the other side; what began later found the agent broken already.
         lost = min((a.ended for a in near if not works(a.reply) and a.ended > well), default=time.monotonic())
         found = sorted((a for a in near if a.started <= lost), key=self._blame, reverse=True)
         return [a.reply.exchange for a in found[:SUSPECTS]]

@@ -44,10 +44,13 @@ class SharedObjects:
         self._made: dict[Any, asyncio.Future[Any]] = {}
 
     async def once(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
+        # A future and no lock: a failure is remembered too, so that twenty checks do not each wait for the same time-
+        # out.
         """Make something once; what making it raised is raised for everyone who wants it."""
         future = self._made.get(key)
         if future is None:
             future = self._made[key] = asyncio.ensure_future(make())
+        # Shielded, because the check that asked first may be stopped while others wait.
         result: T = await asyncio.shield(future)
         return result
 
@@ -67,6 +70,7 @@ class SharedObjects:
         first = await self.once("task", lambda: self._new_task(ctx, ""))
         context_id = str(first.get("contextId") or "")
         tasks = [first]
+        # Made one by one, as each waits for its end; a context's tasks must follow each other anyway.
         for number in range(1, count):
             tasks.append(await self._further_task(ctx, context_id, number))
         return context_id, tuple(tasks)
@@ -84,9 +88,11 @@ class SharedObjects:
         return await self._until_terminal(ctx, task)
 
     async def _until_terminal(self, ctx: Context, task: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Together about twelve seconds; an ordinary prompt that takes longer makes no fixture for a hundred checks.
         for attempt in range(8):
             if state_of(task) in TERMINAL:
                 return task
+            # Neither a state nor an end: polling such an answer leads nowhere.
             if attempt and not state_of(task):
                 break
             await asyncio.sleep(0.05 * 2**attempt)
@@ -106,12 +112,14 @@ class SharedObjects:
             message = message_in(reply.result)
             if message is None:
                 if text is None:
+                    # Skips with the advice to name a prompt in the scenarios.
                     ctx.prompt("message")
                 ctx.skip("the agent answers the prompt of the scenario 'message' with a task")
             return message
 
         return await self.once("message", make)
 
+    # Answers that many checks of the data model look at, asked once: each model call of the agent may cost money.
     async def samples(self, ctx: Context) -> tuple[WireReply, ...]:
         """Return ordinary answers of several operations."""
 
@@ -121,12 +129,14 @@ class SharedObjects:
             if task is not None:
                 task_id = str(task.get("id"))
                 further = [ctx.call("GetTask", {"id": task_id})]
+                # 0.3 has no ListTasks.
                 if ctx.version != "0.3":
                     context_id = str(task.get("contextId") or "")
                     further.append(ctx.call("ListTasks", {"contextId": context_id, "includeArtifacts": True}))
                 replies += await asyncio.gather(*further)
             if ctx.target.declares("streaming"):
                 replies.append(await ctx.call("SendStreamingMessage", ctx.send_params()))
+            # Only where the user named a prompt: what an agent makes of ours is luck.
             for key in ("message", "data", "file", "input"):
                 prompt = ctx.target.scenarios.get(key)
                 if prompt is not None:
@@ -136,12 +146,17 @@ class SharedObjects:
         return await self.once("samples", make)
 
 
+# Long enough for a slow agent's cancellations, short enough that leaving a run stays bearable.
 _CLEANUP_SECONDS = 6.0
 _ONE_SECONDS = 3.0
+# Of a hundred tasks each. An agent that is shared has more, and they are somebody else's.
 _PAGES = 5
+# Waits before each look for tasks whose message was not answered: together 1.5 s.
 _PAUSES = (0.0, 0.3, 1.2)
 _SENDING = ("SendMessage", "SendStreamingMessage")
+# Below the connections of the client (64): what is left is for streams, which take no slot.
 _IN_FLIGHT = 24
+# Another worker gives the port back as soon as its checks of push notifications are over.
 _PORT_SECONDS = 30.0
 
 
@@ -159,6 +174,7 @@ class Session:
         self.configured_tasks: set[str] = set()
         self.unanswered: set[str] = set()
         self._siblings = siblings if siblings is not None else {}
+        # Registered before any check runs: some compare what two bindings say of one task.
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
         self.health = Health(self)
@@ -181,11 +197,13 @@ class Session:
 
     async def _call_noting(self, request: WireRequest) -> WireReply:
         message = request.params.get("message") if request.operation in _SENDING else None
+        # Malformed messages are sent on purpose, and may have no id or one that is no text.
         name = message.get("messageId") if isinstance(message, Mapping) else None
         sent = {name} if isinstance(name, str) else set()
         # Until there is an answer, also where the check that waits for it is stopped.
         self.unanswered |= sent
         reply = await self._call(request)
+        # What was answered late may have begun, and is looked for when clearing away.
         if not is_late(reply.exchange) or reply.events:
             self.unanswered -= sent
         self._note(request, reply)
@@ -202,6 +220,7 @@ class Session:
 
         :raises NoAnswer: if it cannot listen there.
         """
+        # The first session owns it, so that whoever asks first does not matter.
         owner = next(iter(self._siblings.values()))
         return await owner.shared.once("webhooks", owner._listen)
 
@@ -226,6 +245,7 @@ class Session:
         :raises SkipCheck: if the binding has no form for the request.
         """
         target = self.target
+        # The judge's own questions are put in 1.0's words and written in the old ones where the interface is old.
         old = target.version == "0.3"
         request = WireRequest(
             operation,
@@ -240,11 +260,13 @@ class Session:
         if self._wire is None:
             self._wire = self._open()
         try:
+            # Streams last as long as their task; counted among the slots they would starve the short requests.
             if request.stream:
                 return await self._wire.call(request)
             async with self._slots:
                 return await self._wire.call(request)
         except CannotExpressError as error:
+            # A form that the binding does not have is no defect: there is nothing that could be asked.
             raise SkipCheck(f"cannot be asked over {request.operation} on {self.target.binding}: {error}") from error
 
     def _open(self) -> Wire:
@@ -266,6 +288,7 @@ class Session:
             raise NoAnswer(f"the interface {target.url!r:.200} cannot be asked: {error}") from error
 
     def _remember(self, reply: WireReply, configured: bool) -> None:
+        # The first event has the task and the last its end; what lies between changes nothing about clearing away.
         for value in (reply.result, *reply.events[:1], *reply.events[-1:]):
             task = task_in(value)
             if task is not None and isinstance(task.get("id"), str):
@@ -281,6 +304,8 @@ class Session:
         await self.health.close()
         try:
             with contextlib.suppress(TimeoutError):
+                # Nothing can be cleared away on an agent that has stopped working, and trying would take the whole
+                # time-out.
                 async with asyncio.timeout(0 if self.health.is_broken else _CLEANUP_SECONDS):
                     await self._clear()
         finally:
@@ -290,6 +315,7 @@ class Session:
                 await self._wire.close()
 
     async def _clear(self) -> None:
+        # Configurations first: cancelling a task would notify the hooks once more.
         await asyncio.gather(*map(self._find_configs, self.configured_tasks))
         deletions = [
             self._quietly("DeleteTaskPushNotificationConfig", {"taskId": task, "id": config})
@@ -306,6 +332,7 @@ class Session:
 
     async def _find_unanswered(self) -> None:
         """Find the tasks of messages that were not answered in time, by the ids that those were given here."""
+        # Without ListTasks nobody can find out on 0.3; what is left is told instead.
         for pause in _PAUSES if self.target.version != "0.3" else ():
             if self.unanswered:
                 # A busy agent may not have begun yet with what was sent last.
@@ -332,6 +359,7 @@ class Session:
     def left(self) -> str:
         """What may still be on the agent after :meth:`close`; empty for nothing that is known of."""
         count = len(self.unanswered)
+        # Said, not hidden: on a paid agent a task that still runs costs money.
         return f"{count} messages to {self.target} were never answered; tasks of theirs may still run" if count else ""
 
     async def _quietly(self, operation: str, params: dict[str, Any]) -> WireReply | None:

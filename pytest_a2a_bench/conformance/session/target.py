@@ -51,6 +51,7 @@ class Target:
 
     def declares(self, capability: str) -> bool:
         """Tell whether the card declares a capability (``streaming``, ``pushNotifications``, ``extendedAgentCard``)."""
+        # 0.3 has it at the top of the card, 1.0 among the capabilities.
         if capability == "extendedAgentCard" and self.card.get("supportsAuthenticatedExtendedCard") is True:
             return True
         return self.capabilities.get(capability) is True
@@ -59,7 +60,9 @@ class Target:
     def wants_credentials(self) -> bool:
         """Whether the card says that every request must be authenticated."""
         wanted = self.card.get("securityRequirements") or self.card.get("security")
+        # 1.0's list has objects with schemes; 0.3's has the schemes themselves.
         alternatives = wanted if isinstance(wanted, list) else [wanted]
+        # An empty alternative means that no credentials are one way to be served.
         return bool(wanted) and all(i.get("schemes", i) if isinstance(i, Mapping) else i for i in alternatives)
 
     @property
@@ -73,6 +76,7 @@ class Target:
     def extension_headers(self) -> dict[str, str]:
         """The header that asks for the required extensions, where there are any."""
         uris = self.required_extensions
+        # The header lost its X- in 1.0.
         name = "X-A2A-Extensions" if self.version == "0.3" else "A2A-Extensions"
         return {name: ", ".join(uris)} if uris else {}
 
@@ -107,6 +111,7 @@ def targets_of(
     :raises CardError: if the card names no interface.
     """
     config = config or ClientConfig(endpoint=endpoint)
+    # Secrets of scenarios (a second user's token) are hidden as the main ones are.
     secrets = scenarios.secrets if scenarios is not None else ()
     parsed = parse_card(card, endpoint)
     found: dict[tuple[str, str], Target] = {}
@@ -130,11 +135,13 @@ def targets_of(
             secrets=(*config.secrets, *secrets),
             refusal=explain_refusal(interface.url, config, bool(auth)),
         )
+        # The first of its kind, as a client that follows the card's order would take.
         found.setdefault((binding, interface.version), target)
     return tuple(found.values())
 
 
 def _auth(config: ClientConfig, card: AgentCard, url: str) -> AuthParts:
+    # Credentials go to the endpoint's own origin only: a card may name any address.
     if config.auth is None or not may_receive(url, config):
         return AuthParts()
     return place(config.auth, card)

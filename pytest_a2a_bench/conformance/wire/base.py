@@ -55,6 +55,8 @@ class WireRequest:
 class Wire(Protocol):
     """A connection to one interface."""
 
+    # One method for every operation: what differs between bindings (verbs, paths, envelopes) is the wire's business, so
+    # that a check is written once and asked on each of them.
     async def call(self, request: WireRequest) -> WireReply:
         """Send a request and read the answer; never raises for what the agent does.
 

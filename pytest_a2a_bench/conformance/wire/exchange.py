@@ -20,9 +20,11 @@ EVENT_BYTES = 8_192
 """Most events of a stream that an exchange keeps as evidence, and most characters of one."""
 
 _SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key|credential", re.IGNORECASE)
+# The client's own, which nobody needs to repeat a request; what a check sends on purpose is kept.
 _NOISE = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})
 
 
+# One phrase, because an answer that is late is told from others by the words of its problem: reports keep only those.
 _LATE = "no complete answer within"
 
 
@@ -38,6 +40,8 @@ def is_late(exchange: Exchange) -> bool:
 
 def is_silence(exchange: Exchange, seconds: float) -> bool:
     """Tell whether nothing at all came within so many seconds; part of an answer is not silence."""
+    # gRPC's response text is also filled by an error of our own making, the deadline; it is no sign that the agent
+    # began.
     began = exchange.events or (exchange.response and exchange.binding != "GRPC")
     return exchange.problem == late(seconds) and not began
 
@@ -51,6 +55,8 @@ class Limits:
     :param stream_bytes: most bytes of a stream.
     """
 
+    # An agent decides how much it sends, and the judge may not run out of memory for it: bytes are bounded, not
+    # patience.
     body_bytes: int = 4_000_000
     events: int = 2_000
     stream_bytes: int = 8_000_000
@@ -74,11 +80,13 @@ class Redactor:
 
     def headers(self, headers: Mapping[str, str] | Sequence[tuple[str, str]]) -> dict[str, str]:
         """Return headers without the values that authenticate."""
+        # A header may be there twice, and pairs keep both until here; for evidence the last one is enough.
         pairs = headers.items() if isinstance(headers, Mapping) else headers
         return {k: HIDDEN if _SECRET_HEADERS.search(k) else self.text(v) for k, v in pairs}
 
     def findings(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return findings without the secrets, neither in their words nor in their exchanges."""
+        # Without secrets there is nothing to search for; most agents that are judged on a laptop have none.
         return [self._finding(f) for f in findings] if self.secrets else list(findings)
 
     def _finding(self, finding: Finding) -> Finding:
@@ -106,6 +114,7 @@ class Redactor:
     def url(self, url: str) -> str:
         """Return a URL without user info and without the secrets."""
         parts = urllib.parse.urlsplit(url)
+        # Settings refuse credentials in the endpoint, but an interface's URL is the card's, which may hold anything.
         if "@" in parts.netloc:
             url = parts._replace(netloc=f"{HIDDEN}@{parts.netloc.rpartition('@')[2]}").geturl()
         return self.text(url)
@@ -118,6 +127,7 @@ def curl_line(exchange: Exchange) -> str:
 
 def _curl(exchange: Exchange) -> str:
     words = ["curl", "-sS", "-i"]
+    # Without -N curl keeps events back until its buffer is full, and a stream looks dead.
     if exchange.events or "event-stream" in exchange.request_headers.get("accept", ""):
         words.append("-N")
     if exchange.http_method not in ("", "GET"):
@@ -131,6 +141,7 @@ def _curl(exchange: Exchange) -> str:
 def _grpcurl(exchange: Exchange) -> str:
     scheme, separator, rest = exchange.url.partition("://")
     address = (rest if separator else exchange.url).rstrip("/")
+    # grpcurl speaks TLS unless it is told not to.
     words = ["grpcurl"] + ([] if scheme in ("https", "grpcs") else ["-plaintext"])
     words += _header_words(exchange.request_headers)
     if exchange.request:
@@ -143,5 +154,6 @@ def _header_words(headers: Mapping[str, str]) -> list[str]:
 
 
 def dump(value: object) -> str:
+    # No ASCII escapes: what an agent said should be readable as it was said.
     """Return JSON text, compact and readable."""
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))

@@ -18,6 +18,7 @@ from pytest_a2a_bench.errors import MissingExtraError
 if TYPE_CHECKING:
     import grpc.aio
 
+# 1.0 renamed the package; a server of 0.3 knows the old name only.
 SERVICES = {"1.0": "lf.a2a.v1.A2AService", "0.3": "a2a.v1.A2AService"}
 _STATUS_DETAILS = "grpc-status-details-bin"
 
@@ -52,6 +53,7 @@ class GrpcWire:
         import grpc
         import grpc.aio
 
+        # A proxy from the environment would be judged in the agent's place, and a retry would hide the first answer.
         options = [
             ("grpc.max_receive_message_length", self._limits.body_bytes),
             ("grpc.enable_http_proxy", 0),
@@ -70,6 +72,7 @@ class GrpcWire:
         """Send a request and read the answer."""
         if request.path is not None or request.http_method or request.query:
             raise CannotExpressError("gRPC has no URL paths, verbs and queries")
+        # A method of no known name has no message types: it is sent empty, to see how the server refuses it.
         if request.operation not in OPERATIONS:
             return await self._invoke(request, request.operation, b"", None)
         op = operation(request.operation)
@@ -100,21 +103,25 @@ class GrpcWire:
             params = request.body
         else:
             params = dict(request.params)
+            # In 0.3 no request has a field for a tenant.
             if self.tenant and self.version != "0.3":
                 params.setdefault("tenant", self.tenant)
         try:
             message = json_format.ParseDict(params, self._message(name)())
+        # ParseDict raises more than its own ParseError: TypeError and AttributeError for values of a wrong kind.
         except (json_format.ParseError, TypeError, AttributeError, ValueError, RecursionError) as error:
             raise CannotExpressError(f"protobuf cannot hold this request: {error}") from error
         return bytes(message.SerializeToString())
 
     def _metadata(self, request: WireRequest) -> tuple[tuple[str, str], ...]:
+        # gRPC has no query: a key that the card wants in one can only go where all other credentials go.
         pairs = {**self._auth.headers, **self._auth.query} if request.auth else {}
         if request.auth and self._auth.cookies:
             pairs["cookie"] = "; ".join(f"{k}={v}" for k, v in self._auth.cookies.items())
         if request.version_header is not None:
             pairs["a2a-version"] = request.version_header
         pairs.update(request.headers)
+        # gRPC refuses metadata names with capitals, which is no defect of the agent's.
         return tuple((k.lower(), v) for k, v in pairs.items())
 
     async def _invoke(self, request: WireRequest, method: str, content: bytes, reply_type: Any) -> WireReply:
@@ -123,6 +130,8 @@ class GrpcWire:
         metadata = self._metadata(request)
         started = time.monotonic()
         try:
+            # The call has a deadline of its own, which gRPC tells in words; this is for a channel that does not keep
+            # it.
             async with asyncio.timeout(request.timeout + 1):
                 await reading.run(self._channel, path, content, metadata, started)
         except TimeoutError:
@@ -169,6 +178,7 @@ class _Reading:
                 call = channel.unary_unary(path)(content, metadata=metadata, timeout=self.request.timeout)
                 self._take(await call, started)
                 self.ended = True
+            # A call that ends well raises nothing and gives no status; 0 is OK.
             if self.status is None and self.ended:
                 self.status = 0
         except grpc.aio.AioRpcError as error:
@@ -189,12 +199,14 @@ class _Reading:
                     return
             self.ended = True
         finally:
+            # Also where the reading stopped early: a stream that nobody reads would stay open on the server.
             call.cancel()
 
     def _take(self, content: bytes, started: float) -> None:
         from google.protobuf import json_format
         from google.protobuf.message import DecodeError
 
+        # When it came, not when it was understood: checks of order and delay look at these.
         self.times.append(time.monotonic() - started)
         try:
             message = self.reply_type.FromString(content) if self.reply_type is not None else None
@@ -208,9 +220,11 @@ class _Reading:
 
     def _fail(self, error: grpc.aio.AioRpcError) -> None:
         name = error.code().name
+        # code().value is a pair of number and text.
         self.status = int(error.code().value[0])
         message = error.details() or ""
         details: tuple[Any, ...] = ()
+        # Trailing metadata may be binary (names that end in -bin), of which only the status details are A2A's.
         for key, value in error.trailing_metadata() or ():
             if key == _STATUS_DETAILS and isinstance(value, bytes):
                 details = _read_details(value)
@@ -220,6 +234,7 @@ class _Reading:
             self.problem = late(self.request.timeout)
         elif name == "UNAVAILABLE":
             self.problem = f"gRPC UNAVAILABLE: {message:.300}"
+        # The status is used for quotas, too; only the text tells that it is our own limit.
         elif name == "RESOURCE_EXHAUSTED" and "larger than max" in message:
             self.problem = f"the answer is larger than {self.limits.body_bytes} bytes, and was not read"
         self.error = read_grpc_error(name, message, details)
@@ -241,6 +256,7 @@ class _Reading:
             self.headers,
             result=None if self.request.stream or not self.events else self.events[0],
             document=None if self.request.stream or not self.events else self.events[0],
+            # What broke on the way is a problem of the exchange and not an error that the agent meant.
             error=self.error if not self.problem else None,
             events=events,
             documents=events,
@@ -264,6 +280,7 @@ def _read_details(content: bytes) -> tuple[Any, ...]:
         try:
             found.append(json_format.MessageToDict(item))
         except (TypeError, ValueError, DecodeError, json_format.Error):
+            # A detail of a type that is not registered is still a detail: its type is what checks ask about.
             found.append({"@type": item.type_url})
     return tuple(found)
 

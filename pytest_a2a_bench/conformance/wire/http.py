@@ -26,6 +26,7 @@ from pytest_a2a_bench.errors import ProtocolError
 JSON = "application/json"
 A2A_JSON = "application/a2a+json"
 EVENT_STREAM = "text/event-stream"
+# More than the slots for requests (24, in the session): streams take none of those and stay open.
 _CONNECTIONS = 64
 _PING_BYTES = 4_096
 """What may come in a stream before it has begun: comments that keep it open, every few seconds."""
@@ -106,6 +107,7 @@ class HttpWire:
         exchange = self._record(request, prepared, answer, time.monotonic() - started)
         return self._read(exchange, answer, rpc_id)
 
+    # A server that keeps a stream open with comments has not begun to answer.
     def _late(self, request: WireRequest, answer: _Answer) -> str:
         has_begun = bool(answer.body) or answer.received > _PING_BYTES
         return late(request.timeout) + (f": {answer.received} bytes had come" if has_begun else "")
@@ -115,31 +117,38 @@ class HttpWire:
     def _build(self, request: WireRequest) -> tuple[httpx.Request, Any]:
         rpc_id = next(self._ids) if request.rpc_id is UNSET else request.rpc_id
         verb, url, body = self._spell(request, rpc_id)
+        # Whatever stands in body replaces even a GET's empty one: some checks send what must not be there.
         if request.body is not UNSET:
             body = request.body
         content = _encode(body) if body is not None else None
         auth = self._auth if request.auth else AuthParts()
+        # Compressed evidence cannot be shown, and what is cut at a limit cannot be unpacked.
         headers = {"accept": self._accept(request), "accept-encoding": "identity"}
         if content is not None:
+            # 1.0's media type for HTTP+JSON is its own (section 11.1); 0.3 and JSON-RPC use the general one.
             headers["content-type"] = A2A_JSON if self.binding == "HTTP+JSON" and self.version != "0.3" else JSON
         if request.version_header is not None:
             headers["A2A-Version"] = request.version_header
         headers.update(auth.headers)
         if auth.cookies:
             headers["cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
+        # Last, because checks of missing or wrong headers must win over what is otherwise right.
         headers = _override(headers, request.headers)
         query = {**auth.query, **request.query}
         target = _with_query(url, query)
+        # An agent's cookie would come back with the next check's request, which must not depend on the one before.
         self._client.cookies.clear()
         return self._client.build_request(request.http_method or verb, target, content=content, headers=headers), rpc_id
 
     def _spell(self, request: WireRequest, rpc_id: Any) -> tuple[str, str, Any]:
+        # A path of the check's own is for looking at what else a server has, such as the card.
         if request.path is not None:
             return "GET", self.url.rstrip("/") + request.path, None
         if self.binding == "HTTP+JSON":
             spelled = rest_call(operation(request.operation), request.params, version=self.version, tenant=self.tenant)
             path = self.url.rstrip("/") + spelled.path
             return spelled.verb, _with_query(path, spelled.query), spelled.body
+        # In 1.0 the tenant is a member of the parameters; the path carries it on HTTP+JSON only.
         params = dict(request.params)
         if self.tenant and self.version != "0.3":
             params.setdefault("tenant", self.tenant)
@@ -148,6 +157,7 @@ class HttpWire:
     def _method(self, request: WireRequest) -> str:
         known = OPERATIONS.get(request.operation)
         if known is None or self.version != "0.3":
+            # Other names go out as they are: checks ask for methods that do not exist.
             return request.operation
         return known.rpc03 or request.operation
 
@@ -165,6 +175,7 @@ class HttpWire:
         try:
             await self._exchange(self._client, prepared, request, answer, started)
         except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+            # An answer that has begun is evidence; only a request of which nothing is known is asked again.
             if answer.status is not None:
                 raise
             await self._exchange(self._fresh, prepared, request, answer, started)
@@ -184,12 +195,14 @@ class HttpWire:
             if answer.streamed:
                 await self._read_events(response, request, answer, started)
             else:
+                # Raw chunks: httpx would decode, and decoded sizes are the agent's to choose.
                 async for chunk in response.aiter_raw():
                     answer.body += chunk
                     answer.received = len(answer.body)
                     if len(answer.body) > self._limits.body_bytes:
                         answer.problem = f"the answer is larger than {self._limits.body_bytes} bytes, and was cut there"
                         return
+            # A stream that we left was not ended by the server, which is what checks of its end ask.
             answer.ended = not answer.stopped
         finally:
             await response.aclose()
@@ -200,6 +213,8 @@ class HttpWire:
         parser = SSEParser(self._limits.body_bytes)
         async for chunk in _chunks(response):
             answer.received += len(chunk)
+            # Bytes and events: one of both limits alone can be got around with many small events, or with one without
+            # an end.
             if answer.received > self._limits.stream_bytes or len(answer.events) > self._limits.events:
                 raise ProtocolError(
                     f"the stream does not end within {self._limits.events} events and {self._limits.stream_bytes} bytes"
@@ -207,6 +222,8 @@ class HttpWire:
             for event in parser.feed(chunk) if chunk else parser.close():
                 answer.events.append(event.data)
                 answer.times.append(time.monotonic() - started)
+                # Before the next chunk is awaited: whoever waits for an event (a cancel, a second subscriber) must act
+                # meanwhile.
                 payload = self._payload(_json_or_none(event.data))
                 if request.on_event is not None:
                     request.on_event(payload)
@@ -238,19 +255,24 @@ class HttpWire:
             return self._read_stream(reply, answer)
         if answer.problem or answer.status is None:
             return reply
+        # Only now: bytes are kept as they came, whatever they turn out to be.
         document, problem = _document(bytes(answer.body))
         return self._read_document(reply, document, problem, answer.status)
 
     def _read_document(self, reply: WireReply, document: Any, problem: str, status: int) -> WireReply:
         if self.binding == "JSONRPC":
+            # JSON-RPC answers come with status 200, but a proxy's page in between has neither member, whatever its
+            # status.
             if not isinstance(document, Mapping) or not ("error" in document or "result" in document):
                 what = problem or "neither result nor error in the JSON-RPC answer"
                 return dataclasses.replace(reply, document=document, problem=f"HTTP {status}: {what}")
             error = read_rpc_error(document["error"], status) if document.get("error") is not None else None
             return dataclasses.replace(reply, document=document, result=document.get("result"), error=error)
+        # On HTTP+JSON the status decides (section 11.6): a body that looks like a result does not make a 404 one.
         if status >= 300:
             error = read_rest_error(document, status)
             return dataclasses.replace(reply, document=document, error=error)
+        # A deletion has nothing to say, with 204 or without a body.
         if problem and not (status == 204 or not reply.exchange.response):
             return dataclasses.replace(reply, problem=f"HTTP {status}: {problem}")
         return dataclasses.replace(reply, document=document, result={} if document is None else document)
@@ -287,6 +309,8 @@ class HttpWire:
 
 def _open_client(verify_ssl: bool, keep: int) -> httpx.AsyncClient:
     pool = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=keep)
+    # No timeouts of httpx's: the request's own is around everything. No redirects: an agent that sends them is judged
+    # so.
     return httpx.AsyncClient(verify=verify_ssl, limits=pool, timeout=None, trust_env=False, follow_redirects=False)
 
 
@@ -294,12 +318,14 @@ async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
     async for chunk in response.aiter_raw():
         if chunk:
             yield chunk
+    # Tells the parser that this is the end: an event without its blank line is still an event then.
     yield b""
 
 
 def _encode(body: Any) -> bytes:
     if isinstance(body, bytes):
         return body
+    # A lone surrogate is one of the malformed things that checks send.
     return (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)).encode("utf-8", "surrogatepass")
 
 

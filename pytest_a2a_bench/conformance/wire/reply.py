@@ -17,6 +17,7 @@ AUTH_GRPC_STATUSES = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
+    # 1.0.1 rewrote six of nine rows: what was right in 1.0.0 is a warning and no failure.
     """One row of the specification's table of errors (1.0.1 §5.4).
 
     :param http_old: the HTTP status of 1.0.0 where it differs; ``grpc_old`` likewise.
@@ -77,6 +78,7 @@ ERRORS: Mapping[str, ErrorRow] = {
         ErrorRow("InternalError", -32603, 500, "INTERNAL"),
     )
 }
+# By number or by reason, never by message: texts are for people, and the specification does not fix them.
 _BY_CODE = {row.code: row.name for row in ERRORS.values()}
 _BY_REASON = {row.reason: row.name for row in ERRORS.values() if row.reason}
 
@@ -112,15 +114,18 @@ class ReplyError:
                 return item
         return None
 
+    # Servers that give a status only are not told from each other further: several errors share 400.
     def may_be(self, name: str) -> bool:
         """Tell whether this can be that error: by code, by reason, or where neither is given by status."""
         if self.name:
             return self.name == name
+        # HTTP statuses are only a hint where JSON-RPC has given a code, as its answers are 200.
         row = ERRORS[name]
         if self.http_status is not None and self.code is None:
             return self.http_status in (row.http, row.http_old)
         return bool(self.grpc_status) and self.grpc_status in (row.grpc, row.grpc_old)
 
+    # The message is the agent's: a page of it would bury what is said about it.
     def __str__(self) -> str:
         marks = [self.name, str(self.code or ""), str(self.http_status or ""), self.grpc_status]
         return f"{' '.join(m for m in marks if m)}: {self.message:.300}"
@@ -204,6 +209,7 @@ def read_rpc_error(raw: Any, status: int | None) -> ReplyError:
     if not isinstance(raw, Mapping):
         return ReplyError(message=repr(raw)[:300], raw=raw, http_status=status)
     code = raw.get("code")
+    # In Python True is 1, and in JSON it is no number.
     number = code if isinstance(code, int) and not isinstance(code, bool) else None
     data = raw.get("data")
     details = tuple(data) if isinstance(data, list) else ()
@@ -213,12 +219,14 @@ def read_rpc_error(raw: Any, status: int | None) -> ReplyError:
 
 def read_rest_error(document: Any, status: int) -> ReplyError:
     """Read an error answer of HTTP+JSON, in the specified form or in problem+json."""
+    # problem+json (RFC 9457) has its members at the top; examples of the specification (section 3.3) have this form.
     raw = document.get("error", document) if isinstance(document, Mapping) else document
     if not isinstance(raw, Mapping):
         return ReplyError(message=repr(raw)[:300], http_status=status, raw=document)
     details = raw.get("details")
     found = tuple(details) if isinstance(details, list) else ()
     message = str(raw.get("message") or raw.get("detail") or raw.get("title") or "")
+    # In AIP-193 the name of the gRPC status; in problem+json the HTTP status again, as a number.
     grpc_status = raw.get("status")
     return ReplyError(
         _name_of(found),

@@ -20,9 +20,11 @@ import h11
 
 from pytest_a2a_bench.errors import ConfigurationError
 
+# Each of these bounds is one that an agent could otherwise use to fill memory or to hold a connection for ever.
 _HEAD_LIMIT = 64 * 1024
 _BODY_LIMIT = 4 * 1024 * 1024
 _READ_SECONDS = 10.0
+# A check looks at a few; an agent that repeats itself must not grow the list for the whole run.
 _MOST_DELIVERIES = 500
 # Small beside the limit of a head, which h11 looks at between two reads only.
 _READ_BYTES = 8 * 1024
@@ -52,10 +54,12 @@ def read_place(bind: str | None, url: str | None) -> Place | None:
             raise ConfigurationError(f"the webhook's URL is {url}, and nothing says where it listens; give HOST:PORT")
         return None
     host, _, number = bind.rpartition(":")
+    # IPv6 in brackets, as in a URL.
     host = host.removeprefix("[").removesuffix("]")
     if not host or not number.isdecimal() or not 0 < int(number) < 65536:
         raise ConfigurationError(f"the webhook is to listen on {bind!r}; give HOST:PORT, such as 0.0.0.0:8099")
     if not url:
+        # Listening everywhere is fine, but nobody can call 0.0.0.0.
         if host in ("0.0.0.0", "::"):
             raise ConfigurationError(f"the webhook listens on {bind}, which is no address to call; give its URL too")
         return Place(host, int(number), f"http://{_authority(host)}:{number}")
@@ -75,6 +79,7 @@ def check_place(place: Place | None) -> None:
     try:
         socket.create_server((place.host, place.port), family=_family(place.host)).close()
     except OSError as error:
+        # Workers of one run share the user's port: each waits for its turn, so a taken one is no mistake of the user's.
         if error.errno != errno.EADDRINUSE:
             where = f"{_authority(place.host)}:{place.port}"
             what = f"the webhook cannot listen on {where}: {error}; name an address and port of this machine"
@@ -107,6 +112,7 @@ class Delivery:
         """The body as JSON; None if it is not JSON."""
         try:
             return json.loads(self.body)
+        # RecursionError is what Python raises for brackets a hundred thousand deep.
         except (ValueError, RecursionError):
             return None
 
@@ -138,6 +144,7 @@ class Hook:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while not wanted(self.deliveries):
+                    # Cleared before waiting and after looking: what arrives between the two sets it again.
                     self._arrived.clear()
                     await self._arrived.wait()
         return wanted(self.deliveries)
@@ -167,12 +174,14 @@ class WebhookReceiver:
     async def start(self) -> None:
         """Start to listen; does nothing if it listens already."""
         if self._server is None:
+            # On the loop that makes the calls too: no threads, and a delivery is there when the answer is.
             self._server = await asyncio.start_server(self._serve, *self._address())
 
     async def close(self) -> None:
         """Stop, and drop the connections that are still open."""
         if self._server is None:
             return
+        # First no new connections, then the handlers of those that there are.
         self._server.close()
         # A connection that was accepted just now has no handler yet, and a handler that is cancelled before its first
         # step would leave its connection open.
@@ -202,6 +211,7 @@ class WebhookReceiver:
 
     def hook(self, *, status: int = 200, delay: float = 0.0, late: int = _MOST_DELIVERIES) -> Hook:
         """Return a new hook with a path that nobody can guess."""
+        # Everything on a shared network can call this port; what is not from the agent must not be counted for it.
         name = secrets.token_urlsafe(12)
         base = self._place.url if self._place is not None else f"http://127.0.0.1:{self.port}"
         self._hooks[name] = Hook(f"{base}/{name}", status, delay, late)
@@ -239,6 +249,7 @@ class WebhookReceiver:
         hook.add(delivery)
         if hook.delay and len(hook.deliveries) <= hook.late:
             await asyncio.sleep(hook.delay)
+        # After the delay, which stands for a receiver that is slow.
         await incoming.respond(hook.status)
 
 
@@ -262,6 +273,8 @@ class _Incoming:
         if int(headers.get("content-length", "0")) > _BODY_LIMIT:
             raise _too_large()
         if self._http.they_are_waiting_for_100_continue:
+            # A sender that asks waits for this answer before its body; without it the delivery would come a second late
+            # or never.
             await self._send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
         body = bytearray()
         while isinstance(event := await self._next_event(), h11.Data):
@@ -274,6 +287,7 @@ class _Incoming:
     async def respond(self, status: int) -> None:
         """Answer with an empty body, after which the connection is closed."""
         reason = http.client.responses.get(status, "Status").encode("ascii")
+        # One delivery a connection: what an agent does with a second one on it is no question of A2A's.
         headers = [("Content-Length", "0"), ("Connection", "close")]
         await self._send(h11.Response(status_code=status, headers=headers, reason=reason))
 

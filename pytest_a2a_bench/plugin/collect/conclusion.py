@@ -28,13 +28,16 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
 
     :raises pytest.UsageError: with everything that is wrong with them.
     """
+    # Misses first: what is dropped here must not be compared or divided.
     _keep_missed(session, run)
     _leave_out_doubles(session, run)
     run.collected.used = bool(census(session.items).users)
     problems = find_problems(session, run)
+    # Only where an item uses the agent: an endpoint that is down is no trouble of a run without such items.
     if not problems and run.collected.used and run.plan.endpoint_problem and not session.config.option.collectonly:
         problems = [run.plan.endpoint_problem]
     if problems:
+        # All of them in one text, because a usage error ends the session.
         state.refuse(session, run, "\n".join(problems))
         return
     if run.collected.used or run.settings.shard:
@@ -63,6 +66,7 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
     """Return everything that forbids running the collected items."""
     found = census(session.items)
     own = [
+        # Problems of tests that are not selected do not concern this run.
         f"{where}: {problem}"
         for where, problem in run.collected.test_problems
         if any(is_below(item.nodeid, where) for item in session.items)
@@ -77,11 +81,13 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_dialects(found.trials, run),
     ]
     if found.users:
+        # What is wrong with the options only matters where somebody uses us.
         problems += run.plan.problems
         if not run.settings.endpoint and not session.config.option.collectonly:
             problems.append(_no_endpoint(found.users))
     if not session.config.option.collectonly:
         problems += _preconditions(found.trials, run)
+    # One problem may be found at several items.
     return list(dict.fromkeys(problems))
 
 
@@ -90,6 +96,7 @@ def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     dialect = run.settings.dialect
     for name, items in _by_suite(trials).items():
         suite = registry.load(name, run.settings)
+        # None: every dialect will do.
         if suite.dialects is not None and dialect not in suite.dialects:
             more = f" and {len(items) - 1} more" if len(items) > 1 else ""
             *most, last = suite.dialects
@@ -113,6 +120,7 @@ def _preconditions(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
 
 
 def _floors(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    # Judged by the part that runs here: a shard must be able to prove its own floor.
     if wrong := tuple(floors.find_problems(trials, run, shards.part_of(trials, run))):
         yield usage_text(wrong)
 
@@ -127,6 +135,7 @@ def _no_endpoint(users: list[pytest.Item]) -> str:
 
 def _missing_ids(items: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     for wanted in run.plan.selection.ids:
+        # What keeps a module out has been told already.
         if any(is_below(item.nodeid, wanted) for item in items) or run.collected.problems:
             continue
         if judge_protocol((wanted,)):
@@ -142,6 +151,7 @@ def _doubled_keys(trials: list[pytest.Item]) -> Iterator[str]:
         key = item.stash[TRIAL].key
         if key in seen:
             yield f"{seen[key].nodeid} and {item.nodeid} are the same trial, {key}; {_way_out(seen[key], item)}"
+            # One pair is enough: the others follow from it.
             return
         seen[key] = item
 
@@ -161,6 +171,7 @@ def _function_name(item: pytest.Item) -> str:
 
 def _leave_out_doubles(session: pytest.Session, run: BenchRun) -> None:
     """Drop built-in trials that only an expression chose where the user's own selected tests run the same ones."""
+    # Only where an expression chose: somebody who names a module means it.
     if not run.plan.selection.candidates:
         return
     trials = census(session.items).trials
@@ -171,6 +182,7 @@ def _leave_out_doubles(session: pytest.Session, run: BenchRun) -> None:
     run.collected.left_out = len(doubles)
     dropped = set(doubles)
     session.items[:] = [item for item in session.items if item not in dropped]
+    # So that pytest's own count is right.
     session.config.hook.pytest_deselected(items=doubles)
 
 
@@ -195,6 +207,7 @@ def _keep_missed(session: pytest.Session, run: BenchRun) -> None:
     if run.plan.missed is None:
         return
     wanted = {missed.key for missed in run.plan.missed}
+    # Checks of the protocol have no trial and are dropped, too.
     dropped = [i for i in session.items if TRIAL not in i.stash or str(i.stash[TRIAL].key) not in wanted]
     if not wanted:
         run.collected.notes.append(NOTHING_MISSED)

@@ -20,10 +20,13 @@ def find_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.It
 
     :param part: those of the trials that this shard runs.
     """
+    # Chosen trials prove nothing about a rate, so their number is no objection.
     if run.plan.named or not (run.settings.min_pass or run.settings.min_pass_k):
         return
     yield from _unknown(trials, run)
+    # Quarantined trials count in no rate.
     wrong = list(_hopeless([i for i in part if quarantine_of(i.stash[TRIAL].key, run.plan.quarantine) is None], run))
+    # Each on a line of its own: all are told together.
     yield from wrong
     if wrong and run.settings.shard:
         yield f"gates judge shard {run.settings.shard} alone; to judge the whole, join the parts with a2a-bench merge"
@@ -37,6 +40,7 @@ def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     tasks: dict[str, int] = {}
     for item in counted:
         key = item.stash[TRIAL].key
+        # A label makes a task of its own, as in the gates.
         name = f"{key.task_key}@{key.label}"
         tasks[name] = tasks.get(name, 0) + 1
     fewest = min(tasks.values(), default=0)
@@ -51,6 +55,7 @@ def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     missing = {group: rate for group, rate in run.settings.min_pass.items() if group and group not in here}
     if not missing:
         return
+    # Names of other suites are right, although nothing of theirs runs here.
     known = here | registry.group_names()
     for group, rate in missing.items():
         if group not in known:

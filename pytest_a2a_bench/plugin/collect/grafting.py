@@ -20,6 +20,8 @@ ALL_MODULES = "a2a"
 
 def add_modules(collector: pytest.Collector, report: pytest.CollectReport, run: BenchRun) -> None:
     """Add the built-in modules to the session's collection report."""
+    # The session's own report: modules that are added to its paths would be collected by nobody (a .venv, python_files,
+    # xdist).
     if isinstance(collector, pytest.Session) and run.plan.selection:
         report.result.extend(_graft(collector, run))
     elif isinstance(collector, SuiteModule) and report.passed and not report.result:
@@ -32,6 +34,7 @@ def _graft(session: pytest.Session, run: BenchRun) -> Iterator[SuiteModule]:
     for module in all_modules():
         below = tuple(i for i in selection.ids if is_below(i, module.nodeid))
         whole = _is_whole(module, run)
+        # A module that is named whole is not narrowed by ids below it.
         if not (whole or below or (selection.candidates and _is_candidate(module, run, session.config))):
             continue
         if module.suite == CONFORMANCE:
@@ -42,6 +45,7 @@ def _graft(session: pytest.Session, run: BenchRun) -> Iterator[SuiteModule]:
 
 
 def _is_whole(module: SuiteModuleSpec, run: BenchRun) -> bool:
+    # Everything, but only what is offered without being named.
     if ALL_MODULES in run.plan.selection.ids and joins(module, run.settings):
         return True
     named = (i for i in (*run.plan.selection.ids, *run.plan.selection.modules) if i != ALL_MODULES)
@@ -68,6 +72,7 @@ def _is_candidate(module: SuiteModuleSpec, run: BenchRun, config: pytest.Config)
     )
 
 
+# Numbers are left out: any digit has been let in above.
 def _conceivable(suite: Suite, module: SuiteModuleSpec) -> Iterator[tuple[list[str], list[str]]]:
     """Yield what ``-k`` and ``-m`` would look at in items of each category, apart from the numbers of tasks."""
     for category in suite.categories:
@@ -92,10 +97,12 @@ def _has_tasks(module: SuiteModuleSpec, run: BenchRun, *, by_itself: bool) -> bo
             by_itself = by_itself or _is_named_in_vain(suite, run)
         else:
             problem = f"{module.domain} {suite.absence(module.domain)}"
+    # What is not installed only matters to somebody who asked for it.
     except MissingExtraError as error:
         problem, by_itself = str(error), by_itself or not run.plan.selection.candidates
     except ConfigurationError as error:
         problem, by_itself = str(error), True
+    # Named in vain is an error, offered in vain a note.
     target = run.collected.problems if by_itself else run.collected.notes
     if problem not in target:
         target.append(problem)

@@ -17,12 +17,14 @@ from pytest_a2a_bench.plugin.shim import SuiteModule, describe_fixture, fixture_
 KEY_FIXTURE = "_a2a_key"
 ENDPOINT_FIXTURE = "_a2a_endpoint"
 
+# The end of a pasted id.
 _TRIAL_OF_ID = re.compile(r"-t(\d+)\]")
 
 
 def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
     """Turn a marked test function into one item per trial."""
     wanted = KEY_FIXTURE in metafunc.fixturenames
+    # Entry points are only looked at for tests that take our fixtures: loading them imports other packages.
     marker = _suite_marker(metafunc, also_entry_points=wanted)
     if marker is None:
         if wanted:
@@ -33,6 +35,7 @@ def make_items(metafunc: pytest.Metafunc, run: BenchRun) -> None:
             metafunc.parametrize(KEY_FIXTURE, [_wrong(metafunc, None, run, problem)], indirect=True)
     elif wanted:
         metafunc.parametrize(KEY_FIXTURE, list(_parameters(metafunc, marker, run)), indirect=True)
+    # A fixture of the user's own of that name hides ours, and the test would never see a trial.
     elif "trial" in metafunc.fixturenames or "bench_task" in metafunc.fixturenames:
         _note_problem(metafunc, run, _shadowed(metafunc))
 
@@ -41,6 +44,7 @@ def _note_problem(metafunc: pytest.Metafunc, run: BenchRun, problem: str) -> Non
     where = metafunc.definition.nodeid
     if metafunc.definition.getparent(SuiteModule) is not None:
         run.collected.problems.append(f"{where}: {problem}")
+    # By node id: only if the test is selected does its problem stop the run.
     else:
         run.collected.test_problems.append((where, problem))
 
@@ -49,6 +53,7 @@ def _wrong(metafunc: pytest.Metafunc, marker: pytest.Mark | None, run: BenchRun,
     """Note a test's problem, and return the parameter of the one item that stands for it in selections."""
     _note_problem(metafunc, run, problem)
     named = [marker.kwargs.get("domain"), *marker.args[:1]] if marker is not None else []
+    # With every domain's mark, so that -m finds the item that tells what is wrong.
     marks = [getattr(pytest.mark, domain) for suite in registry.known() for domain in suite.domains if domain in named]
     return pytest.param(None, id="invalid", marks=marks)
 
@@ -64,6 +69,7 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
     try:
         suite = registry.load(marker.name, run.settings)
         request = markers.read(marker, suite)
+        # An id that was pasted from a run of more trials must exist here.
         trials = request.trials or max(run.settings.trials, _named_trials(run.plan.selection.ids, where))
         tasks = markers.tasks_of(request, suite, run.settings.split)
     except ConfigurationError as error:

@@ -63,6 +63,7 @@ def lines(suites: Sequence[Suite]) -> list[str]:
     domains = dict.fromkeys(domain for suite in suites for domain in suite.domains)
     categories = dict.fromkeys(category for suite in suites for category in suite.categories)
     registered += [f"{domain}: set on items of the benchmark domain {domain}, for -m." for domain in domains]
+    # Registered so that --strict-markers accepts them in the user's own expressions.
     return registered + [
         f"{category}: set on items of the task category {category}, for -m." for category in categories
     ]
@@ -84,11 +85,13 @@ def read(marker: pytest.Mark, suite: Suite) -> MarkerRequest:
     if unknown:
         problems.append(f"does not know {', '.join(unknown)}; valid are: {', '.join(valid)}")
     problems += [f"{name}: {text}" for name in valid if (text := _wrong(name, values.get(name), suite))]
+    # Only with a domain that is right can its interactive sibling be looked for.
     if not problems and values.pop("interactive", False):
         values["domain"], problem = _interactive_domain(values["domain"], suite)
         problems += [problem] if problem else []
     if problems:
         arguments = signature(suite)
+        # The signature is in the message, as nobody remembers it.
         raise ConfigurationError(f"@pytest.mark.{marker.name}({arguments}) " + "; ".join(problems))
     values |= {"tasks": _task_filter(values.get("tasks")), "category": _names(values.get("category"))}
     return MarkerRequest(**values)
@@ -143,6 +146,7 @@ def _named(patterns: tuple[str, ...], tasks: list[BenchTask], split: str) -> lis
         raise ConfigurationError(
             f"tasks: no task matches {', '.join(map(repr, missing))} in split {split!r}; its ids look like: {examples}"
         )
+    # In the suite's order, whatever order the patterns are in.
     return [task for task in tasks if task.task_id in chosen]
 
 
@@ -155,6 +159,7 @@ def _wrong(name: str, value: Any, suite: Suite) -> str | None:
     if value is None:
         return None
     if name == "trials":
+        # True is a whole number in Python.
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
         return None if whole else f"{value!r} is not a whole number of at least 1"
     if name == "label":
@@ -181,6 +186,7 @@ def _wrong_category(value: Any, suite: Suite) -> str | None:
 def _names(value: Any) -> tuple[str, ...] | None:
     if value is None:
         return None
+    # Sorted, because sets have no order that workers would agree on.
     return (value,) if isinstance(value, str) else tuple(sorted(set(value)))
 
 

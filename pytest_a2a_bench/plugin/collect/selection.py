@@ -24,10 +24,12 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
 
     :param missed: trials that are to run again.
     """
+    # Arguments that pytest took from ini's testpaths are no choice of anybody's.
     explicit = config.args_source == pytest.Config.ArgsSource.ARGS
     ids = [a for a in map(_module_id, config.args) if a] if explicit else []
     modules = _selected_modules(settings)
     paths = [a for a in config.args if not _module_id(a)] if explicit else []
+    # Without our ids pytest would look for files of these names.
     if ids or (modules and not paths):
         config.args = paths
     if ids or modules:
@@ -35,6 +37,7 @@ def take_arguments(config: pytest.Config, settings: Settings, missed: tuple[Miss
     if explicit:
         return Selection()
     by_expression = bool(config.getoption("keyword") or config.getoption("markexpr"))
+    # An endpoint in ini or environment is there for the user's own tests, which an expression then means.
     if settings.endpoint_source == "cli" and by_expression:
         return Selection(candidates=True)
     failed = _previously_failed(config, missed or ()) if settings.endpoint else ()
@@ -47,6 +50,7 @@ def _module_id(argument: str) -> str | None:
     From a subdirectory pytest prints ``../a2a/airline::...``, so such a prefix is accepted. An existing path wins.
     """
     path, separator, rest = argument.partition("::")
+    # A path that exists is the user's, whatever it is called.
     if os.path.exists(path):
         return None
     plain = re.sub(r"^(?:\.{1,2}[/\\])+", "", path).replace("\\", "/").rstrip("/")
@@ -69,6 +73,7 @@ def _previously_failed(config: pytest.Config, missed: tuple[Missed, ...]) -> tup
     if config.getoption("lf", False) or config.getoption("failedfirst", False):
         remembered += config.cache.get("cache/lastfailed", {}) if config.cache else []
     if not any(nodeid.startswith("a2a/") for nodeid in remembered):
+        # Nothing of ours failed, so that no module has to be loaded.
         return ()
     return tuple(m.nodeid for m in all_modules() if any(is_below(nodeid, m.nodeid) for nodeid in remembered))
 
@@ -80,6 +85,7 @@ def is_named(config: pytest.Config, settings: Settings) -> bool:
     """
     if settings.missed:
         return True
+    # A bracket names a trial or a check, and not a whole module.
     if config.args_source == pytest.Config.ArgsSource.ARGS and any("[" in a.partition("::")[2] for a in config.args):
         return True
     return bool(config.getoption("lf", False) and config.cache and config.cache.get("cache/lastfailed", {}))

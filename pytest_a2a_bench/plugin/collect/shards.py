@@ -22,6 +22,7 @@ def divide(session: pytest.Session, run: BenchRun) -> None:
 
     Checks of the protocol are divided by their node ids; the user's own tests stay, in every shard.
     """
+    # Before anything is left out: the whole is what merge compares.
     run.collected.whole = tuple(str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash)
     mine = set(part_of(session.items, run))
     others = [item for item in session.items if item not in mine]
@@ -35,6 +36,7 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     if run.settings.shard is None:
         return list(items)
     names = {item: str(item.stash[TRIAL].key) for item in items if TRIAL in item.stash}
+    # The user's own tests have no part of the division.
     names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
     mine = sharding.members(list(names.values()), run.plan.durations, sharding.read(run.settings.shard, {}))
     return [item for item in items if item not in names or names[item] in mine]
@@ -49,6 +51,7 @@ def trials_elsewhere(run: BenchRun) -> int:
         found = manifest.load(run.plan.results)
     except StoreError:
         return 0
+    # A file of an earlier run says nothing about this one.
     return len(found.whole) if found.run_id == run.plan.run_id and not found.keys else 0
 
 
@@ -58,7 +61,9 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         return
     nodeids = {item.nodeid: str(item.stash[TRIAL].key) for item in session.items if TRIAL in item.stash}
     settings = dataclasses.asdict(run.settings)
+    # Flat, as files of the first versions are.
     settings |= settings.pop("benchmark_options")
+    # Where they are is told apart from what they are, and two machines have other paths.
     for name in ("endpoint", "results"):
         del settings[name]
     manifest = Manifest(

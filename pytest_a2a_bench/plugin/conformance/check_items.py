@@ -46,6 +46,7 @@ class ItemCheck:
 def short_id(suite: str, entry: Requirement, binding: str) -> str:
     """Return the part of a node id that names a check."""
     name = entry.id if suite == "card" else f"{entry.id}-{binding}"
+    # Ids of 1.0 are the short ones; 0.3's own begin with V03.
     return name if entry.version == "1.0" or entry.id.startswith("V03-") else f"{name}-{entry.version}"
 
 
@@ -97,9 +98,11 @@ def _plan(run: BenchRun, suite: str) -> list[Planned]:
     from pytest_a2a_bench.conformance.engine import Planned
     from pytest_a2a_bench.conformance.subject import OFFLINE_CARD, Subject
 
+    # Without a card items are needed all the same, for --collect-only.
     subject = Subject.from_json(run.plan.subject) if run.plan.subject is not None else Subject("", OFFLINE_CARD)
     if suite == "card":
         return [Planned(entry, "card") for entry in subject.card_plan()]
+    # A card that names no interface gives one item, which tells that.
     return [p for p in subject.plan() if subject.problem or _is_spoken(p, run)]
 
 
@@ -111,6 +114,7 @@ def _is_spoken(planned: Planned, run: BenchRun) -> bool:
 
 def _parameter(check: ItemCheck) -> Any:
     entry, binding = check.planned
+    # As a marker with members, so that -m can choose by them.
     mark = pytest.mark.conformance(**_marks(check.suite, entry, binding))
     return pytest.param(check, id=check.short_id, marks=[mark])
 

@@ -35,6 +35,7 @@ class Summary:
         """Call an item ``warned`` whose requirement should be kept and is not."""
         if (
             getattr(report, "when", None) == "call"
+            # pytest knows passed and failed; a word of its own needs no change to either.
             and report.passed
             and _values(report).get("check_status") == "warned"
         ):
@@ -43,6 +44,7 @@ class Summary:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write the matrix."""
+        # As pytest itself: -qq and --no-summary want nothing.
         silent = self.config.get_verbosity() < -1 or self.config.getoption("no_summary")
         if silent or not self.reported:
             return

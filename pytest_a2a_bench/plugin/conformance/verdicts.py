@@ -44,6 +44,7 @@ def check_files(run: BenchRun) -> None:
     """
     wrong = collect_errors(
         lambda: check_place(_webhook(run)),
+        # A key set on the network is fetched with the card, not before.
         lambda: _jwks(run) if "://" not in (run.settings.card_jwks or "://") else None,
         lambda: _waivers(run),
         lambda: _scenarios(run),
@@ -57,6 +58,7 @@ def subject_of(run: BenchRun) -> Subject:
     if run.plan.subject is not None:
         return subject.Subject.from_json(run.plan.subject)
     found = subject.look_at(_config(run), timeout=_seconds(run), jwks=_jwks(run))
+    # Kept in the plan, so that workers do not fetch it again.
     run.decide(subject=found.to_json())
     return found
 
@@ -82,6 +84,7 @@ def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config
 def _ahead(session: pytest.Session, run: BenchRun) -> list[Planned]:
     items = session.items
     if run.worker is not None:
+        # In a worker only its own part: otherwise every worker would ask the agent everything.
         items = [items[i] for i in run.worker.indices(len(items))]
     checks = [item.stash[CHECK] for item in items if CHECK in item.stash]
     return [check.planned for check in checks if check.suite == "protocol"]
@@ -98,6 +101,7 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
     item.stash[JUDGEMENT] = judgement
     set_properties(item, _properties(judgement))
     if judgement.status == "skipped":
+        # In setup, so that every reporter shows a skip, an error and an expected failure as such.
         pytest.skip(one_line(result.reason))
     if judgement.status == "error":
         pytest.fail("\n".join(evidence.explain(judgement)), pytrace=False)
@@ -109,6 +113,7 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
 def _warn(item: pytest.Item, text: str) -> bool:
     """Warn, and tell whether a warning is all that it is: ``-W error`` wants a failure (which is not an error)."""
     try:
+        # -W error makes an exception of it.
         item.warn(ConformanceWarning(text))
     except ConformanceWarning:
         return False

@@ -22,11 +22,13 @@ def add_explanation(report: pytest.TestReport, title: str, text: str, headline: 
         where the message that is there says more.
     """
     longrepr: Any = report.longrepr
+    # A skip or a crash has a tuple or a text in place of a representation.
     if not hasattr(longrepr, "addsection"):
         report.sections.append((title, text))
         return
     longrepr.addsection(title, text)
     crash = getattr(longrepr, "reprcrash", None)
+    # The message is what summaries and CI systems show first.
     if crash is not None and headline is not None:
         crash.message = f"{headline}\n{crash.message}"
 
@@ -38,6 +40,7 @@ def sections_of(report: pytest.TestReport) -> list[tuple[str, str]]:
 
 def set_properties(item: pytest.Item, values: Mapping[str, str | int | float | bool]) -> None:
     """Put scalars into an item's properties, in place of what an earlier run of it (a rerun) left."""
+    # A rerun must not report the properties of the try before it.
     kept = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
     item.user_properties[:] = [*kept, *((PREFIX + name, value) for name, value in values.items())]
 

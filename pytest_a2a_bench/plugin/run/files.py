@@ -39,6 +39,7 @@ def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...
         found = durations_in(Path(settings.durations))
     except A2ABenchError as error:
         return {}, (f"--a2a-durations={error}",)
+    # Without shards they are only checked: a wrong option is told in any case.
     return (found if settings.shard is not None else {}), ()
 
 

@@ -29,6 +29,7 @@ from pytest_a2a_bench.tracing import is_installed
 TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that cannot work without the trial's key."""
 
+# Ways by which xdist reaches other machines.
 _REMOTE_TX = re.compile(r"(?:^|\*|//)(?:ssh|socket|vagrant_ssh)=")
 
 
@@ -71,6 +72,7 @@ class SuiteOptions:
         offer = getattr(plugin, "pytest_a2a_bench_suites", None)
         if not inspect.isroutine(offer):  # a plugin may be an object that has every attribute one asks for
             return
+        # Each time it is called a suite may be another object; the last one counts.
         suites: list[Suite] = list(offer())
         registry.register(suites)
         for suite in suites:
@@ -78,6 +80,7 @@ class SuiteOptions:
                 self._declare_once(suite, option)
 
     def _declare_once(self, suite: Suite, option: Option) -> None:
+        # Two suites with one option would read each other's values.
         owner = "the core" if option.name in table.DEFAULTS else self._owners.get(option.name)
         if owner is None:
             self._owners[option.name] = suite.name
@@ -108,6 +111,7 @@ def _declare(parser: pytest.Parser, option: Option) -> None:
     group = parser.getgroup("a2a", "A2A agent benchmarks")
     default = describe_default(option, table.DEFAULTS)
     text = f"{option.help} (default: {default}; env {option.env}; ini {option.ini})"
+    # store_const and no boolean: all values arrive as text and are read in one place.
     if option.flag:
         group.addoption(option.cli, dest=option.dest, action="store_const", const="on", default=None, help=text)
         group.addoption(
@@ -158,6 +162,7 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             problems.append(f"{where}: {error}")
             continue
         # Result files are shown as they were named, relative to where pytest was started.
+        # Results stay as they were named, for messages.
         if option.locate is not None and (source == "ini" or option.name != "results"):
             base = config.rootpath if source == "ini" else config.invocation_params.dir.absolute()
             values[option.name] = option.locate(text, base)
@@ -167,6 +172,7 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
         values |= _recorded_endpoint(values, sources["replay"], problems)
     settings = _with_implied(_settings(values, options))
     problems += _contradictions(settings, config)
+    # An endpoint in the environment alone asks for nothing yet.
     asked = any(source in ("cli", "ini") for source in sources.values()) or "suites" in sources
     return Resolution(settings, tuple(problems), asked)
 
@@ -192,7 +198,9 @@ def _find(
 ) -> tuple[str, str, str]:
     given = config.getoption(option.dest, None)
     if given is not None:
+        # Several --a2a-suite are joined, as one with commas would be.
         return "cli", ",".join(given) if isinstance(given, list) else str(given), option.cli
+    # An empty variable counts as unset.
     if environ.get(option.env):
         return "env", environ[option.env], f"environment variable {option.env}"
     try:
@@ -219,6 +227,7 @@ def _recorded_endpoint(values: Mapping[str, Any], source: str, problems: list[st
 
 
 def _with_implied(settings: Settings) -> Settings:
+    # Without the key these agents could answer nothing.
     if settings.builtin and settings.builtin.partition("?")[0] in TAGGED_AGENTS:
         return dataclasses.replace(settings, tag_trials=True)
     return settings
@@ -237,6 +246,7 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE (a2a-bench promote)")
     if settings.otel == "on" and not is_installed():
         problems.append("--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
+    # An agent of this machine cannot be reached from another.
     remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
     if settings.builtin and remote:
         problems.append(
@@ -253,6 +263,7 @@ def _output_problems(settings: Settings) -> Iterator[str]:
             continue
         path = Path(value)
         try:
+            # Directories are made by the run; only what stands in the way is told.
             above = next((p for p in path.absolute().parents if p.exists()), path)
             if path.is_dir():
                 yield f"{option}={path}: it is a directory; give the name of a file"

@@ -40,6 +40,7 @@ class WorkerPart:
 
     def indices(self, total: int) -> list[int]:
         """Return the indices of its items, of ``total``; none where another scheduler decides."""
+        # A replacement does what is left of the worker that died.
         if self.orphans is not None:
             return list(self.orphans)
         # Every slots-th index, so that workers share each domain evenly.

@@ -24,6 +24,7 @@ PREFIX = "--a2a-"
 
 def problems(config: pytest.Config) -> list[str]:
     """Return one line for each value that makes pytest read another ini file, or would if the path were there."""
+    # In the order in which pytest reads them.
     arguments = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *map(str, config.invocation_params.args)]
     separate = list(_separate(arguments))
     if not separate:
@@ -34,6 +35,7 @@ def problems(config: pytest.Config) -> list[str]:
         return []
     found = []
     for option, value in separate:
+        # Asked of pytest itself: with this value among the places, which file would it read?
         other = shim.ini_file(config, [*named, str(_there(value, config.invocation_params.dir))])
         if other != right:
             found.append(

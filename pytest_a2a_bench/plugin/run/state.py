@@ -158,6 +158,7 @@ class Plan:
             "selection": Selection(**chosen | {"ids": tuple(chosen["ids"]), "modules": tuple(chosen["modules"])}),
             "endpoint": Endpoint(**data["endpoint"]) if data["endpoint"] else None,
             "quarantine": tuple(Quarantined.from_json(entry) for entry in data["quarantine"]),
+            # Only what selection needs; the rest of a miss is for the terminal.
             "missed": tuple(Missed(*m) for m in data["missed"]) if data["missed"] is not None else None,
         }
         return cls(**data)
@@ -223,6 +224,7 @@ class BenchRun:
     @property
     def takes_part(self) -> bool:
         """Whether anything of ours may happen: without options, ini and endpoint no trial and no check can run."""
+        # A note or a used agent also counts: then somebody asked for something.
         return bool(self.plan.asked or self.settings.endpoint or self.collected.notes or self.collected.used)
 
     def decide(self, **changes: Any) -> None:
@@ -245,6 +247,7 @@ def of(config: pytest.Config) -> BenchRun:
 
 def new_run_id() -> str:
     """Return an id that sorts by time and is not used twice."""
+    # Random digits, as CI systems start several runs in one second.
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.urandom(3).hex()}"
 
 
@@ -265,6 +268,7 @@ def refuse(session: pytest.Session, run: BenchRun, text: str) -> None:
     """
     if run.worker is None:
         raise_usage_error(text)
+    # xdist carries workeroutput to the controller when the worker ends.
     output: dict[str, Any] = session.config.workeroutput  # type: ignore[attr-defined]
     output[WORKER_INPUT] = {"problem": text}
     session.items[:] = []

@@ -23,6 +23,7 @@ class Lifeline:
     :param token: shown to whoever connects, so that a worker on another machine does not hang on to a stranger.
     """
 
+    # The token tells our controller from whoever else listens on that port later.
     def __init__(self, token: str) -> None:
         self._token = token.encode()
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -60,6 +61,7 @@ def hold(port: int | None, token: str, on_cut: Callable[[], None], on_death: Cal
     :param on_cut: called once when the controller stops.
     :param on_death: called once when the process that started this one is gone.
     """
+    # A controller that is killed cannot close anything, but its children get another parent.
     parent = os.getppid()
     line = _connect(port, token.encode()) if port is not None else None
     threading.Thread(
@@ -71,6 +73,7 @@ def _connect(port: int, token: bytes) -> socket.socket | None:
     try:
         line = socket.create_connection(("127.0.0.1", port), _CONNECT_TIMEOUT)
         if line.recv(len(token), socket.MSG_WAITALL) == token:
+            # A short wait, so that the parent is looked at several times a second.
             line.settimeout(_POLL)
             return line
         line.close()

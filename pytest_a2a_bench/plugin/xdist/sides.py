@@ -21,7 +21,9 @@ from pytest_a2a_bench.plugin.xdist import lifeline
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 
+# For files that are being written when the controller has died.
 _GRACE = 2.0
+# xdist needs two items at a worker: the running one and the next, for its fixtures.
 _WINDOW = 2
 
 
@@ -50,6 +52,7 @@ class Worker:
         def leave() -> None:
             stop()
             self._wait_for_files()
+            # _exit: nobody is there to report to, and threads of conversations would keep a normal exit waiting.
             os._exit(1)
 
         port = self.run.worker.lifeline if self.run.worker is not None else None
@@ -86,6 +89,7 @@ class Controller:
         node.workerinput[WORKER_INPUT] = self.run.plan.to_json()
         if self._partitioned(node.config):
             self._assign(node)
+        # Only workers on this machine can reach a port of this one.
         if self.run.settings.endpoint and getattr(node.gateway.spec, "popen", False):
             if self.lifeline is None:
                 self.lifeline = lifeline.Lifeline(self.run.plan.run_id)
@@ -103,6 +107,7 @@ class Controller:
         reporting = node.config.pluginmanager.get_plugin("a2a-bench-reporting")
         if isinstance(reporting, Reporting):
             reporting.total = sum(map(looks_like_trial, ids))
+            # A replacement must not count as one more.
             reporting.workers = max(reporting.workers, node.workerinput["workercount"])
 
     @pytest.hookimpl(tryfirst=True)
@@ -117,6 +122,7 @@ class Controller:
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
         """Report a trial whose worker crashed as an error: nobody knows what its agent would have done."""
         if looks_like_trial(crashitem):
+            # In the setup phase: infrastructure trouble is an ERROR everywhere else, too.
             report.when = "setup"
             report.user_properties = self._lost(crashitem, sched.config)
             if self.run.settings.concurrency > 1:
@@ -144,6 +150,7 @@ class Controller:
         with contextlib.suppress(StoreError):
             store = Store(self.run.plan.results)
             stored = store.read(result.key)
+            # The trial may have ended before its worker crashed.
             held = stored is not None and stored.run_id == self.run.plan.run_id
             result = stored if stored is not None and held else store.write(result)
         path = shown_path(result.path, config)
@@ -162,12 +169,14 @@ class Controller:
 
     def _partitioned(self, config: pytest.Config) -> bool:
         ahead = self.run.settings.concurrency > 1 or self.run.plan.selection.conformance
+        # Only for the default distribution: who chooses another wants its order.
         return ahead and config.getoption("dist") == "load"
 
     def _assign(self, node: Any) -> None:
         slots = self.workers = node.workerinput["workercount"]
         if self.free_slots is None:
             self.free_slots = list(range(slots))
+        # A worker that died before it had items gives its slot back.
         if self.free_slots:
             node.workerinput[partition.SLOT] = self.free_slots.pop(0)
             node.workerinput[partition.SLOTS] = slots
@@ -211,6 +220,7 @@ class PartitionScheduling:
         """Whether nothing is left to send; a worker needs its shutdown to run its last item."""
         if self.collection is None or self._is_waiting():
             return False
+        # Of two items that a worker has, it runs the first only when it knows the second, or its shutdown.
         return all(len(sent) < 2 for sent in self._sent.values())
 
     @property
@@ -230,6 +240,7 @@ class PartitionScheduling:
         """Give workers their parts: all of them at first, a replacement later."""
         if self.collection is None:
             collections = list(self._collections.values())
+            # Workers must have collected the same, as indices are all that is sent.
             if any(c != collections[0] for c in collections):
                 self._report_difference()
                 self.collection = []
@@ -263,10 +274,12 @@ class PartitionScheduling:
                 self._collections.pop(node, None)
                 self._release(node.workerinput[partition.SLOT])
             return None
+        # A replacement that dies before it begins leaves its promise to the next one.
         if lot is None and (promised := self._keep_promise(node)):
             self._orphans.append(promised)
         if not sent:
             return None
+        # The first of what was sent is what it was running.
         rest = sent[1:] + (lot or [])
         if rest:
             self._orphans.append(rest)
@@ -298,6 +311,7 @@ class PartitionScheduling:
             del lot[: len(more)]
             sent.extend(more)
             node.send_runtest_some(more)
+        # Nothing will follow: without this the worker would wait for a next item.
         if not lot:
             node.shutdown()
 

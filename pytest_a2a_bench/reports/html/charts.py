@@ -34,6 +34,7 @@ class Axis:
     log: bool = False
 
     def at(self, value: float) -> float:
+        # A single value has no range; it stands in the middle.
         """Return where a value is: 0 at the low end, 1 at the high end."""
         if self.high <= self.low:
             return 0.5
@@ -55,6 +56,7 @@ def axis_of(values: Sequence[float]) -> Axis:
     :param values: none of them negative, at least one.
     """
     ordered = sorted(values)
+    # Not the smallest value: one outlier near 0 would stretch a logarithmic axis over nothing.
     low, high = percentile(ordered, 2) or 0.0, ordered[-1]
     if low > 0 and high / low > _WIDE:
         return Axis(max(ordered[0], low / 2, high * _FLOOR), high, log=True)
@@ -65,6 +67,7 @@ def bins(values: Sequence[float], axis: Axis, count: int) -> list[int]:
     """Return how many values are in each of a number of equally wide parts of the axis."""
     found = [0] * count
     for value in values:
+        # The largest value belongs to the last bin.
         found[min(count - 1, int(axis.at(value) * count))] += 1
     return found
 
@@ -74,6 +77,7 @@ def ticks(axis: Axis) -> list[float]:
     if axis.log:
         return _log_ticks(axis)
     step = nice((axis.high - axis.low) / 4 or 1)
+    # A little slack: 0.3 / 0.1 is not quite 3.
     first = math.ceil(axis.low / step - 1e-9)
     return [i * step for i in range(first, math.floor(axis.high / step + 1e-9) + 1)]
 
@@ -93,6 +97,7 @@ def nice(value: float) -> float:
 
 def _log_ticks(axis: Axis) -> list[float]:
     low, high = math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high))
+    # 1 and 3: half-way on a logarithmic axis.
     every = [step * 10.0**power for power in range(low, high + 1) for step in (1, 3)]
     inside = [value for value in every if axis.low * 0.999 <= value <= axis.high * 1.001]
     return inside if len(inside) <= 5 else [value for value in inside if f"{value:e}".startswith("1.0")]
@@ -104,6 +109,7 @@ def bar(rate: float, low: float, high: float, label: str) -> Html:
     :param rate: 0 to 1, as are both limits.
     """
     ends = [_line(x * 100, 4, x * 100, 14, "whisker") for x in (low, high)]
+    # Drawn in per cent of its place and stretched to it.
     return el(
         "svg",
         el("rect", x=0, y=5, width=100, height=8, rx=0.6, class_="track"),
@@ -125,6 +131,7 @@ def curve(series: Mapping[str, Mapping[int, float]], title: str) -> Html:
     """
     most = max(k for points in series.values() for k in points)
     axis = Axis(1, most)
+    # All of a few, and some of many.
     marks = [k for k in range(1, most + 1) if most <= 8 or k in (1, most) or k % (most // 4 or 1) == 0]
     parts: list[Html] = [*_rate_grid(), *(_tick(axis, k, f"{k}") for k in marks)]
     for i, points in enumerate(series.values()):
@@ -190,6 +197,7 @@ def _rate_grid() -> list[Html]:
 
 def _tick(axis: Axis, value: float, label: str) -> Html:
     x = _x(axis, value)
+    # Labels at the ends must not be cut off.
     anchor = "end" if x > WIDTH - _RIGHT - 12 else "start" if x < _LEFT + 6 else "middle"
     return _text(x, HEIGHT - 8, label, anchor)
 

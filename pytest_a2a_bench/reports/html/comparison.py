@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_a2a_bench.benchmarks.registry import label_of
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.html.markup import Html, el, points, rate
 from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
 from pytest_a2a_bench.results.stats import count
 
+# Bounded, as the table is for reading; all of it is in the JSON of a2a-bench compare.
 _SHOWN = 200
 _OPEN = 12
 """So many changed tasks are shown at once; more are folded."""
@@ -61,6 +63,7 @@ def _notes(comparison: Comparison) -> str:
 
 def _groups(comparison: Comparison) -> Html:
     groups = [*comparison.domains]
+    # A total of one domain would repeat it.
     if comparison.overall and len(groups) > 1:
         groups.append(comparison.overall)
     head = ("Domain", "Tasks", "Before", "Now", "Change", "90 % interval", "p")
@@ -80,11 +83,18 @@ def _group(group: GroupComparison) -> Html:
         rate(group.before.rate),
         rate(group.after.rate),
         points(-group.drop),
+        # Changes are written as gains, the other way round than drops.
         f"{points(-group.high)} to {points(-group.low)}",
         _chance(group.p),
     )
     marked = [el("td", text, class_=_number(-group.drop if i == 3 else 0)) for i, text in enumerate(cells)]
-    return el("tr", el("th", group.name.removeprefix("tau2/"), scope="row"), marked)
+    return el("tr", el("th", _name(group.name), scope="row"), marked)
+
+
+def _name(group: str) -> str:
+    """Return a group as other tables call it; "all" has no suite."""
+    suite, _, domain = group.partition("/")
+    return label_of(suite, domain) if domain else group
 
 
 def _chance(p: float) -> str:

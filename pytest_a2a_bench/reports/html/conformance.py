@@ -11,6 +11,7 @@ from pytest_a2a_bench.reports.html.markup import Html, el
 from pytest_a2a_bench.reports.html.overview import pill
 from pytest_a2a_bench.results.stats import count
 
+# In the order in which they are listed: the worst first.
 _TONES = {"failed": "bad", "error": "bad", "warned": "unsure", "waived": "muted", "passed": "good", "skipped": "muted"}
 _FINDINGS = 200
 

@@ -44,6 +44,7 @@ class Contents:
 
     def with_known_endpoint(self) -> Contents:
         """Return the same with the endpoint that the trials' requests went to, where none was given."""
+        # The first request of each trial is enough.
         if self.endpoint:
             return self
         found = Counter(m.endpoint for r in self.trials for m in r.metrics[:1])
@@ -57,6 +58,7 @@ def cautions(contents: Contents) -> list[str]:
     if any(r.provenance.get("user") == "scripted" for r in trials):
         notes.append("The user is scripted. These are not leaderboard numbers: those need a model that plays the user.")
     notes += [f"{told[0].upper()}{told[1:]}." for told in (*benchmark_notes(trials), *caveats(trials))]
+    # The header would look like any agent's.
     if contents.endpoint.startswith(BUILTIN_PREFIX):
         notes.append(f"The agent is one of the harness's own ({contents.endpoint}): it shows that the harness works.")
     unjudged = sum(r.status == "skipped" for r in trials)
@@ -93,6 +95,7 @@ def provenance(contents: Contents) -> list[tuple[str, str]]:
 
 
 def _counted(values: Iterable[Any]) -> str:
+    # One value needs no count.
     found = Counter(str(v) for v in values if v)
     if len(found) <= 1:
         return next(iter(found), "")

@@ -39,11 +39,13 @@ _KEYS = (
 CHUNK = 256 * 1024
 """Characters of JSON in one chunk: small enough to be opened at once, large enough to compress well."""
 
+# < and > could end the element, & begins an entity, and two line ends are none in JSON.
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def section(trials: Sequence[TrialResult]) -> Html:
     """Return the controls and the empty table."""
+    # A column of dashes tells nothing.
     columns = [c for c in _COLUMNS if c[0] != "u" or any(r.cost is not None for r in trials)]
     table = el(
         "table",
@@ -136,6 +138,7 @@ def _controls(trials: Sequence[TrialResult]) -> Html:
 
 
 def _choice(id: str, name: str, values: Sequence[str]) -> Html | None:
+    # With a single value there is nothing to choose.
     if len(values) < 2:
         return None
     options = [el("option", "all", value=""), *(el("option", v, value=v) for v in values)]
@@ -148,6 +151,7 @@ def _title(name: str, text: str, is_wide: bool) -> Html:
     return el("th", button, scope="col", class_=classes or None, data_column=name, aria_sort="none")
 
 
+# Values of agents end here: this is what keeps them data.
 def safe_json(value: Any) -> str:
     """Return JSON that no parser of HTML or of old JavaScript takes for anything else.
 
@@ -177,12 +181,14 @@ def chunk_elements(records: Iterable[Any]) -> Iterator[tuple[Html, int]]:
 
 
 def _chunk(texts: list[str], index: int) -> Html:
+    # base64, as compressed bytes are no text.
     packed = zlib.compress(f"[{','.join(texts)}]".encode("utf-8", "replace"), 6)
     return el("script", verbatim(base64.b64encode(packed).decode()), type="text/plain", id=f"chunk-{index}")
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
+        # nan and inf minus themselves are not 0.
         return value if value - value == 0 else None
     if isinstance(value, dict):
         return {str(k): _finite(v) for k, v in value.items()}

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, number, rate, seconds
@@ -57,6 +58,7 @@ def groups(trials: Iterable[TrialResult]) -> list[Group]:
         of_category: dict[str, list[TrialResult]] = defaultdict(list)
         for result in of_domain[name]:
             of_category[records.category(result)].append(result)
+        # One category would repeat its domain.
         if len(of_category) > 1:
             found += [Group(c or "without a category", of_category[c], inner=True) for c in sorted(of_category)]
     return found
@@ -64,6 +66,7 @@ def groups(trials: Iterable[TrialResult]) -> list[Group]:
 
 def _row(group: Group) -> Html:
     judged = [r for r in group.trials if r.status == "evaluated"]
+    # Errors stay in the denominator.
     counted = sum(r.status != "skipped" for r in group.trials)
     passed = sum(r.success for r in judged)
     mean = sum(r.reward for r in judged) / len(judged) if judged else None
@@ -106,12 +109,13 @@ def reliability_and_cost(trials: Sequence[TrialResult]) -> Html:
 
 
 def _curves(trials: Sequence[TrialResult]) -> dict[str, dict[int, float]]:
-    return {label_of(s): s.pass_hat_k for s in summarise(trials) if s.pass_hat_k}
+    return {label_of(s): s.pass_hat_k for s in summarise(trials, registry.variant_of) if s.pass_hat_k}
 
 
 def _reliability(curves: Mapping[str, Mapping[int, float]]) -> Html:
     title = "pass^k: all of k trials succeed"
     most = max((k for points in curves.values() for k in points), default=0)
+    # pass^1 is the rate, which has its bar already.
     if most < 2:
         note = "One trial of each task says nothing about reliability: --a2a-trials 4 or more does."
         return _card(title, el("p", note, class_="empty"))

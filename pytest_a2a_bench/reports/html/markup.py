@@ -11,6 +11,7 @@ from pytest_a2a_bench.redact import sanitise
 _VOID = frozenset({"meta", "input", "br", "hr", "link"})
 
 
+# A type, so that escaped and raw text cannot be mixed up without mypy noticing.
 class Html(str):
     """Text that is markup already; only :func:`el` and :func:`verbatim` make it."""
 
@@ -49,6 +50,7 @@ def _child(child: Child) -> str:
     if isinstance(child, Html):
         return child
     if isinstance(child, str):
+        # sanitise takes control characters out, which escaping keeps.
         return html.escape(sanitise(child))
     if isinstance(child, (int, float)):
         return html.escape(str(child))
@@ -58,6 +60,7 @@ def _child(child: Child) -> str:
 def _attribute(name: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
+    # Names end in an underscore where Python has the word.
     written = _ATTRIBUTES.get(name) or name.rstrip("_").replace("_", "-")
     if value is True:
         return f" {written}"
@@ -65,6 +68,7 @@ def _attribute(name: str, value: Attribute) -> str:
     return f' {written}="{html.escape(sanitise(text))}"'
 
 
+# SVG's names have capitals, HTML's have none.
 _ATTRIBUTES = {"viewBox": "viewBox", "preserveAspectRatio": "preserveAspectRatio"}
 
 
@@ -77,6 +81,7 @@ def seconds(value: float | None) -> str:
     """Return seconds with the unit that suits them."""
     if value is None:
         return "\u2013"
+    # Three digits below a tenth, so that fast turns can be told apart.
     if value < 0.0995:
         return f"{value * 1000:.3g} ms"
     if value < 1:
@@ -100,5 +105,6 @@ def number(value: float | None, digits: int = 1) -> str:
 
 def points(change: float) -> str:
     """Return the change of a rate in percentage points, with its sign."""
+    # A change of -0.2 points is no change, and has no sign.
     rounded = round(change * 100)
     return "0" if rounded == 0 else f"{rounded:+d}".replace("-", "\u2212")

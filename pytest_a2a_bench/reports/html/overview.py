@@ -50,6 +50,7 @@ def pill(tone: str, text: str) -> Html:
 def _banner(found: StoredVerdict) -> Html:
     word = _WORDS.get(found.verdict, found.verdict)
     if found.verdict == "inconclusive":
+        # What it meant for the exit code.
         word += ": the run does not pass" if found.failed else ": the run passes all the same"
     return el("p", word, class_=f"banner {_TONES.get(found.verdict, 'bad')}")
 
@@ -65,6 +66,7 @@ def _headline(contents: Contents) -> Html:
     counted = [r for r in trials if r.status != "skipped"]
     passed = sum(r.success for r in counted)
     limits = wilson(passed, len(counted)) if counted else None
+    # Over all trials: turns before an error were real ones.
     turns = sorted(s for r in trials for s in r.turn_latencies)
     costs = [r.cost for r in trials if r.cost is not None]
     tasks = len({r.key.task_key for r in trials})

@@ -15,6 +15,7 @@ from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.reports.html.markup import Html, el, join, verbatim
 
 _SCRIPTS = ("dom.js", "data.js", "table.js", "transcript.js", "viewer.js", "keys.js")
+# Read from the package, so that the page needs no network.
 _STYLES = ("page.css", "trials.css", "viewer.css")
 
 
@@ -24,6 +25,7 @@ def render(contents: Contents) -> str:
     It asks the network for nothing, and its policy forbids it to; only the page's own script and style run, which the
     policy knows by their hashes.
     """
+    # Sorted once; table, chunks and viewer count on one order.
     ordered = sorted(contents.trials, key=records.order)
     contents = dataclasses.replace(contents.with_known_endpoint(), trials=ordered)
     script, style = _asset(_SCRIPTS), _asset(_STYLES)
@@ -31,6 +33,7 @@ def render(contents: Contents) -> str:
     head = el(
         "head",
         el("meta", charset="utf-8"),
+        # Before the styles: a policy holds for what follows it.
         el("meta", http_equiv="Content-Security-Policy", content=policy(script, style)),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="referrer", content="no-referrer"),
@@ -39,6 +42,7 @@ def render(contents: Contents) -> str:
         el("title", f"{name} \u2013 pytest-a2a-bench"),
         el("style", verbatim(style)),
     )
+    # At the end of the body: the elements that it fills are there then.
     body = el("body", _body(contents), el("script", verbatim(script)))
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
@@ -92,6 +96,7 @@ def _bar(links: Iterable[tuple[str, str]]) -> Html:
 
 def _data(contents: Contents) -> list[Html]:
     rows = [records.row(r) for r in contents.trials]
+    # Each chunk is made while records are read: they are not all held as JSON at once.
     found = list(explorer.chunk_elements(records.detail(r) for r in contents.trials))
     data = {"rows": rows, "chunks": [held for _, held in found], "states": records.STATES}
     return [explorer.data_element("data", data), *(chunk for chunk, _ in found)]

@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.registry import label_of
+from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
-from pytest_a2a_bench.results.stats import variant_of
 
+# A task's key is bounded, as ids are the benchmark's.
 KEY = 1_000
+# A page is for looking; the trial's file has everything.
 TEXT = 20_000
 TURNS = 600
 REQUESTS = 600
@@ -70,6 +71,7 @@ def order(result: TrialResult) -> tuple[Any, ...]:
     """Return what trials are sorted by: task 2 comes before task 10."""
     key = result.key
     parts = re.split(r"(\d+)", key.task_id)
+    # Numbers by value: odd parts of the split are digits.
     natural = tuple((int(p), "") if i % 2 else (0, p) for i, p in enumerate(parts))
     return (key.suite, key.domain, natural, key.label or "", key.trial)
 
@@ -81,6 +83,7 @@ def why(result: TrialResult) -> str:
     reward = result.reward_info
     if reward is None or reward.success:
         return ""
+    # Only checks that count: others did not decide the reward.
     missed = [check for check in reward.checks if check.counted and not check.met]
     if missed:
         if missed[0].kind == "db" and reward.db_diff:

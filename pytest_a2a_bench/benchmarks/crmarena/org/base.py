@@ -70,6 +70,7 @@ class Org(Protocol):
         ...
 
 
+# As Salesforce itself cuts: agents correct their queries by this excerpt.
 #: How much of the query's line the frame shows before and after the place.
 _BEFORE = 41
 _AFTER = 44
@@ -77,6 +78,7 @@ _AFTER = 44
 
 def locate(query: str, position: int) -> tuple[int, int]:
     """Return row and column of a position, both from 1."""
+    # Errors at the end of a query lie behind its last character.
     position = min(max(position, 0), len(query))
     row = query.count("\n", 0, position) + 1
     return row, position - (query.rfind("\n", 0, position) + 1) + 1
@@ -94,6 +96,7 @@ def frame(query: str, position: int) -> str:
 
 
 def _window(line: str, at: int) -> tuple[int, int]:
+    # At a word if there is one, else at a comma: a list of fields may have no blanks.
     start = max(0, at - _BEFORE)
     if start:
         cut = max(line.find(" ", start, at), line.find(",", start, at) if line.find(" ", start, at) < 0 else -1)
@@ -101,6 +104,7 @@ def _window(line: str, at: int) -> tuple[int, int]:
     end = min(len(line), at + _AFTER)
     if end < len(line):
         cut = max(line.rfind(" ", at + 1, end), line.rfind(",", at + 1, end))
+        # Cut behind the place, or not at all: the caret must have something to stand under.
         end = cut if cut > at else end
     return start, end
 

@@ -18,9 +18,12 @@ from pytest_a2a_bench.errors import HarnessError
 _INSTRUCTIONS = 5_000
 #: No value may become longer than this: ``zeroblob`` and ``printf`` make long ones from short queries.
 _LONGEST_VALUE = 4_000_000
+# What a SELECT needs; everything else is denied, whatever future versions of SQLite add.
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+# Functions of SQLite's own shell and extensions that touch files.
 _FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "writefile", "readfile", "edit"})
 #: What SQLite says of queries that are right, but too much for it.
+# By words: Python gives no codes for most of them.
 _LIMITS = ("too complex", "too big", "too many", "too large", "at most", "overflow")
 TOO_LONG = "Your query request was running for too long."
 
@@ -32,15 +35,21 @@ class Connection:
     """
 
     def __init__(self, path: Path, time_limit: float) -> None:
+        # immutable: nobody writes to this copy, so that SQLite needs no locks.
         uri = f"{path.as_uri()}?mode=ro&immutable=1"
+        # check_same_thread=False because threads take turns, which Connections sees to.
         self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
         self._time_limit = time_limit
         self._deadline = 0.0
+        # A second bolt beside mode=ro and the authorizer: none of the three alone is to be trusted.
         self._connection.execute("PRAGMA query_only = 1")
         self._connection.execute("PRAGMA temp_store = MEMORY")
+        # Up to 256 MB of the file are mapped instead of read.
         self._connection.execute("PRAGMA mmap_size = 268435456")
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        # No query may open another file.
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        # SQLite's own LOWER knows ASCII only.
         self._connection.create_function("fold", 1, _fold, deterministic=True)
         self._connection.create_function("matches_search", -1, self._matches, deterministic=True)
         # SQLite makes this table on its first use, with statements that the authorizer would deny.
@@ -52,6 +61,7 @@ class Connection:
         """Begin to count the time of a query, which may be several statements."""
         self._deadline = time.monotonic() + self._time_limit
 
+    # Some queries are several statements: the clock is the query's and not each statement's.
     def fetch(self, sql: str, parameters: tuple[Any, ...], most: int) -> list[tuple[Any, ...]]:
         """Return rows, at most one more than ``most``.
 
@@ -60,6 +70,7 @@ class Connection:
         """
         try:
             cursor = self._connection.execute(sql, parameters)
+            # One more than may be there shows that there are too many, without reading them all.
             return cursor.fetchmany(most + 1)
         except sqlite3.Error as error:
             if _is_limit(error):
@@ -67,6 +78,7 @@ class Connection:
             refusal = self._explain(error)
             if refusal.code == "QUERY_TIMEOUT":
                 raise refusal from error
+            # The SQL is in the message, because the agent's query was right and our compiler was not.
             raise HarnessError(f"compiled query: SQLite refuses it ({error}): {sql[:2000]}") from error
 
     def close(self) -> None:
@@ -82,6 +94,7 @@ class Connection:
         return time.monotonic() > self._deadline
 
     def _matches(self, *arguments: Any) -> bool:
+        # A search function runs in Python, where SQLite's progress handler does not look.
         if self._is_late():
             raise TimeoutError(TOO_LONG)
         return matches_search(*arguments)
@@ -121,6 +134,7 @@ class Connections:
             if self._closed:
                 raise ValueError("the org is closed")
             connection = self._idle.pop() if self._idle else None
+        # Outside of the lock: opening a file takes longer than taking one from a list.
         connection = connection or Connection(self._path, self._time_limit)
         connection.start_query()
         try:
@@ -131,6 +145,7 @@ class Connections:
     def _give_back(self, connection: Connection) -> None:
         with self._lock:
             if not self._closed:
+                # An org that was closed meanwhile gets nothing back.
                 self._idle.append(connection)
                 return
         connection.close()

@@ -9,6 +9,7 @@ _SUFFIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 _ID = re.compile(r"[0-9A-Za-z]{15}(?:[0-9A-Za-z]{3})?", re.ASCII)
 
 
+# Only the form: an id of no record finds nothing and is no error.
 def is_record_id(text: str) -> bool:
     """Tell whether a text has the form of a record id."""
     return _ID.fullmatch(text) is not None

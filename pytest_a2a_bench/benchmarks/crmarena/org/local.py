@@ -27,6 +27,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 
 #: Rows that one answer may be made of, children included: what one transaction may read on Salesforce.
 ROW_LIMIT = 50_000
+# Queries of the trials of one task are often the same.
 _REMEMBERED = 512
 
 
@@ -57,11 +58,14 @@ class LocalOrg:
         self.today = today
         self.time_limit = time_limit
         self.row_limit = row_limit
+        # A copy of our own: the user's file must stay as it is, and gets typed values and indexes.
         self.path = path
         self._schema = schema
         self._connections = Connections(path, time_limit)
+        # By day too: TODAY in a query means another day tomorrow.
         self._soql = lru_cache(_REMEMBERED)(lambda text, day: compile_soql(text, schema, day))
         self._sosl = lru_cache(_REMEMBERED)(lambda text, day: compile_sosl(text, schema, day))
+        # Also where nobody calls close: copies of an org are large.
         self._remove = weakref.finalize(self, shutil.rmtree, folder, True)
 
     @classmethod
@@ -85,6 +89,7 @@ class LocalOrg:
         if not path.is_file():
             raise ConfigurationError(f"org database {path}: no such file")
         folder = Path(tempfile.mkdtemp(prefix="a2a-org-"))
+        # The folder goes with the failure, as nobody would know of it.
         try:
             copy_tables(path, folder / "org.db", schema)
         except BaseException:
@@ -109,6 +114,7 @@ class LocalOrg:
         with tempfile.TemporaryDirectory(prefix="a2a-org-") as folder:
             path = Path(folder) / "source.db"
             target = sqlite3.connect(path)
+            # backup() copies a database in memory page by page, whatever is in it.
             try:
                 connection.backup(target)
             finally:
@@ -142,6 +148,7 @@ class LocalOrg:
         :raises OrgError: as Salesforce would refuse it, or beyond a limit.
         """
         started = time.perf_counter()
+        # Half surrogates, which agents send, cannot be stored or compared.
         text = whole_characters(text)
         if text.lstrip()[:4].upper() == "FIND":
             search = self._sosl(text, self._day())
@@ -161,6 +168,7 @@ class LocalOrg:
 
     def _select(self, connection: Connection, plan: QueryPlan, started: float) -> QueryResult:
         if plan.counting:
+            # COUNT() is answered by SQLite itself, without any row.
             count = int(connection.fetch(plan.sql, plan.parameters, 1)[0][0])
             return QueryResult("soql", (), count, 1, time.perf_counter() - started)
         records, read = self._records(connection, plan, ())
@@ -170,6 +178,7 @@ class LocalOrg:
     def _search(self, connection: Connection, search: SearchPlan, started: float) -> QueryResult:
         found: list[Any] = []
         for plan in search.plans:
+            # Objects are searched in their order until there is enough.
             if len(found) >= search.limit:
                 break
             records, _ = self._records(connection, plan, ())
@@ -181,11 +190,13 @@ class LocalOrg:
         self, connection: Connection, plan: QueryPlan, first: tuple[Any, ...], read: int = 0
     ) -> tuple[list[tuple[Any, Any]], int]:
         """Return the plan's records, each with the last column of its row, and the rows read so far."""
+        # What was read so far counts: children share the limit with their parents.
         rows = connection.fetch(plan.sql, first + plan.parameters, self.row_limit - read)
         read += len(rows)
         self._check_size(read)
         children: list[dict[str, Any]] = []
         for child in plan.children:
+            # All parents at once: a query for each would take as many statements.
             ids = json.dumps([row[plan.record_id or 0] for row in rows])
             records, read = self._records(connection, child, (ids,), read)
             by_parent: dict[str, list[Any]] = {}
@@ -203,6 +214,7 @@ class LocalOrg:
 def _insert_rows(connection: sqlite3.Connection, sobject: SObject, records: list[Mapping[str, Any]]) -> None:
     """Make an object's table, with the columns that its records have and no others."""
     names = {field.stored_as: None for field in sobject.all_fields}
+    # An empty column costs as much as a full one; a table must have one.
     used = [name for name in names if any(name in record for record in records)] or ["Id"]
     columns = ", ".join(map(quote, used))
     connection.execute(f"CREATE TABLE {quote(sobject.name)} ({columns})")

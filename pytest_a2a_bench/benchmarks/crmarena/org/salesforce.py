@@ -27,7 +27,9 @@ _OVERLOADED = ("REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTIO
 
 # A literal may hold anything, so it is removed before the query's own words are looked at.
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
+# What is searched for may hold quotes, and is no literal of SOQL.
 _FIND_TERM = re.compile(r"\{.*?(?<!\\)\}", re.DOTALL)
+# Reading must not change what people see as recently used, nor lock records.
 _LEAVES_A_TRACE = re.compile(r"\b(?:FOR\s+(?:VIEW|REFERENCE|UPDATE)|UPDATE\s+(?:TRACKING|VIEWSTAT))\b", re.IGNORECASE)
 
 
@@ -65,6 +67,7 @@ class SalesforceOrg:
         self._row_limit = row_limit
         self._timeout = timeout
         self._make_session = session
+        # Guards the one login; each thread's requests go through a connection of its own.
         self._lock = threading.Lock()
         self._local = threading.local()
         self._login: Any = None
@@ -78,6 +81,7 @@ class SalesforceOrg:
         with self._lock:
             if self._schema is not None:
                 return self._schema
+        # Outside of the lock: describing all objects takes many requests.
         described = read_described(self._describe())
         with self._lock:
             self._schema = self._schema or described
@@ -92,11 +96,13 @@ class SalesforceOrg:
             if language == "sosl":
                 records = _found(self._get("search/", q=query))
                 total = len(records)
+            # One count for the whole answer, children included, hence a list that all share.
             else:
                 answer = self._get("query/", q=query)
                 records = self._all_records(answer, [0])
                 total = int(answer["totalSize"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
+            # A proxy may answer 200 with something else.
             raise TransportError(f"{self.name} answered what is no query's answer: {error!r}") from error
         return QueryResult(language, tuple(records), total, _count(records), time.monotonic() - began)
 
@@ -114,6 +120,7 @@ class SalesforceOrg:
         while True:
             records += page["records"]
             read[0] += len(page["records"])
+            # While it grows: a query over millions must not be downloaded to be refused.
             if read[0] > self._row_limit:
                 raise OrgError(
                     "OPERATION_TOO_LARGE",
@@ -127,6 +134,7 @@ class SalesforceOrg:
 
     def _complete_children(self, record: dict[str, Any], read: list[int]) -> None:
         for children in record.values():
+            # Children come in pages of their own.
             if isinstance(children, dict) and "records" in children:
                 children["records"] = self._all_records(children, read)
                 children["done"] = True
@@ -147,12 +155,14 @@ class SalesforceOrg:
         client, generation = self._client(), self._local.generation
         try:
             return self._send(client, path, parameters)
+        # A session that was given as a token cannot be renewed: nobody here knows the password.
         except _ExpiredError as error:
             if not self._credentials.renewable:
                 raise AuthenticationError(
                     f"the Salesforce session has expired or was never valid: {error}; set a new SALESFORCE_ACCESS_TOKEN"
                 ) from error
         with self._lock:
+            # Unless another thread has logged in again already.
             if self._logins == generation:
                 self._login = None
         try:
@@ -165,6 +175,7 @@ class SalesforceOrg:
         from simple_salesforce.exceptions import SalesforceError
 
         try:
+            # No redirects: a session id goes to the org's own host only.
             return client.restful(path, params=dict(parameters), timeout=self._timeout, allow_redirects=False) or {}
         except SalesforceError as error:
             raise _read_refusal(error.status, error.content, client.sf_instance) from error
@@ -189,6 +200,7 @@ class SalesforceOrg:
                     raise
                 self._logins += 1
             login, generation = self._login, self._logins
+        # A thread's own client is as old as the login that it was made of.
         if getattr(self._local, "generation", None) != generation:
             self._local.client = self._copy_of(login)
             self._local.generation = generation
@@ -202,6 +214,7 @@ class SalesforceOrg:
             ),
             self._new_session(),
         )
+        # simple-salesforce computes https addresses; a test server on this machine has another.
         client.base_url = login.base_url
         return client
 
@@ -223,10 +236,12 @@ def _language_of(query: str) -> Language:
     :raises OrgError: if it is neither SOQL nor SOSL, or would leave a trace in the org.
     """
     first = re.match(r"[A-Za-z]*", query)
+    # Before anything is sent: the org may be somebody's production.
     word = first[0].upper() if first else ""
     if word not in ("SELECT", "FIND"):
         token = query.split(maxsplit=1)[0] if query else "<EOF>"
         raise OrgError("MALFORMED_QUERY", f"unexpected token: '{token}'")
+    # Only the first braces of a FIND are its search term.
     bare = _LITERAL.sub("''", _FIND_TERM.sub("{}", query, count=1) if word == "FIND" else query)
     trace = _LEAVES_A_TRACE.search(bare)
     if trace is not None:
@@ -254,8 +269,10 @@ def _read_refusal(status: int, content: Any, instance: str) -> OrgError | Infras
     """Tell what an error answer means: the query's fault, the session's, or the server's."""
     first = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
     code, message = str(first.get("errorCode", "")), str(first.get("message", ""))
+    # Whatever the code says: a 401 is the session's.
     if status == _EXPIRED:
         return _ExpiredError(f"{code or status}: {message}")
+    # Salesforce gives refusals of queries a code; a page of HTML with status 400 has none.
     if code and status < 500 and code not in _OVERLOADED:
         return OrgError(code, message)
     said = f"{code}: {message}" if code else " ".join(str(content).split())[:200]
@@ -315,6 +332,7 @@ def _field(described: Mapping[str, Any], children: str | None) -> Field:
 
 
 def _type(kind: str, length: int) -> FieldType:
+    # Salesforce calls both textarea; only the long ones cannot be filtered.
     if kind == "textarea" and length > _LONGEST_TEXT_AREA:
         return "longtext"
     return _TYPES.get(kind, "text")

@@ -20,6 +20,7 @@ CONSUMER_SECRET = "SALESFORCE_CONSUMER_SECRET"
 DOMAIN = "SALESFORCE_DOMAIN"
 API_VERSION = "SALESFORCE_API_VERSION"
 
+# simple-salesforce's own default.
 DEFAULT_API_VERSION = "59.0"
 
 WAYS = (
@@ -68,14 +69,17 @@ def read_credentials(environ: Mapping[str, str]) -> Credentials:
     :raises ConfigurationError: if there is none, or the instance URL is not one.
     """
     version = environ.get(API_VERSION, "").removeprefix("v") or DEFAULT_API_VERSION
+    # A token first: whoever has one needs no password here.
     for names in WAYS:
         if all(environ.get(name) for name in names):
+            # A domain (sandbox: test) goes with either of the other ways.
             chosen = [*names, *([DOMAIN] if DOMAIN not in names and environ.get(DOMAIN) else [])]
             if INSTANCE_URL in names:
                 chosen = list(names)
                 _check_url(environ[INSTANCE_URL])
             return Credentials({_ARGUMENTS[name]: environ[name] for name in chosen}, version)
     ways = "; or ".join(" and ".join(names) for names in WAYS)
+    # Most mistakes are one variable of a set that is missing.
     begun = sorted(name for name in _ARGUMENTS if environ.get(name))
     found = f"only {', '.join(begun)} set" if begun else "none of them is set"
     raise ConfigurationError(f"a Salesforce org needs credentials in the environment: {ways}; {found}")
@@ -96,7 +100,11 @@ def connect(credentials: Credentials, session: Any = None) -> Any:
         raise MissingExtraError("simple-salesforce", "salesforce", str(error)) from error
     try:
         client = simple_salesforce.Salesforce(
-            **credentials.arguments, version=credentials.version, session=session, object_pairs_hook=dict
+            # object_pairs_hook=dict: its own ordered dictionaries are no JSON to anybody else.
+            **credentials.arguments,
+            version=credentials.version,
+            session=session,
+            object_pairs_hook=dict,
         )
     except simple_salesforce.SalesforceAuthenticationFailed as error:
         raise AuthenticationError(

@@ -72,6 +72,7 @@ class Field:
         return self.column or self.name
 
     @property
+    # Salesforce's own sign of it.
     def custom(self) -> bool:
         """Whether it is a custom field of the org."""
         return self.name.lower().endswith("__c")
@@ -144,6 +145,7 @@ class OrgSchema:
         found: dict[tuple[str, str], ChildRelationship] = {}
         for child in self.objects:
             for field in child.all_fields:
+                # A reference to several objects makes a child of each of them.
                 for parent in field.refers_to if field.children else ():
                     relationship = ChildRelationship(str(field.children), child, field)
                     found[parent.lower(), relationship.name.lower()] = relationship

@@ -19,9 +19,11 @@ from pytest_a2a_bench.benchmarks.crmarena.org.sosl_matching import Search, parse
 
 CODE = "MALFORMED_SEARCH"
 FIELD_GROUPS = ("ALL", "NAME", "EMAIL", "PHONE", "SIDEBAR")
+# Clauses that may stand without anything behind them.
 _ALONE = ("HIGHLIGHT", "SNIPPET")
 _WITH = ("DATA", "DIVISION", "METADATA", "NETWORK", "PRICEBOOKID", "SPELL_CORRECTION", *_ALONE)
 _FIND = re.compile(r"\s*FIND\s*", re.IGNORECASE)
+# A brace that is part of the search is escaped.
 _BRACES = re.compile(r"\{((?:\\.|[^\\}])*)\}", re.DOTALL)
 
 
@@ -52,6 +54,7 @@ def parse_find(text: str) -> SearchQuery:
     begin = find.end() if find else 0
     braces = _BRACES.match(text, begin)
     if braces is None:
+        # Without braces, or with one that is never closed: Salesforce has words for each.
         shown = text[begin : begin + 1] or "<EOF>"
         if shown == "{":
             raise refuse_character(text, len(text), CODE, "mismatched character '<EOF>' expecting '}'")
@@ -74,6 +77,7 @@ def _clauses(cursor: Cursor, expression: str, search: Search) -> SearchQuery:
     while cursor.accept_word("WITH"):
         _with(cursor)
     limit = cursor.expect_count() if cursor.accept_word("LIMIT") else None
+    # Read and passed over: nothing is tracked here.
     while cursor.accept_word("UPDATE"):
         cursor.expect_word("TRACKING", "VIEWSTAT")
         if cursor.accept_symbol(","):
@@ -88,6 +92,7 @@ def _with(cursor: Cursor) -> None:
     kind = cursor.expect_word(*_WITH).upper
     if kind == "DATA":
         cursor.expect_word("CATEGORY")
+    # Snippets may have a length in brackets.
     elif kind in _ALONE:
         if cursor.token.kind == "end" or cursor.is_word("WITH", "LIMIT", "UPDATE"):
             return
@@ -130,6 +135,7 @@ def compile_sosl(text: str, schema: OrgSchema, today: date) -> SearchPlan:
     :raises OrgError: as Salesforce would refuse it.
     """
     find = parse_find(text)
+    # Without RETURNING a search finds ids of everything.
     returning = find.returning or tuple(_ids_of(sobject) for sobject in schema.objects)
     try:
         plans = tuple(_compile_object(query, text, schema, today, find.expression, find.fields) for query in returning)
@@ -149,9 +155,11 @@ def _compile_object(query: Query, text: str, schema: OrgSchema, today: date, exp
     if sobject is None:
         raise no_such_object(text, query.source.position, query.source.text)
     if any(isinstance(item, SelectChildren) for item in query.select):
+        # Salesforce returns flat records from a search.
         raise refuse(CODE, text, query.position, "Child subqueries are not allowed in RETURNING")
     scope = Scope(schema, text, sobject)
     columns = [field_sql(scope.root_table, field) for field in sobject.fields if _is_searched(field, fields)]
+    # An object without any searched field is never found.
     search = Sql(f"matches_search(?, {', '.join(columns)})", (expression,)) if columns else NEVER
     return RecordCompiler(scope, query, today, search=search).compile()
 
@@ -160,6 +168,7 @@ def _is_searched(field: Field, fields: str) -> bool:
     if fields == "EMAIL":
         return field.type == "email"
     if fields == "PHONE":
+        # More than the field Name.
         return field.type == "phone"
     if fields == "NAME":
         return field.stored_as.lower() in _NAMES

@@ -18,6 +18,7 @@ _PIECE = re.compile(
 )
 #: A wildcard stands for a piece of a word, and words have an end: no search may take more than linear time.
 _ANY = r"\w{0,64}"
+# Each term is looked for in each record.
 _MOST_TERMS = 50
 _DEEPEST = 20
 #: Between the texts of a record: wider than what may stand between two words of a phrase.
@@ -51,6 +52,7 @@ def _malformed(text: str) -> OrgError:
     return OrgError("MALFORMED_SEARCH", text)
 
 
+# A search is matched against each of thousands of rows.
 @lru_cache(maxsize=256)
 def parse_search(text: str) -> Search:
     """Parse a search expression.
@@ -101,6 +103,7 @@ def _parse_and(pieces: list[tuple[str, str]], at: int, depth: int, text: str) ->
         if kind == "close" or operator in ("OR", "|", "||"):
             break
         if operator in ("AND", "NOT", "&", "&&", "!"):
+            # An operator joins two terms; NOT may also begin.
             if operator in ("AND", "&", "&&") and not wanted:
                 raise _malformed(f"unexpected token: '{word}' in search expression: {text.strip()[:200]}")
             negated = negated or operator in ("NOT", "!")
@@ -112,6 +115,7 @@ def _parse_and(pieces: list[tuple[str, str]], at: int, depth: int, text: str) ->
     if not wanted or negated:
         raise _malformed(f"search expression needs a term: {text.strip()[:200]}")
     found = wanted[0] if len(wanted) == 1 else Joined("AND", tuple(wanted))
+    # What must not be found is taken away in the end.
     return (Joined("NOT", (found, *unwanted)) if unwanted else found), at
 
 
@@ -130,10 +134,13 @@ def _parse_part(pieces: list[tuple[str, str]], at: int, depth: int, text: str) -
 def _term(text: str, *, phrase: bool) -> Term:
     split = [each.casefold() for each in _words(text)]
     words = [pattern for each in split if (pattern := _word_pattern(each))]
+    # Single characters are refused, except where one character is a word (Chinese).
     plain = re.sub(r"[\W_]", "", text)
     if not words or (len(plain) < 2 and plain.isascii()):
         raise _malformed(f"search term must be longer than one character: {text}")
+    # Terms match beginnings of words, phrases whole ones.
     end = r"(?!\w)" if phrase else ""
+    # The longest literal piece is looked for first, which is fast and excludes most records.
     literal = max((piece for each in split for piece in re.split(r"[*?]", each)), key=len)
     return Term(re.compile(r"(?<!\w)" + r"\W{1,8}".join(words) + end), literal)
 

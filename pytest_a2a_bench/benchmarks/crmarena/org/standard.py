@@ -46,6 +46,7 @@ def outside_object(name: str) -> SObject | None:
 
     No table holds it: of its records nothing is known (``User.Profile``, ``ProductCategory.Catalog``).
     """
+    # Just enough for what the benchmark's queries select of them.
     told = dict.fromkeys(("Id", "Name", "DeveloperName", "Description"), "")
     return _unknown_object(name, told) if name in _outside_names() else None
 
@@ -62,6 +63,7 @@ def describe_object(name: str, descriptions: Mapping[str, str]) -> SObject:
         _describe_field(known, _MISNAMED.get((known.name, field), field), text) for field, text in descriptions.items()
     )
     published = {field.name.lower() for field in fields}
+    # Hidden: an agent may name these as on a real org, and is not told of them.
     rest = tuple(field for field in known.all_fields if field.name.lower() not in published)
     return SObject(name, fields, known.key_prefix, rest)
 

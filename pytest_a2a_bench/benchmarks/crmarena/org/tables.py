@@ -25,6 +25,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import stored_moment
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
 from pytest_a2a_bench.errors import ConfigurationError
 
+# GLOB, as SQLite has no regular expressions.
 _DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _MOMENT = f"{_DAY}T[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9]+0000"
 _TRUE = "('1', '1.0', 'true', 't', 'yes')"
@@ -40,6 +41,7 @@ def copy_tables(source: Path, target: Path, schema: OrgSchema) -> None:
     """
     connection = sqlite3.connect(target.as_uri(), uri=True, isolation_level=None)
     try:
+        # Nobody reads it before it is whole; if this ends early it is thrown away.
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
         connection.create_function("day_text", 1, _day_text, deterministic=True)
@@ -50,9 +52,11 @@ def copy_tables(source: Path, target: Path, schema: OrgSchema) -> None:
             raise ConfigurationError(f"org database {source}: has no table of the schema's objects ({wanted} ...)")
         connection.execute("BEGIN")
         for sobject in schema.objects:
+            # Objects without a table are empty and no error: the dumps leave some out.
             _copy_object(connection, sobject, columns.get(sobject.name.lower(), {}))
         connection.execute("COMMIT")
         connection.execute("DETACH source")
+        # Without statistics SQLite may join the large table first.
         connection.execute("ANALYZE")
     finally:
         connection.close()
@@ -79,6 +83,7 @@ def _copy_object(connection: sqlite3.Connection, sobject: SObject, columns: dict
     if not columns:
         return
     values = ", ".join(_value(field, sobject, columns) for field in fields)
+    # In the order of the source, which is the order of answers without ORDER BY.
     connection.execute(f"INSERT INTO {table} SELECT {values} FROM source.{quote(sobject.name)} ORDER BY rowid")
     for field in _indexed(fields, columns):
         name = quote(f"{sobject.name}.{field.name}")
@@ -86,6 +91,7 @@ def _copy_object(connection: sqlite3.Connection, sobject: SObject, columns: dict
 
 
 def _indexed(fields: Iterable[Field], columns: dict[str, str]) -> list[Field]:
+    # Ids and references are what queries join and look up by.
     return [field for field in fields if field.type in ID_TYPES and field.stored_as.lower() in columns]
 
 
@@ -106,15 +112,18 @@ def _value(field: Field, sobject: SObject, columns: dict[str, str]) -> str:
 
 
 def _typed(column: str, field_type: FieldType) -> str:
+    # Salesforce has no empty texts: they are null.
     text = f"NULLIF(CAST({column} AS TEXT), '')"
     if field_type in ("number", "currency", "percent", "integer"):
         number = f"CAST({column} AS REAL)"
         number = f"CAST({number} AS INTEGER)" if field_type == "integer" else number
+        # A number may have a sign or a decimal point; what has no digit is none.
         return f"CASE WHEN CAST({column} AS TEXT) GLOB '*[0-9]*' THEN {number} END"
     if field_type == "boolean":
         # A checkbox is never null on Salesforce: what is not true is false.
         return f"(LOWER(CAST({column} AS TEXT)) IN {_TRUE}) IS TRUE"
     if field_type == "date":
+        # The usual form is taken as it is; only others take the way through Python.
         return f"CASE WHEN {column} GLOB '{_DAY}*' THEN substr({column}, 1, 10) ELSE day_text({column}) END"
     if field_type == "datetime":
         return f"CASE WHEN {column} GLOB '{_MOMENT}' THEN {column} ELSE moment_text({column}) END"
@@ -129,6 +138,7 @@ def _formula(formula: Formula, sobject: SObject, columns: dict[str, str]) -> str
         parts = [f"COALESCE({_operand(name, sobject, columns)}, '')" for name in formula.operands]
         return f"NULLIF(TRIM({' || char(32) || '.join(parts)}), '')"
     values = ", ".join(_literal(value) for value in formula.operands[1:])
+    # IS TRUE makes a null false, as a checkbox is.
     return f"({_operand(formula.operands[0], sobject, columns)} COLLATE NOCASE IN ({values})) IS TRUE"
 
 

@@ -64,6 +64,7 @@ def score(
 def _judge(
     task: CrmTask, answer: str | None, transcript: Sequence[Turn], scoring: Scoring, judge: Judge | None
 ) -> AnswerScore:
+    # Silence is no answer, in no metric.
     if answer is None:
         return AnswerScore(0.0, "the agent gave no answer")
     match task.metric:

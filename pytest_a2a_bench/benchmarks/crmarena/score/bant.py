@@ -7,6 +7,7 @@ import re
 from pytest_a2a_bench.benchmarks.crmarena.score.mentions import Mention
 from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS
 
+# Need is also a verb, hence the rules below for that word alone.
 _FACTOR = re.compile(
     r"\b(?:(?P<budget>budget)|(?P<authority>authority)|(?P<timeline>timeline|time ?frame)|(?P<need>needs?))\b",
     re.IGNORECASE,
@@ -15,8 +16,10 @@ _LISTED = r"(?:budget|authority|timeline|time ?frame)"
 _BESIDE = re.compile(rf"{_LISTED}\W{{1,4}}(?:(?:and|or|nor|&)\s+)?\W?\Z", re.IGNORECASE)
 _BEFORE = re.compile(rf"\W?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:(?:and|or)\s+)?\W?{_LISTED}", re.IGNORECASE)
 _VERB = re.compile(r"\s+(?:to|a|an|the|more|further|for)\b", re.IGNORECASE)
+# Where an answer turns from what is met to what is not.
 _BREAK = re.compile(
     r"[.;\n]+|,?\s*\b(?:but|however|while|whereas|although|though|except|yet|because)\b|"
+    # "meets Budget and fails Need": the second half is a clause of its own.
     r",?\s+and\s+(?=(?:\w+\s+){0,2}?(?:meets?|met|has|have|fails?|lacks?|satisf\w+|does|did|is|are)\b)",
     re.IGNORECASE,
 )
@@ -57,7 +60,9 @@ def find_unmet(text: str) -> tuple[str, ...]:
         for name, _, end in _places(clause):
             item = _ITEM.match(clause, end)
             if item:
+                # What stands directly at the factor says more than the clause around it.
                 (unmet if item["bad"] else met).add(name)
+            # Said of all: "no factor fails" has a word of failing in it.
             elif _NO_FAULT.search(clause):
                 met.add(name)
             elif _UNMET.search(clause):
@@ -66,6 +71,7 @@ def find_unmet(text: str) -> tuple[str, ...]:
                 met.add(name)
             else:
                 neutral.add(name)
+    # Only where nothing is called unmet, what is merely named is the answer.
     chosen = unmet or (neutral - met)
     return tuple(factor for factor in BANT_FACTORS if factor in chosen)
 
@@ -95,6 +101,7 @@ def _places(clause: str) -> list[tuple[str, int, int]]:
 def _is_factor(clause: str, match: re.Match[str]) -> bool:
     if _VERB.match(clause, match.end()):
         return False
+    # A slice before the first character would begin at the end.
     quoted = clause[match.start() - 1 : match.start()] in ("'", '"', "`", "*") and match.start() > 0
     alone = not re.search(r"\w", clause[: match.start()] + clause[match.end() :])
     beside = _BESIDE.search(clause[: match.start()]) or _BEFORE.match(clause, match.end())

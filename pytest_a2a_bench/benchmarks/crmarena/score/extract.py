@@ -19,9 +19,12 @@ PR Puerto Rico"""
 US_STATES = tuple((entry[:2], entry[3:]) for entry in _NAMES.split("|"))
 """Abbreviation and name of each; a name is a regular expression, and the capital's district has two."""
 CODES = frozenset(code for code, _ in US_STATES)
+# Longer names first: West Virginia holds Virginia.
 _BY_LENGTH = sorted(US_STATES, key=lambda entry: -len(entry[1]))
 _NAME = re.compile(
-    "|".join(rf"(?P<g{i}>(?<!\w){name}(?!\w)(?!\s+City))" for i, (_, name) in enumerate(_BY_LENGTH)), re.IGNORECASE
+    # New York City is no state.
+    "|".join(rf"(?P<g{i}>(?<!\w){name}(?!\w)(?!\s+City))" for i, (_, name) in enumerate(_BY_LENGTH)),
+    re.IGNORECASE,
 )
 _CODE = re.compile(r"(?<![\w.-])(?:" + "|".join(sorted(CODES)) + r")(?![\w-])")
 # Words that are written in capitals for other reasons.
@@ -31,11 +34,13 @@ _CAPITAL_WORDS = frozenset({"OK", "ID", "HI", "OR", "IN", "ME", "OH"})
 def find_states(text: str) -> list[Mention]:
     """Find the states that a text names, in order. ``OK`` and its like count only where no other state is named."""
     bare = text.strip().strip("\"'`*.").upper()
+    # The whole answer is a code: nothing around it could mean anything else.
     if bare in CODES:
         return [Mention(bare, 0, len(text))]
     codes = [Mention(m[0], *m.span()) for m in _CODE.finditer(text)]
     names = [Mention(_BY_LENGTH[int((m.lastgroup or "g0")[1:])][0], *m.span()) for m in _NAME.finditer(text)]
     found = sorted([*codes, *names], key=lambda m: m.start)
+    # Codes that are words count only where they are marked as codes.
     sure = [m for m in found if m.value not in _CAPITAL_WORDS or m.end - m.start > 2 or _is_marked(text, m)]
     return sure or found
 
@@ -54,6 +59,7 @@ def _is_marked(text: str, mention: Mention) -> bool:
 
 
 _NONE_WORDS = r"(?:none|n/?a|null|nil|nothing|nobody|no one|no answer|not found|\[\s*\]|not applicable)"
+# Words that stand for None only when they are all that there is.
 _WHOLE = re.compile(rf"(?:(?:the )?(?:final )?answer(?: is|:)?[^\w\n]{{0,8}})?{_NONE_WORDS}", re.IGNORECASE)
 _AROUND = " \t\r\"'`*_.,:;!()<>#~|-\u2018\u2019\u201c\u201d"
 _LONGEST = 200
@@ -96,6 +102,7 @@ def is_nothing(text: str) -> bool:
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         return False
+    # A long first or last line is prose, in which such a word means something else.
     ends = [line.strip(_AROUND) for line in (lines[0], lines[-1]) if len(line) <= _LONGEST]
     return any(_WHOLE.fullmatch(line) for line in ends) or bool(_STATED.search(text))
 
@@ -114,13 +121,17 @@ LIMIT = 20_000
 """Characters of an answer that are read."""
 
 _MONTH = re.compile(
+    # Full names in both cases, but not in small letters: may and march are words.
     r"\b(?:(?P<full>" + "|".join(f"{m}|{m.upper()}" for m in MONTHS) + r")|"
     r"(?P<short>Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|JAN|FEB|MAR|APR|JUN|JUL|AUG|SEPT?|OCT|NOV|DEC)\b\.?)"
     r"(?![\w'\u2019])"
 )
 _NUMBERED_MONTH = re.compile(r"(?<![\d-])(?:19|20)\d\d-(0[1-9]|1[0-2])(?![\d-])")
+# "May I", "May we": no month.
 _MODAL = re.compile(r"\s+(?:I|we|you|be|have|not|the)\b")
+# A month with a day is a date and not the answer.
 _DAY = re.compile(r"\.?[ \t]+\d{1,2}(?:st|nd|rd|th)?\b(?!\d)(?!\s*(?:cases|\())")
+# Months that only bound the period that was asked about.
 _RANGE = re.compile(
     r"\b(?i:from|between|since|until|through|as of|today is|period|window)\s+[^.;\n]{0,30}?\b(?P<a>[A-Z][a-z]{2,8})\.?"
     r"(?:\s+\d{4})?(?:\s+(?:to|and|through|until)\s+(?P<b>[A-Z][a-z]{2,8})\.?(?:\s+\d{4})?)?",
@@ -147,6 +158,7 @@ def extract(category: Category, answer: str) -> tuple[str, ...]:
 
     Never raises; the time is bounded by :data:`LIMIT`.
     """
+    # Bounded before any expression looks at it.
     text = answer[:LIMIT]
     match category.answer:
         case "id" | "ids":
@@ -177,6 +189,7 @@ def _words(text: str, mentions: list[Mention]) -> tuple[str, ...]:
 
 def _ids(category: Category, text: str) -> tuple[str, ...]:
     wanted = _find_wanted(category.key_prefix, text)
+    # Both None and a value: that is neither, and must not pass for one.
     if both := read_both(text, wanted):
         return both
     if is_nothing(text):
@@ -202,10 +215,12 @@ def _months(text: str) -> list[Mention]:
     found = []
     for match in _MONTH.finditer(text):
         word = (match["full"] or match["short"]).capitalize()
+        # Three letters tell every month.
         name = next(m for m in MONTHS if m.startswith(word[:3]))
         modal = name == "May" and _MODAL.match(text, match.end())
         if not modal and not _DAY.match(text, match.end()):
             found.append(Mention(name, match.start(), match.end()))
+    # Unless there are no others.
     outside = [m for m in found if not any(a <= m.start < b for a, b in ranges)] or found
     if not outside:
         outside = [Mention(MONTHS[int(m[1]) - 1], *m.span()) for m in _NUMBERED_MONTH.finditer(text)]
@@ -219,6 +234,7 @@ def _stages(text: str) -> list[Mention]:
     if bare in STAGES:
         return [Mention(bare, 0, len(text))]
     mentions = [Mention(m[1], *m.span()) for m in _STAGE.finditer(text)]
+    # The last cue wins: answers often end with a correction.
     for cue in reversed(list(_STAGE_CUE.finditer(text))):
         after = [m for m in mentions if m.start >= cue.end()]
         if after:

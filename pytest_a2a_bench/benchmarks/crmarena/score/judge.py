@@ -35,6 +35,7 @@ class Judge:
 
         :raises LLMError: if it fails, or says nothing three times.
         """
+        # An empty reply is a hiccup of the model's more often than a judgement.
         for _ in range(_ATTEMPTS):
             said = self._complete(system, user)
             if said.strip():
@@ -67,7 +68,10 @@ class Judge:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         try:
             response = litellm.completion(
-                model=self.model, messages=messages, **{**self.args, "temperature": 0.0, "drop_params": True}
+                # drop_params, as some models refuse a temperature.
+                model=self.model,
+                messages=messages,
+                **{**self.args, "temperature": 0.0, "drop_params": True},
             )
             said = response.choices[0].message.content or ""
         except A2ABenchError:
@@ -80,6 +84,7 @@ class Judge:
 
 def enclose(what: str, text: str) -> str:
     """Put untrusted text between markers that it cannot hold itself: they are made from all of it."""
+    # A hash of the whole text cannot be written into it beforehand.
     mark = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
     return f"Below, between two lines with the mark {mark}, is {what}.\n{mark}\n{text}\n{mark}"
 
@@ -107,6 +112,7 @@ def extract_fixed(task: CrmTask, answer: str, judge: Judge) -> tuple[str, ...]:
     """
     data = judge.ask_json(*_prompt(task, answer), _problem)
     values = tuple(value for value in data[_KEY] if value is not None)
+    # An empty list says that nothing was found.
     return tuple(dict.fromkeys(values)) or (NONE,)
 
 
@@ -121,6 +127,7 @@ def extract_compat(task: CrmTask, answer: str, judge: Judge) -> tuple[str, ...]:
     """
     said = judge.ask(*_prompt(task, answer))
     try:
+        # Sorting and comparing are upstream's own, with what they raise.
         read: Any = json.loads(said)[_KEY]
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return (said.strip(),) if said.strip().lower() != "none" else (NONE,)

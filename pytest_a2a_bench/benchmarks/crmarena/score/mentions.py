@@ -49,6 +49,7 @@ def bare_lines(text: str, mentions: Sequence[Mention]) -> list[BareLine | None]:
 def _read_line(text: str, line: re.Match[str], mentions: Sequence[Mention]) -> BareLine | None:
     inside = tuple(m for m in mentions if line.start() <= m.start and m.end <= line.end())
     rest = text[line.start() : line.end()]
+    # From the end, so that places before stay right.
     for mention in reversed(inside):
         rest = rest[: mention.start - line.start()] + " " + rest[mention.end - line.start() :]
     none = bool(_NONE.search(rest))
@@ -58,6 +59,7 @@ def _read_line(text: str, line: re.Match[str], mentions: Sequence[Mention]) -> B
     return BareLine(inside, none, bool(_STATED.search(rest)))
 
 
+# An answer that says everything must not be right whatever the gold is.
 def read_both(text: str, mentions: Sequence[Mention]) -> tuple[str, ...]:
     """Return what an answer gives that says None and gives values beside it, in lines of nothing else.
 
@@ -125,8 +127,10 @@ def given(text: str, mentions: Sequence[Mention], *, single: bool = True) -> tup
     :param single: whether one value is asked for; only then does a line of its own, or bold, tell it from others.
     """
     accepted = _without_rejected(text, mentions, after=single)
+    # With all rejected ones gone nothing may be left, and then what is referred to counts.
     kept = _unreferenced(text, accepted) or accepted
     for narrow in (_bare_line, _after_cue, _in_bold) if single else (_after_cue,):
+        # One value left: nothing to narrow.
         if len({m.value for m in kept}) < 2:
             break
         kept = narrow(text, kept) or kept
@@ -177,6 +181,7 @@ def _is_reference(text: str, mention: Mention) -> bool:
 def _bare_line(text: str, mentions: Sequence[Mention]) -> list[Mention]:
     """Return the values of the first, else the last line, if it holds nothing else."""
     lines = bare_lines(text, mentions)
+    # A single line is the whole answer, of which no part is set apart.
     if len(lines) < 2:
         return []
     chosen = next((list(line.mentions) for line in (lines[0], lines[-1]) if line), [])
@@ -186,6 +191,7 @@ def _bare_line(text: str, mentions: Sequence[Mention]) -> list[Mention]:
 
 
 def _after_cue(text: str, mentions: Sequence[Mention]) -> list[Mention]:
+    # The last cue: earlier ones announce what is taken back.
     for cue in reversed(list(_CUE.finditer(text))):
         after = [m for m in mentions if m.start >= cue.end()]
         if after:

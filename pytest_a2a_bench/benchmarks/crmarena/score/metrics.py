@@ -50,6 +50,7 @@ def judge_exact(task: CrmTask, answer: str, scoring: str, judge: Judge | None) -
     """
     if scoring == "compat":
         return _judge_compat(task, answer, judge)
+    # Eight published golds have two factors in one text.
     gold = {_canonical(v, task.kind.answer) for value in task.answers for v in split_gold(value, task.kind.answer)}
     literal = {_canonical(_clean(answer), task.kind.answer)}
     if literal == gold:
@@ -60,6 +61,7 @@ def judge_exact(task: CrmTask, answer: str, scoring: str, judge: Judge | None) -
 
 
 def _judge_compat(task: CrmTask, answer: str, judge: Judge | None) -> AnswerScore:
+    # Letter by letter first, which is where upstream begins too.
     if len(task.answers) == 1 and _clean(answer) == task.answers[0]:
         return _say(True, "literal", ())
     # Upstream's extractor is told to say None where it finds nothing of the kind that is asked for.
@@ -79,6 +81,7 @@ def _clean(answer: str) -> str:
 def _canonical(value: str, kind: AnswerKind) -> str:
     value = value.strip()
     if kind in ("id", "ids") and is_record_id(value):
+        # 15 and 18 characters are the same id.
         return value + checksum(value) if len(value) == 15 else value
     return value.casefold()
 
@@ -126,6 +129,7 @@ def f1_score(answer: str, gold: str) -> float:
     same = (Counter(said) & Counter(wanted)).total()
     if not same:
         return 0.0
+    # The harmonic mean of both shares comes to this.
     return 2 * same / (len(said) + len(wanted))
 
 

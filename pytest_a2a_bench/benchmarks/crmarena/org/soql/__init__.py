@@ -25,8 +25,10 @@ def compile_soql(text: str, schema: OrgSchema, today: date) -> QueryPlan:
         raise no_such_object(text, query.source.position, query.source.text)
     scope = Scope(schema, text, root, query.alias, aliases=dict(query.aliases))
     roots = {root.name.lower(), (query.alias or root.name).lower()}
+    # Further entries of FROM are other names for relationships of the first one.
     for alias, path in query.aliases:
         first = path.names[0].lower()
+        # An alias may stand on an earlier alias, never on itself.
         if len(path.names) > 1 and (first in roots or (first in dict(query.aliases) and first != alias)):
             continue
         driving = "A driving SObject type has already been set, all other entity types in the FROM clause must be"

@@ -48,6 +48,7 @@ class ConditionCompiler:
 
     def _compile(self, condition: Condition, *, top: bool) -> Sql:
         if isinstance(condition, Junction):
+            # Salesforce allows semi-joins beside each other, and not below OR or NOT.
             still_top = top and condition.operator == "AND"
             return join(condition.operator, [self._compile(each, top=still_top) for each in condition.conditions])
         if isinstance(condition, Negation):
@@ -59,6 +60,7 @@ class ConditionCompiler:
         operand = self._filterable(condition.left)
         if isinstance(condition, Membership):
             negated = condition.operator in ("NOT IN", "EXCLUDES")
+            # INCLUDES and EXCLUDES.
             if condition.operator.endswith("CLUDES"):
                 return includes(self.scope, operand, condition.values, negated)
             return member(self.scope, operand, condition.values, negated, self.today)
@@ -76,10 +78,12 @@ class ConditionCompiler:
         left = self.operand(condition.left)
         inner, selected = self._inner_scope(condition.query)
         compiler = ConditionCompiler(inner, self.today, where_operand(inner))
+        # So that one in it is one too many: they cannot be nested.
         compiler._semi_joins = MOST_SEMI_JOINS + 1
         right = compiler.operand(selected)
         self._check_types(condition, left, right)
         where = compiler.compile(condition.query.where) if condition.query.where else Sql("1")
+        # NULLs in the list would make NOT IN find nothing in SQL.
         chosen = f"SELECT {right.sql} FROM {inner.from_sql} WHERE {right.sql} IS NOT NULL AND {where.text}"
         if condition.negated:
             return Sql(f"({left.sql} IS NULL OR {left.sql} NOT IN ({chosen}))", where.parameters)
@@ -109,6 +113,7 @@ class ConditionCompiler:
         item = query.select[0]
         if len(query.select) != 1 or not isinstance(item, SelectField) or not isinstance(item.expression, Path):
             raise scope.refuse(query.position, "Semi join sub-selects must have exactly one field in the select list")
+        # A prefix of its own: both queries may join the same tables.
         prefix = f"{scope.prefix}s{self._semi_joins}_"
         return Scope(scope.schema, scope.text, found, query.alias, prefix, dict(query.aliases)), item.expression
 

@@ -35,6 +35,7 @@ def parse_expression(cursor: Cursor) -> Expression:
 
     :raises OrgError: MALFORMED_QUERY.
     """
+    # A name before a bracket is a function, whatever fields there are.
     if cursor.token.kind == "name" and cursor.peek().text == "(" and cursor.peek().kind == "symbol":
         return _parse_call(cursor)
     return cursor.expect_path()
@@ -47,6 +48,7 @@ def _parse_call(cursor: Cursor) -> FunctionCall:
     cursor.take()
     if name.upper == "COUNT" and cursor.accept_symbol(")"):
         return FunctionCall("COUNT", None, name.position)
+    # Depth is bounded: a thousand brackets would end in Python's own limit.
     cursor.enter()
     argument = parse_expression(cursor)
     cursor.leave()
@@ -101,6 +103,7 @@ class ConditionParser:
         left = parse_expression(cursor)
         if cursor.token.kind == "symbol" and cursor.token.text in COMPARISONS:
             operator = cursor.take().text
+            # Both spellings of unequal are SOQL's.
             return Comparison(left, "!=" if operator == "<>" else operator, self._value(), position)
         if cursor.accept_word("LIKE"):
             return Comparison(left, "LIKE", self._value(), position)
@@ -115,6 +118,7 @@ class ConditionParser:
     def _membership(self, left: Expression, negated: bool, position: int) -> Condition:
         cursor = self._cursor
         opening = cursor.expect_symbol("(")
+        # A list or a query: only the next word tells.
         if cursor.is_word("SELECT"):
             if not isinstance(left, Path):
                 raise cursor.unexpected(opening)
@@ -144,6 +148,7 @@ class ConditionParser:
 
     def _number(self, token: Token, text: str) -> float | int:
         number = float(text)
+        # SQLite's whole numbers have 64 bits.
         if not math.isfinite(number) or abs(number) >= 1e18:
             raise refuse(
                 "INVALID_QUERY_FILTER_OPERATOR", self._cursor.query, token.position, f"Invalid number: {text[:40]}"
@@ -154,6 +159,7 @@ class ConditionParser:
         try:
             if token.kind == "date":
                 return Value("date", date.fromisoformat(token.text), token.text, token.position)
+            # Python keeps microseconds; what is beyond them is cut.
             moment = datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", token.text))
             return Value("datetime", moment.astimezone(UTC), token.text, token.position)
         except (ValueError, OverflowError):
@@ -170,6 +176,7 @@ class ConditionParser:
             return Value("null", None, cursor.take().text, token.position)
         if is_date_word(word):
             return Value("relative", RelativeDate(word, None), cursor.take().text, token.position)
+        # LAST_N_DAYS:30; without a colon it may be a field's name.
         if is_counted_date_word(word) and cursor.peek().text == ":":
             cursor.take()
             cursor.take()

@@ -57,10 +57,12 @@ def _range(name: str, number: int, today: date) -> tuple[date, date]:
     if match := _AGO.fullmatch(name):
         return _units(match[1][:-1], today, -number, -number + 1)
     match = _COUNTED.fullmatch(name)
+    # Both patterns were tried by the parser, so that one of them fits here.
     assert match is not None, name
     unit = match[2][:-1]
     if match[1] == "NEXT":
         return _units(unit, today, 1, number + 1)
+    # Days run up to and including today, other units end before the current one.
     return _units(unit, today, -number, 1 if unit == "DAY" else 0)
 
 
@@ -73,8 +75,10 @@ def _shift(unit: str, today: date, by: int) -> date:
     if unit == "DAY":
         return today + timedelta(days=by)
     if unit == "WEEK":
+        # isoweekday has Sunday as 7.
         sunday = today - timedelta(days=today.isoweekday() % 7)
         return sunday + timedelta(weeks=by)
     months = _MONTHS[unit]
+    # Months counted from year 0, so that a quarter or a year is a step of 3 or 12.
     index = today.year * 12 + (today.month - 1) // months * months + by * months
     return date(index // 12, index % 12 + 1, 1)

@@ -21,10 +21,12 @@ _DATE_SQL = {
     "MONTH": "CAST(substr({d}, 6, 2) AS INTEGER)",
     "QUARTER": "((CAST(substr({d}, 6, 2) AS INTEGER) + 2) / 3)",
     "DAY_IN_MONTH": "CAST(substr({d}, 9, 2) AS INTEGER)",
+    # Salesforce counts from Sunday as 1, SQLite from 0.
     "DAY_IN_WEEK": "(CAST(strftime('%w', substr({d}, 1, 10)) AS INTEGER) + 1)",
     "DAY_IN_YEAR": "CAST(strftime('%j', substr({d}, 1, 10)) AS INTEGER)",
     "DAY_ONLY": "substr({d}, 1, 10)",
     "HOUR_IN_DAY": "CAST(substr({d}, 12, 2) AS INTEGER)",
+    # Weeks of a month begin with its first day, whatever weekday that is.
     "WEEK_IN_MONTH": "((CAST(substr({d}, 9, 2) AS INTEGER) + 6) / 7)",
     "WEEK_IN_YEAR": "((CAST(strftime('%j', substr({d}, 1, 10)) AS INTEGER) + 6) / 7)",
 }
@@ -67,6 +69,7 @@ def compile_expression(scope: Scope, expression: Expression) -> Operand:
     inner = compile_expression(scope, expression.argument)
     if expression.name in RENDERINGS:
         return _render(expression, inner)
+    # Functions of functions are only allowed as arguments of aggregates.
     if inner.aggregate or (not inner.plain and expression.name not in AGGREGATES):
         raise scope.refuse(expression.position, f"unexpected token: '{expression.name}'")
     if expression.name in DATE_FUNCTIONS:
@@ -88,6 +91,7 @@ def _date_function(scope: Scope, call: FunctionCall, inner: Operand) -> Operand:
     if inner.type not in wanted:
         text = f"field {inner.name} of type {inner.type} does not support the date function {call.name}"
         raise scope.refuse(call.position, text, "INVALID_FIELD")
+    # With a fiscal year like the calendar's these are the same.
     name = call.name.removeprefix("CALENDAR_").removeprefix("FISCAL_")
     field_type: FieldType = "date" if name == "DAY_ONLY" else "integer"
     return Operand(_DATE_SQL[name].format(d=inner.sql), field_type, inner.field, call.position)
@@ -98,6 +102,7 @@ def _aggregate(scope: Scope, call: FunctionCall, inner: Operand) -> Operand:
     if call.name in ("SUM", "AVG"):
         fits = numeric
     elif call.name in ("MIN", "MAX"):
+        # There is no order of checkboxes, long texts and lists of choices.
         fits = inner.type not in ("boolean", "longtext", "multipicklist")
     else:
         fits = inner.type not in ("longtext", "boolean") or call.name == "COUNT"
@@ -107,6 +112,7 @@ def _aggregate(scope: Scope, call: FunctionCall, inner: Operand) -> Operand:
         )
     sql = f"COUNT(DISTINCT {inner.sql})" if call.name == "COUNT_DISTINCT" else f"{call.name}({inner.sql})"
     field_type: FieldType = "integer" if call.name.startswith("COUNT") else inner.type
+    # An average of whole numbers need not be whole.
     if call.name == "AVG":
         field_type = "number"
     return Operand(sql, field_type, inner.field, call.position, aggregate=True)

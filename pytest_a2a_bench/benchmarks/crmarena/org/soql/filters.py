@@ -19,6 +19,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import RelativeDate, Va
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.tokens import plain_text
 
+# SQLite takes a limited number of parameters.
 #: Lists beyond this go to SQLite as one JSON parameter, of which it takes any number.
 _MANY = 100
 #: The name of each type in "must be of type".
@@ -60,6 +61,7 @@ def compare(scope: Scope, operand: Operand, operator: str, value: Value, today: 
     if operand.type in ("date", "datetime"):
         return _compare_days(scope, operand, operator, value, today)
     expected = "boolean" if operand.type == "boolean" else "number"
+    # Salesforce refuses 1.5 for a whole field, but not for a sum of one.
     if value.kind != expected or (operand.type == "integer" and isinstance(value.value, float) and operand.plain):
         raise _wrong_type(scope, operand, value)
     # SQLite has no booleans: the tables hold 0 and 1.
@@ -93,6 +95,7 @@ def _compare_null(scope: Scope, operand: Operand, operator: str) -> Sql:
 
 def _compare_sql(sql: str, operator: str, parameter: Any) -> Sql:
     if operator == "!=":
+        # A record without a value is unequal to any value, which SQL would leave open.
         return Sql(f"({sql} IS NULL OR {sql} <> ?)", (parameter,))
     return Sql(f"{sql} {operator} ?", (parameter,))
 
@@ -101,6 +104,7 @@ def _compare_text(scope: Scope, operand: Operand, operator: str, value: Value) -
     if value.kind != "string":
         raise _wrong_type(scope, operand, value)
     text = str(value.value)
+    # Patterns go through unchanged: % and _ mean the same, and so does the backslash.
     if operator == "LIKE":
         sql, pattern = _folded(operand.sql, text)
         return Sql(f"{sql} LIKE ? ESCAPE '\\'", (pattern,))
@@ -124,6 +128,7 @@ def _id_spellings(scope: Scope, operand: Operand, value: Value) -> list[str]:
 
 def _members(operand: Operand, values: list[Any], negated: bool) -> Sql:
     if not values:
+        # NOT IN an empty list holds for every record.
         return Sql("1") if negated else NEVER
     if len(values) > _MANY:
         inner, parameters = "SELECT value FROM json_each(?)", (json.dumps(values),)
@@ -138,6 +143,7 @@ def _bounds(scope: Scope, operand: Operand, value: Value, today: date) -> tuple[
     """Return the first stored value that a date literal means, and the first one after it (or the same)."""
     if isinstance(value.value, RelativeDate):
         try:
+            # Years before 1 and after 9999 have no date.
             first, end = date_range(value.value.name, value.value.number, today)
         except OverflowError:
             text = f"Invalid date: {value.text}"
@@ -148,6 +154,7 @@ def _bounds(scope: Scope, operand: Operand, value: Value, today: date) -> tuple[
     if operand.type == "datetime" and isinstance(value.value, datetime):
         return (stored_moment(value.value),) * 2
     if operand.type == "date" and value.kind == "date" and isinstance(value.value, date):
+        # One moment or day: both bounds are the same.
         return (value.value.isoformat(),) * 2
     raise _wrong_type(scope, operand, value)
 
@@ -155,6 +162,7 @@ def _bounds(scope: Scope, operand: Operand, value: Value, today: date) -> tuple[
 def _compare_days(scope: Scope, operand: Operand, operator: str, value: Value, today: date) -> Sql:
     first, end = _bounds(scope, operand, value, today)
     sql = operand.sql
+    # A single moment is compared as it is; a range has two ends.
     if first == end:
         return _compare_sql(sql, operator, first)
     if operator == "=":
@@ -175,6 +183,7 @@ def member(scope: Scope, operand: Operand, values: tuple[Value, ...], negated: b
     if operand.type in ID_TYPES:
         ids = [spelling for value in plain for spelling in _id_spellings(scope, operand, value)]
         return _with_null(operand, _members(operand, ids, negated), len(plain) < len(values), negated)
+    # One IN instead of many ORs where all literals are plain.
     simple = operand.type not in ("date", "datetime") and all(_is_simple(value) for value in plain)
     if simple:
         compiled = [compare(scope, operand, "=", value, today) for value in plain]
@@ -185,6 +194,7 @@ def member(scope: Scope, operand: Operand, values: tuple[Value, ...], negated: b
 
 
 def _is_simple(value: Value) -> bool:
+    # Other characters need folding, and an empty text means null.
     return value.value != "" and (not isinstance(value.value, str) or value.value.isascii())
 
 
@@ -198,6 +208,7 @@ def _with_null(operand: Operand, listed: Sql, null: bool, negated: bool) -> Sql:
 
 def _any_of(parts: list[Sql], negated: bool) -> Sql:
     joined = join("OR", parts)
+    # Not null where nothing is known: see the head of this module.
     return Sql(f"NOT IFNULL({joined.text}, 0)", joined.parameters) if negated else joined
 
 
@@ -224,6 +235,7 @@ def includes(scope: Scope, operand: Operand, values: tuple[Value, ...], negated:
     for value in values:
         if value.kind != "string":
             raise _wrong_type(scope, operand, value)
+        # A;B asks for both in one value.
         wanted = [each.strip() for each in plain_text(str(value.value)).split(";")]
         parts.append(join("AND", [_holds(operand, each) for each in wanted]))
     return _any_of(parts, negated)

@@ -57,6 +57,7 @@ class GroupCompiler:
         """
         if self.query.group is not None:
             self._groups = [self._group(each) for each in self.query.group.expressions]
+        # Salesforce refuses this, and agents learn from the refusal.
         elif self.query.limit is not None and not self._is_count():
             text = "Non-grouped query that uses overall aggregate functions cannot also use LIMIT"
             raise self.scope.refuse(self.query.limit_position, text)
@@ -103,11 +104,13 @@ class GroupCompiler:
         if operand.sql.startswith("GROUPING("):
             return self._grouping(operand, operand.sql[len("GROUPING(") : -1])
         if operand.aggregate:
+            # A key has one value in each group, of which no sum can be made.
             if operand.field is not None and operand.field.sql in keys:
                 raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
             return operand
         if operand.sql not in keys:
             raise self.scope.refuse(operand.position, f"{what} must be grouped or aggregated: {operand.name}")
+        # In a subtotal the keys that are summed over are null.
         return _replace_sql(operand, "NULL") if operand.sql in self._over else operand
 
     def _grouping(self, operand: Operand, inner: str) -> Operand:
@@ -119,9 +122,11 @@ class GroupCompiler:
         entries = self._entries()
         arms = [self._arm(over, where) for over in self._subtotals()]
         keys = [order_sql(_replace_sql(self._order(key), f"s{at}"), key) for at, key in enumerate(self.query.order)]
+        # Groups in the order of their keys: answers must be repeatable.
         keys += [f"g{at} COLLATE NOCASE" for at in range(len(self._groups))] or ["1"]
         # SQLite knows neither ROLLUP nor CUBE: each of their subtotals is an arm of a union.
         union = " UNION ALL ".join(text for text, _ in arms)
+        # Subtotals come last, unless an order is asked for.
         sql = f"SELECT * FROM ({union})" + (f" ORDER BY subtotal, {', '.join(keys)}" if not self.query.order else "")
         if self.query.order:
             sql += f" ORDER BY {', '.join(keys)}, subtotal"
@@ -146,6 +151,7 @@ class GroupCompiler:
             text = f"Maximum {MOST_SUBTOTALS} fields are allowed in GROUP BY {kind}"
             raise self.scope.refuse(self._groups[-1].position, text)
         if kind == "ROLLUP":
+            # ROLLUP drops keys from the right; CUBE every subset of them.
             return [frozenset(keys[at:]) for at in range(len(keys), -1, -1)]
         return [frozenset(over) for size in range(len(keys) + 1) for over in combinations(reversed(keys), size)]
 
@@ -187,6 +193,7 @@ class GroupCompiler:
         grouped = f" GROUP BY {by}" if by else ""
         # An aggregate that is always there, so that HAVING without a group left is still one over all rows.
         columns.append("COUNT(*) AS size")
+        # Back to nothing: the next arm begins with its own.
         self._over = frozenset()
         return f"SELECT {', '.join(columns)} FROM {self.scope.from_sql} WHERE {where.text}{grouped}{having}", parameters
 

@@ -37,6 +37,7 @@ def parse_query(text: str) -> Query:
         raise OrgError("MALFORMED_QUERY", "SOQL statements cannot be empty or null")
     cursor = Cursor(text)
     query = QueryParser(cursor).query()
+    # What is left over was not understood, and guessing would answer another question.
     if cursor.token.kind != "end":
         raise cursor.unexpected()
     return query
@@ -120,6 +121,7 @@ class QueryParser:
         return SelectField(parse_expression(cursor), self._alias())
 
     def _alias(self) -> str | None:
+        # A word that begins a clause cannot be an alias.
         if self._cursor.token.kind != "name" or self._cursor.token.upper in RESERVED:
             return None
         return self._cursor.take().text
@@ -137,6 +139,7 @@ class QueryParser:
         cursor.take()
         relationship = cursor.expect_path()
         branches: list[tuple[Path, tuple[Path, ...]]] = []
+        # At least one WHEN.
         while cursor.accept_word("WHEN") or not branches:
             sobject = cursor.expect_path()
             cursor.expect_word("THEN")
@@ -158,6 +161,7 @@ class QueryParser:
         while self._cursor.accept_symbol(","):
             path = self._cursor.expect_path()
             name = self._source_alias()
+            # Without a name of its own the last relationship is the alias.
             aliases.append(((name or path.names[-1]).lower(), path))
         return source, alias, tuple(aliases)
 
@@ -183,6 +187,7 @@ class QueryParser:
         if cursor.is_word("DATA") and cursor.peek().upper == "CATEGORY":
             cursor.take()
             cursor.take()
+            # The defaults have no category groups, so that any is unknown.
             group = cursor.expect_name()
             raise refuse(
                 "INVALID_FIELD", cursor.query, group.position, f"Data category group '{group.text}' does not exist"

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import FieldType
 
+# Agents only ever see it in the URLs of records.
 _URL = "/services/data/v62.0/sobjects/{}/{}"
 
 SqlRow = Sequence[Any]
@@ -45,6 +46,7 @@ class RecordShape:
     def build(self, row: SqlRow, children: ChildSets) -> dict[str, Any] | None:
         """Return the record, or None where a parent is missing."""
         record_id = row[self.record_id]
+        # A missing parent is null as a whole.
         if record_id is None:
             return None
         sobject = self.sobject if isinstance(self.sobject, str) else str(row[self.sobject])
@@ -60,6 +62,7 @@ def value_maker(column: int, field_type: FieldType, *, formatted: bool = False) 
         return lambda row, _: format_value(row[column], field_type)
     if field_type == "boolean":
         return lambda row, _: None if row[column] is None else bool(row[column])
+    # SQLite has Python's own types already.
     return lambda row, _: row[column]
 
 
@@ -75,8 +78,10 @@ def format_value(value: Any, field_type: FieldType) -> Any:
     if field_type == "currency":
         return f"${value:,.2f}"
     if isinstance(value, int | float):
+        # 15 digits: more are the noise of doubles.
         return f"{value:,.15g}" if value == int(value) else f"{value:,}"
     if field_type == "date":
+        # By hand: strftime has no portable way to leave out leading zeros.
         day = datetime.strptime(value[:10], "%Y-%m-%d")
         return f"{day.month}/{day.day}/{day.year}"
     if field_type == "datetime":

@@ -81,6 +81,7 @@ class RecordCompiler:
 
         :raises OrgError: for whatever Salesforce would refuse.
         """
+        # Every record has its id in attributes, selected or not.
         root = RecordShape(self.scope.root.name, self._column(f"{self.scope.root_table}.{quote('Id')}"))
         for item in self.query.select:
             self._select(root, item)
@@ -93,6 +94,7 @@ class RecordCompiler:
         return QueryPlan(sql, where.parameters, root.build, root.record_id, tuple(self._children))
 
     def _column(self, sql: str) -> int:
+        # Each expression is read once, however often it is selected.
         if sql not in self._columns:
             self._columns.append(sql)
         return self._columns.index(sql)
@@ -101,6 +103,7 @@ class RecordCompiler:
         parts = []
         if self.parent is not None:
             reference = f"{self.scope.root_table}.{quote(self.parent.name)}"
+            # The parents' ids come as one parameter when they are known.
             parts.append(Sql(f"{reference} IN (SELECT value FROM json_each(?))"))
         if self.query.where is not None:
             compiler = ConditionCompiler(self.scope, self.today, where_operand(self.scope))
@@ -125,6 +128,7 @@ class RecordCompiler:
         return sql
 
     def _child_sql(self, where: Sql, order: list[str]) -> str:
+        # A window function, as LIMIT in SQL would be for all parents together.
         """Return the SQL for the children of many parents at once, with the limit for each parent."""
         reference = f"{self.scope.root_table}.{quote(str(self.parent and self.parent.name))}"
         columns = ", ".join(f"{sql} AS c{at}" for at, sql in enumerate(self._columns))
@@ -150,6 +154,7 @@ class RecordCompiler:
         if operand.field is None or not operand.plain:
             raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
         if item.alias and not isinstance(item.expression, FunctionCall):
+            # Salesforce's rule, which surprises those who know SQL.
             raise self.scope.refuse(operand.position, "only aggregate expressions use field aliasing")
         shape = self._shape(root, operand.field.parents)
         key = item.alias or operand.name
@@ -169,6 +174,7 @@ class RecordCompiler:
         """Return the shape of a parent, which is put into its own parent's entries on the way."""
         shape = root
         for at, (relationship, target) in enumerate(parents):
+            # One shape for each way through the parents: Account.Owner twice is one object.
             key = tuple(name for name, _ in parents[: at + 1])
             if key not in self._shapes:
                 self._shapes[key] = self._target_shape(target)
@@ -183,10 +189,12 @@ class RecordCompiler:
 
     def _select_all(self, root: RecordShape, item: SelectAll) -> None:
         if item.which != "STANDARD" and (self.query.limit is None or self.query.limit > MOST_WITH_FIELDS):
+            # Salesforce wants a limit for fields that nobody has listed; standard ones are known.
             text = f"The SOQL FIELDS function must have a LIMIT of at most {MOST_WITH_FIELDS}"
             raise self.scope.refuse(item.position, text)
         fields = {each.name: each for each in self.scope.root.fields}
         if item.which != "CUSTOM" and (record_id := self.scope.root.field("Id")):
+            # Id counts as a standard field and comes first.
             fields = {record_id.name: record_id} | fields
         for each in fields.values():
             if item.which == "ALL" or each.custom == (item.which == "CUSTOM"):

@@ -1,0 +1,90 @@
+"""tau2's reference solutions, read from its data files and never from its code: an agent starts in a fraction of a
+second.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.player import Gold, Player
+from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
+from pytest_a2a_bench.errors import MissingExtraError
+from pytest_a2a_bench.model import ToolCall
+from pytest_a2a_bench.settings import Settings
+
+_ASSERT = "assert_"
+_UPDATE = "update_"
+_EXPECTED = "expected_"
+_WRITE = "write"
+
+
+def load_gold(domain: str, task_id: str, settings: Settings | None = None) -> Gold:
+    """Find the reference solution of a task.
+
+    :raises ConfigurationError: if there is no such task.
+    """
+    return read_gold(load_task_json(domain, task_id))
+
+
+def read_gold(task: Mapping[str, Any]) -> Gold:
+    """Read the reference solution from a tau2 task object.
+
+    Actions of the user's are left out: the user simulator plays them. Some tasks list no reference action and only say
+    what must hold at the end (the mock domain has one): there the agent does what the checks ask for, where a tool by
+    the matching name is on offer.
+    """
+    criteria = task.get("evaluation_criteria") or {}
+    actions = _assistants(criteria.get("actions"), "requestor")
+    checks = _assistants(criteria.get("env_assertions"), "env_type")
+    derived = (_fulfil(c["func_name"], c.get("arguments") or {}) for c in checks)
+    return Gold(
+        calls=tuple(ToolCall(a["name"], a.get("arguments") or {}) for a in actions),
+        communicate=tuple(str(text) for text in criteria.get("communicate_info") or ()),
+        where_offered=tuple(call for call in derived if call is not None),
+    )
+
+
+def _assistants(items: Iterable[Mapping[str, Any]] | None, key: str) -> list[Mapping[str, Any]]:
+    return [item for item in items or () if item.get(key, "assistant") == "assistant"]
+
+
+def _fulfil(check: str, arguments: Mapping[str, Any]) -> ToolCall | None:
+    """Turn ``assert_X(..., expected_Y=v)`` into ``update_X(..., Y=v)``."""
+    if not check.startswith(_ASSERT):
+        return None
+    return ToolCall(
+        _UPDATE + check.removeprefix(_ASSERT),
+        {name.removeprefix(_EXPECTED): value for name, value in arguments.items()},
+    )
+
+
+@lru_cache(maxsize=32)
+def write_tools(domain: str) -> frozenset[str]:
+    """Return the names of the agent's tools in a domain that tau2 itself marks as writing.
+
+    Imports the domain's tools only (half a second; no LLM library).
+
+    :raises MissingExtraError: if tau2 is not installed.
+    """
+    try:
+        # Module names have underscores where domains may have hyphens.
+        module = importlib.import_module(f"tau2.domains.{domain.replace('-', '_')}.tools")
+        toolkit = importlib.import_module("tau2.environment.toolkit")
+    except ImportError as error:
+        raise MissingExtraError("tau2-bench", "tau2", detail=str(error)) from error
+    base, attribute = toolkit.ToolKitBase, toolkit.TOOL_TYPE_ATTR
+    # Whatever the class is called: domains name theirs as they like.
+    kits = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if issubclass(cls, base)]
+    members = [member for kit in kits for member in inspect.getmembers(kit, inspect.isfunction)]
+    return frozenset(name for name, function in members if _kind(getattr(function, attribute, None)) == _WRITE)
+
+
+def _kind(tool_type: object) -> str:
+    return str(getattr(tool_type, "value", tool_type)).lower()
+
+
+PLAYER = Player(read_gold=load_gold, writing=write_tools)
