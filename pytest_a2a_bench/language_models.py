@@ -6,8 +6,11 @@ import os
 import re
 from typing import Any
 
-from pytest_a2a_bench.errors import MissingExtraError
+from pytest_a2a_bench.errors import LLMError, MissingExtraError
 from pytest_a2a_bench.model import Usage
+
+_REFUSALS = (401, 402, 403, 404)
+"""Statuses of a provider that does not let us use a model: the key, what was paid, permission, no such model."""
 
 _FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
@@ -58,3 +61,13 @@ def describe_failure(error: BaseException) -> str:
     """Return the type of an error and the beginning of its first line: LiteLLM's messages go on with tracebacks."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"
+
+
+def failed(whose: str, error: Exception) -> LLMError:
+    """Make of a model's trouble the error that is reported.
+
+    :param whose: the model, for the message: ``the judge's model 'm'``.
+    :param error: what LiteLLM raised; it has ``status_code`` where it knows one.
+    """
+    refused = getattr(error, "status_code", None) in _REFUSALS
+    return LLMError(f"{whose} failed: {describe_failure(error)}", refused=refused)

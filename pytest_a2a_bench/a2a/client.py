@@ -120,7 +120,7 @@ class AgentConnection:
             # Neither a refusal nor a server in trouble says that there is no card here, so the older path is not tried.
             if status in (401, 403):
                 sent = self.config.auth is not None and may_receive(url, self.config)
-                raise AuthenticationError(f"{tried[-1]}; {explain_refusal(url, self.config, sent)}")
+                raise AuthenticationError(f"{tried[-1]}; {explain_refusal(url, self.config, sent)}", refused=True)
             if status == 429 or status >= 500:
                 raise TransportError(f"agent card at {tried[-1]}", status_code=status)
         raise CardError(

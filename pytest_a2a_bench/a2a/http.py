@@ -199,7 +199,8 @@ class HttpEdge:
         says = f", saying {excerpt(body)}" if body else ""
         if status in (401, 403):
             sent = bool(request.auth) and may_receive(request.url, self._config)
-            return AuthenticationError(f"{what}{says}; {explain_refusal(request.url, self._config, sent)}")
+            explained = explain_refusal(request.url, self._config, sent)
+            return AuthenticationError(f"{what}{says}; {explained}", refused=True)
         if status == 429 or status >= 500:
             now = datetime.datetime.now(datetime.UTC)
             retry_after = parse_retry_after(response.headers.get("retry-after"), now)

@@ -17,6 +17,7 @@ from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_r
 from pytest_a2a_bench.plugin.trials.connection import connect
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import without_query
+from pytest_a2a_bench.trials import stopping
 
 
 def at_start(config: pytest.Config, run: BenchRun, *, distributed: bool) -> None:
@@ -65,6 +66,7 @@ def find_agent(run: BenchRun) -> None:
             run.decide(endpoint=Endpoint(str(settings.endpoint)))
         run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
         Store(run.plan.results).prepare()
+        stopping.forget(run.plan.results)
     except A2ABenchError as error:
         run.decide(endpoint=None)
         raise_usage_error(_problem(run, error))

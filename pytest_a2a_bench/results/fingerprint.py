@@ -21,6 +21,7 @@ WITHOUT_EFFECT = frozenset(
     {
         "auth_env",
         "baseline",
+        "breaker",
         "card_jwks",
         "concurrency",
         "durations",
@@ -42,6 +43,7 @@ WITHOUT_EFFECT = frozenset(
         "record",
         "results",
         "resume",
+        "run_timeout",
         "scenarios",
         "shard",
         "strict",

@@ -98,6 +98,7 @@ class Plan:
     :param durations: seconds of earlier trials by key, to divide them among shards by.
     :param quarantine: tasks whose misses fail nothing.
     :param missed: the trials to run again; None for no such choice.
+    :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
     :param named: whether somebody named the trials to run, so that their rate says nothing about the agent.
     """
 
@@ -114,6 +115,7 @@ class Plan:
     quarantine: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
     named: bool = False
+    end: float | None = None
 
     @property
     def target(self) -> Settings:
