@@ -12,6 +12,9 @@ from pytest_a2a_bench.model import Usage
 _REFUSALS = (401, 402, 403, 404)
 """Statuses of a provider that does not let us use a model: the key, what was paid, permission, no such model."""
 
+# Where there is no key at all, LiteLLM tells of an internal server error whose text names the variable.
+_NO_KEY = re.compile(r"missing credentials|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_API_KEY\b", re.IGNORECASE)
+
 _FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
@@ -69,5 +72,6 @@ def failed(whose: str, error: Exception) -> LLMError:
     :param whose: the model, for the message: ``the judge's model 'm'``.
     :param error: what LiteLLM raised; it has ``status_code`` where it knows one.
     """
-    refused = getattr(error, "status_code", None) in _REFUSALS
+    status = getattr(error, "status_code", None)
+    refused = status in _REFUSALS or (status in (None, 500) and _NO_KEY.search(str(error)) is not None)
     return LLMError(f"{whose} failed: {describe_failure(error)}", refused=refused)

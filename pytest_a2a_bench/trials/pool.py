@@ -27,7 +27,9 @@ _LOOK_AGAIN = 0.5
 class _Job:
     """One trial of a pool.
 
+    :ivar thread: the one that runs it.
     :ivar patience: until when it is waited for, by ``time.monotonic()``; None while it waits, and for ever.
+    :ivar is_doubted: whether it is being given up just now, so that its thread has to wait whether it still counts.
     :ivar is_settled: whether its future has, or is about to have, what came of it.
     :ivar is_given_up: whether another thread has taken its thread's place.
     """
@@ -36,7 +38,9 @@ class _Job:
         self.key = key
         self.future: Future[TrialResult] = Future()
         self.cancel = threading.Event()
+        self.thread = threading.current_thread()
         self.patience: float | None = None
+        self.is_doubted = False
         self.is_settled = False
         self.is_given_up = False
 
@@ -106,6 +110,7 @@ class Pool:
 
     def _run_one(self, job: _Job) -> None:
         with self._changed:
+            job.thread = threading.current_thread()
             job.patience = self._patience(time.monotonic())
             self._running.add(job)
             if self._cancelled:
@@ -127,12 +132,20 @@ class Pool:
         :param give_up: let another thread take the place of its own, which does not come back.
         """
         with self._changed:
+            if give_up:
+                job.is_doubted = False
+                self._changed.notify_all()
+            else:
+                self._changed.wait_for(lambda: not job.is_doubted)
             self._running.discard(job)
             if job.is_settled:
                 return False
             job.is_settled, job.is_given_up = True, give_up
-            if give_up and not self._cancelled:
-                self._start_thread()
+            if give_up:
+                job.cancel.set()
+                self._threads.remove(job.thread)  # nobody waits for it at the end
+                if not self._cancelled:
+                    self._start_thread()
             return True
 
     # -- trials that do not come back --
@@ -158,7 +171,10 @@ class Pool:
                 self._end(job)
 
     def _end(self, job: _Job) -> None:
-        job.cancel.set()
+        with self._changed:
+            if job.is_settled:
+                return
+            job.is_doubted = True
         try:
             result = self._give_up(job.key)
         except BaseException as exc:
@@ -166,7 +182,10 @@ class Pool:
                 job.future.set_exception(exc)
             return
         if result is None:
-            job.patience = time.monotonic() + _LOOK_AGAIN
+            with self._changed:
+                job.patience = time.monotonic() + _LOOK_AGAIN
+                job.is_doubted = False
+                self._changed.notify_all()
         elif self._settle(job, give_up=True):
             job.future.set_result(result)
 

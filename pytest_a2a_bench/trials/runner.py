@@ -131,13 +131,16 @@ class Runner:
             attempt = self._attempts.get(key)
         if attempt is None or attempt.has_ended:
             return None
-        attempt.cancel.set()
-        if attempt.session is not None:
-            attempt.session.cancel()
         error = self.limits.error(key)
         seconds = time.monotonic() - attempt.began
         stuck = f"{error}; after {seconds:.0f} s its thread had still not come back, so it was given up"
-        return self._conclude(attempt, Outcome(error=type(error)(stuck)), None)
+        result = self._result(attempt, Outcome(error=type(error)(stuck)))
+        stored = self._keep(attempt, result, error)
+        # Not before: a conversation that is cancelled ends, and would say so instead.
+        attempt.cancel.set()
+        if attempt.session is not None:
+            attempt.session.cancel()
+        return stored
 
     def _make_ready(self, attempt: Attempt) -> None:
         if self.settings.tag_trials:
@@ -181,14 +184,19 @@ class Runner:
 
     def _conclude(self, attempt: Attempt, outcome: Outcome, tape: Tape | None) -> TrialResult:
         result = self._result(attempt, outcome)
-        if not attempt.conclude(result):
-            return result
+        stored = self._keep(attempt, result, outcome.error)
         # What trouble broke off is no conversation to be held again.
-        if tape is not None and result.status in ("evaluated", "evaluator_error"):
+        if stored is not None and tape is not None and result.status in ("evaluated", "evaluator_error"):
             tape.keep()
+        return stored or result
+
+    def _keep(self, attempt: Attempt, result: TrialResult, error: Exception | None) -> TrialResult | None:
+        """Store what came of an attempt, unless that has been said already."""
+        if not attempt.conclude(result):
+            return None
         stored = self.store.write(result)
         if self._stopping is not None:
-            self._stopping.note(attempt.key, outcome.error)
+            self._stopping.note(attempt.key, error)
         return stored
 
     def _stored(self, attempt: Attempt) -> TrialResult | None:

@@ -137,9 +137,8 @@ def _aftermath(item: pytest.Item, result: TrialResult, opened: Opened | None) ->
     """Say of the trial that opened the breaker that it did, in its report and in its error."""
     if opened is None or opened.key != str(result.key):
         return ""
-    advice = _shown(opened.advice, item.config)
-    item.user_properties.append((PREFIX + STOPPED, advice))
-    return f"\nTrials that had not begun are not run: {advice}"
+    item.user_properties.append((PREFIX + STOPPED, _shown(opened.advice, item.config)))
+    return "\nThis opened the breaker: trials that had not begun are not run (a2a/gate::breaker says what to do)"
 
 
 def _shown(text: str, config: pytest.Config) -> str:
