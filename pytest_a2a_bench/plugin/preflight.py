@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 from pathlib import Path
 
@@ -89,7 +90,8 @@ def _endpoint(run: BenchRun, card: AgentCard) -> Endpoint:
     chosen = choose_interface(card, run.settings.protocol, run.settings.transport, grpc=has_grpc)
     agent = " ".join(word for word in (card.name, card.version) if word)
     replayed = ", replayed" if run.settings.replay else ""
-    return Endpoint(str(run.plan.target.endpoint), agent, f"A2A {chosen.version} {chosen.transport}{replayed}")
+    spoken = f"A2A {chosen.version} {chosen.transport}{replayed}"
+    return Endpoint(str(run.plan.target.endpoint), agent, spoken, card.url, chosen.url)
 
 
 def _look(run: BenchRun) -> Endpoint:
@@ -99,9 +101,10 @@ def _look(run: BenchRun) -> Endpoint:
             _describe(run)
     subject = verdicts.subject_of(run)
     try:
-        return _endpoint(run, parse_card(subject.card, subject.endpoint))
+        card = dataclasses.replace(parse_card(subject.card, subject.endpoint), url=subject.card_url)
+        return _endpoint(run, card)
     except CardError:
-        return Endpoint(subject.endpoint, "", "its card cannot be used")
+        return Endpoint(subject.endpoint, "", "its card cannot be used", subject.card_url)
 
 
 def _problem(run: BenchRun, error: A2ABenchError) -> str:

@@ -69,11 +69,14 @@ class Endpoint:
     :param url: where the agent is.
     :param agent: name and version from the card.
     :param interface: protocol version and transport that will be spoken.
+    :param card_url: where the card was found; ``interface_url`` where the interface is that will be spoken to.
     """
 
     url: str
     agent: str = ""
     interface: str = ""
+    card_url: str = ""
+    interface_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
