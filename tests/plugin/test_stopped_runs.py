@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from fake_llm import FakeLLM, status
 from harness import Bench, junit_cases, junit_properties, log_of
+from jsonschema import Draft202012Validator
 from raw_agent import RawAgent, Request, raw_agent, response
 
+from pytest_a2a_bench import schemas
 from pytest_a2a_bench.results.store import Store
 
 OPEN = "the breaker is open since desk/front/refused#0: HTTP 401 Unauthorized"
@@ -226,3 +228,21 @@ def test_a_run_with_workers_whose_time_is_up(
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-0 " + " ".join(f"ok-{3000 + i}" for i in range(6)))
     stop_by_time(pytester, desk.apart, "--a2a-run-timeout=6", "--a2a-concurrency=2", "-n2")
+
+
+# -- what is left and shown --
+
+
+def test_files_and_page_of_a_stopped_run(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "refused ok-0-a ok-0-b")
+    assert desk("--a2a-html=page.html", "--a2a-markdown=summary.md").ret == 1
+    results = pytester.path / "a2a-results"
+    for name in ("breaker", "verdict"):
+        data = json.loads((results / f"{name}.json").read_text())
+        assert [e.message for e in Draft202012Validator(schemas.load(name)).iter_errors(data)] == []
+    page = (pytester.path / "page.html").read_text()
+    assert "1 error, 2 not run" in page
+    assert "2 of 3 trials were not run and count as not passed: the run was stopped." in page
+    assert OPEN in (pytester.path / "summary.md").read_text()
