@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.cassettes.tape import Tape
     from pytest_a2a_bench.trials.breaker import Opened
 
+_LATE = (TurnTimeoutError, TrialTimeoutError)
+
 Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
 
 
@@ -180,6 +182,7 @@ class Runner:
         finally:
             if attempt.session is not None:
                 attempt.session.finish()
+        outcome.error = self._whose_time(attempt, outcome.error)
         return self._conclude(attempt, outcome, tape)
 
     def _conclude(self, attempt: Attempt, outcome: Outcome, tape: Tape | None) -> TrialResult:
@@ -259,11 +262,13 @@ class Runner:
             cancel=attempt.cancel,
             deadline=self.limits.deadline(attempt.began),
         )
-        outcome = get_benchmark(key.suite).run_trial(context)
-        is_late = context.deadline is not None and time.monotonic() >= context.deadline
-        if is_late and isinstance(outcome.error, TurnTimeoutError | TrialTimeoutError):
-            outcome.error = self.limits.error(key)
-        return outcome
+        return get_benchmark(key.suite).run_trial(context)
+
+    def _whose_time(self, attempt: Attempt, error: Exception | None) -> Exception | None:
+        """Return the error of a limit: a turn's time is never more than what its trial, or the run, has left."""
+        deadline = self.limits.deadline(attempt.began)
+        is_late = deadline is not None and time.monotonic() >= deadline
+        return self.limits.error(attempt.key) if is_late and isinstance(error, _LATE) else error
 
     def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
         told = {"stopped": opened.advice}

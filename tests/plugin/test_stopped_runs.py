@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from fake_llm import FakeLLM, status
+from fake_llm import FakeLLM, say, status
 from harness import Bench, junit_cases, junit_properties, log_of
 from jsonschema import Draft202012Validator
 from raw_agent import RawAgent, Request, raw_agent, response
@@ -196,6 +196,22 @@ def test_a_trial_that_is_stuck_is_an_error_and_the_others_run(
     result.stdout.fnmatch_lines(
         ["*TrialTimeoutError: desk/front/stuck-600#0 took longer than --a2a-trial-timeout (0.5 s)*"]
     )
+
+
+@pytest.mark.slow
+def test_a_model_that_never_answers_costs_its_trial_alone(
+    pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    with FakeLLM(lambda request: say("too late", delay=600)) as llm:
+        result = bench.apart(
+            *("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-k", "create_task_1-t0 or update_task_1-t0"),
+            *("--a2a-user-llm=openai/user", "--a2a-trial-timeout=3"),
+            f"--a2a-user-llm-args={json.dumps({'api_base': llm.api_base, 'num_retries': 0})}",
+        )
+    result.assert_outcomes(errors=2)
+    told = [line for line in result.outlines if "its thread had still not come back, so it was given up" in line]
+    assert len(told) == 2
 
 
 def stop_by_time(pytester: pytest.Pytester, run: Callable[..., pytest.RunResult], *options: str) -> None:

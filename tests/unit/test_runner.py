@@ -175,6 +175,20 @@ def test_a_turn_that_ran_into_the_trials_limit_is_the_trials_timeout(
         fake.contexts[0].checkpoint()
 
 
+@pytest.mark.parametrize("how", ["raised", "returned"])
+def test_a_trial_that_the_runs_end_has_ended_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str) -> None:
+    late = TrialTimeoutError("took longer than --a2a-trial-timeout")
+    limits = Limits(0.0, 5.0, time.monotonic() + 0.01)
+    runner, fake, _ = make(monkeypatch, tmp_path, late if how == "raised" else Outcome(error=late))
+    runner.limits = limits
+    monkeypatch.setattr(Limits, "is_over", property(lambda self: True))
+    monkeypatch.setattr(Limits, "deadline", lambda self, began: began)
+    result = runner.run(KEY)
+    assert result.error_type == "RunTimeoutError"
+    assert "--a2a-run-timeout (5 s)" in str(result.error)
+    assert len(fake.contexts) == 1
+
+
 class Hanging(Fake):
     """A benchmark that is stuck until it is let go, and then brings a good result."""
 
