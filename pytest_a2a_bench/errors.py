@@ -15,6 +15,7 @@
     │   ├── ProtocolError         the reply is not A2A (malformed JSON, JSON-RPC error, unreadable shape)
     │   ├── AuthenticationError   HTTP 401 / 403, or an agent that asks for credentials
     │   ├── TrialTimeoutError     the whole trial exceeded ``--a2a-trial-timeout``
+    │   ├── RunTimeoutError       the run exceeded ``--a2a-run-timeout`` while this trial was under way
     │   ├── TrialCancelledError   the run is stopping
     │   ├── CassetteError         a recorded conversation does not answer what is asked now
     │   └── LLMError              the user simulator's or judge's model did not answer
@@ -47,6 +48,7 @@ __all__ = [
     "LLMError",
     "MissingExtraError",
     "ProtocolError",
+    "RunTimeoutError",
     "StreamStalledError",
     "TransportError",
     "TrialCancelledError",
@@ -133,11 +135,22 @@ class ProtocolError(InfrastructureError):
 
 
 class AuthenticationError(InfrastructureError):
-    """The agent refused our credentials or asks for some."""
+    """The agent refused our credentials or asks for some.
+
+    :param refused: whether the agent's server refused the request itself (HTTP 401 or 403), as it will refuse others.
+    """
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        super().__init__(message)
+        self.refused = refused
 
 
 class TrialTimeoutError(InfrastructureError):
     """A trial took longer than ``--a2a-trial-timeout``."""
+
+
+class RunTimeoutError(InfrastructureError):
+    """The run took longer than ``--a2a-run-timeout``, so this trial was not finished."""
 
 
 class TrialCancelledError(InfrastructureError):
@@ -149,7 +162,14 @@ class CassetteError(InfrastructureError):
 
 
 class LLMError(InfrastructureError):
-    """The language model behind the user simulator or the judge did not answer."""
+    """The language model behind the user simulator or the judge did not answer.
+
+    :param refused: whether its provider refuses to let us use it, as it will the next time.
+    """
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        super().__init__(message)
+        self.refused = refused
 
 
 class AgentOutcomeError(A2ABenchError):

@@ -6,8 +6,14 @@ import os
 import re
 from typing import Any
 
-from pytest_a2a_bench.errors import MissingExtraError
+from pytest_a2a_bench.errors import LLMError, MissingExtraError
 from pytest_a2a_bench.model import Usage
+
+_REFUSALS = (401, 402, 403, 404)
+"""Statuses of a provider that does not let us use a model: the key, what was paid, permission, no such model."""
+
+# Where there is no key at all, LiteLLM tells of an internal server error whose text names the variable.
+_NO_KEY = re.compile(r"missing credentials|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_API_KEY\b", re.IGNORECASE)
 
 _FENCE = re.compile(r"\A\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
@@ -58,3 +64,14 @@ def describe_failure(error: BaseException) -> str:
     """Return the type of an error and the beginning of its first line: LiteLLM's messages go on with tracebacks."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"
+
+
+def failed(whose: str, error: Exception) -> LLMError:
+    """Make of a model's trouble the error that is reported.
+
+    :param whose: the model, for the message: ``the judge's model 'm'``.
+    :param error: what LiteLLM raised; it has ``status_code`` where it knows one.
+    """
+    status = getattr(error, "status_code", None)
+    refused = status in _REFUSALS or (status in (None, 500) and _NO_KEY.search(str(error)) is not None)
+    return LLMError(f"{whose} failed: {describe_failure(error)}", refused=refused)

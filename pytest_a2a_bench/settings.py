@@ -47,7 +47,9 @@ class Settings:
     :param github: whether GitHub Actions gets a job summary and annotations.
     :param otel: whether trials are traced with OpenTelemetry.
     :param durations: where durations of earlier trials are, to balance shards by.
-    :param trial_timeout: seconds for one whole trial; None for no limit.
+    :param trial_timeout: seconds for one whole trial; 0 for no limit.
+    :param run_timeout: seconds after which no trial begins and none goes on; None for no limit.
+    :param breaker: how many trials in a row must meet the same trouble for the rest not to be run; 0 for never.
     :param min_pass: lowest success rate by group; "" is all trials.
     :param min_pass_k: lowest pass^k by k (as text).
     :param baseline: file or directory of an earlier run, as given; ``quarantine`` likewise the file of flaky tasks.
@@ -88,7 +90,9 @@ class Settings:
     html: str | None = None
     tag_trials: bool = False
     concurrency: int = 1
-    trial_timeout: float | None = None
+    trial_timeout: float = 3600.0
+    run_timeout: float | None = None
+    breaker: int = 3
     wait: float = 0.0
     min_pass: dict[str, float] = field(default_factory=dict)
     min_pass_k: dict[str, float] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
 from pytest_a2a_bench.errors import CardError, ProtocolError
+from pytest_a2a_bench.redact import one_line
 
 # A2A 1.0 (§8.2) and later versions of 0.3 have the first; older servers still have theirs at the second.
 CARD_PATH = "/.well-known/agent-card.json"
@@ -81,6 +82,47 @@ def card_urls(endpoint: str) -> tuple[str, ...]:
     if path:  # an RPC URL was given where the base URL was asked for
         found.append(urllib.parse.urlunsplit(parts._replace(path=CARD_PATH, query="", fragment="")))
     return tuple(found)
+
+
+def narrow_to_endpoint(raw: Mapping[str, Any], endpoint: str, card_url: str) -> Mapping[str, Any]:
+    """Return a card with only those interfaces that an endpoint means: all of them, unless it is another place's card.
+
+    ``http://HOST/foo/bar`` may be the URL of an RPC interface whose card is at the server's root. It may also be an
+    agent that is not there, on a server whose root is another one: that one was not meant. So of a card at the root
+    only what is at the endpoint's path, or below it, is the endpoint's.
+
+    :param card_url: where the card was found.
+    :raises CardError: if the card is at the root and names no such interface; the message lists what it names.
+    """
+    path = urllib.parse.urlsplit(endpoint).path.rstrip("/")
+    found_at = urllib.parse.urlsplit(card_url).path
+    if card_urls(endpoint) == (endpoint,) or not path or found_at not in (CARD_PATH, LEGACY_CARD_PATH):
+        return raw
+
+    def is_meant(entry: Mapping[str, Any], binding: str) -> bool:
+        return any(_is_below(i, path) for i in _interface(entry.get("url"), entry.get(binding), "", "", card_url, []))
+
+    meant = dict(raw)
+    for member, binding in (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport")):
+        if member in raw:
+            meant[member] = [entry for entry in as_objects(raw[member]) if is_meant(entry, binding)]
+    if not is_meant(raw, "preferredTransport"):
+        meant.pop("url", None)
+    if not any(_interfaces(meant, card_url, [])):
+        named = one_line("; ".join(map(str, _interfaces(raw, card_url, []))), 500) or "none"
+        root = urllib.parse.urlunsplit(urllib.parse.urlsplit(card_url)._replace(path="", query="", fragment=""))
+        raise CardError(
+            f"no agent card found for {endpoint}; the card at the server's root, {card_url}, is of another agent "
+            f"({one_line(_text(raw.get('name')), 60)!r}): its interfaces are {named}, and none of them is at "
+            f"{path} or below; correct the path, or give {root} to test that agent"
+        )
+    return meant
+
+
+def _is_below(interface: Interface, path: str) -> bool:
+    """Tell whether an interface is at a path, or below it; gRPC's addresses have none."""
+    found = urllib.parse.urlsplit(interface.url).path.rstrip("/")
+    return interface.transport != "grpc" and (found == path or found.startswith(f"{path}/"))
 
 
 def load_card(body: bytes, url: str) -> AgentCard:

@@ -12,7 +12,14 @@ from typing import Any
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, place
 from pytest_a2a_bench.a2a.bodies import excerpt
-from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card
+from pytest_a2a_bench.a2a.card import (
+    AgentCard,
+    card_urls,
+    choose_interface,
+    load_card,
+    narrow_to_endpoint,
+    parse_card,
+)
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
 from pytest_a2a_bench.a2a.session import AgentSession
@@ -113,14 +120,16 @@ class AgentConnection:
     async def _fetch_card(self) -> AgentCard:
         tried = []
         for url in card_urls(self.config.endpoint):
-            status, body = await self._get(url)
+            status, body, found_at = await self._get(url)
             if status < 300:
-                return load_card(body, url)
+                card = load_card(body, found_at)
+                meant = narrow_to_endpoint(card.raw, self.config.endpoint, found_at)
+                return card if meant is card.raw else parse_card(meant, found_at)
             tried.append(f"{url}: HTTP {status}" + (f" {excerpt(body, 80)}" if body else ""))
             # Neither a refusal nor a server in trouble says that there is no card here, so the older path is not tried.
             if status in (401, 403):
                 sent = self.config.auth is not None and may_receive(url, self.config)
-                raise AuthenticationError(f"{tried[-1]}; {explain_refusal(url, self.config, sent)}")
+                raise AuthenticationError(f"{tried[-1]}; {explain_refusal(url, self.config, sent)}", refused=True)
             if status == 429 or status >= 500:
                 raise TransportError(f"agent card at {tried[-1]}", status_code=status)
         raise CardError(
@@ -128,7 +137,7 @@ class AgentConnection:
             "give the agent's base URL, or the URL of its card, as the endpoint"
         )
 
-    async def _get(self, url: str) -> tuple[int, bytes]:
+    async def _get(self, url: str) -> tuple[int, bytes, str]:
         """Fetch a card, within a time of its own: a turn's may be far too long for it."""
         seconds = min(_CARD_SECONDS, self.config.timeout, self.config.read_timeout or _CARD_SECONDS)
         try:
@@ -140,14 +149,14 @@ class AgentConnection:
                 "agent's and that the agent is not stuck (--a2a-wait SECONDS keeps trying)"
             ) from error
 
-    async def _get_showing_token_if_asked(self, url: str) -> tuple[int, bytes]:
+    async def _get_showing_token_if_asked(self, url: str) -> tuple[int, bytes, str]:
         """Cards are public by rule, so the token is only shown to a server that asks for it."""
         request = HttpRequest("GET", url, headers={"Accept": "application/json"})
-        status, body = await self._edge_here().get(request)
-        if status in (401, 403) and self.config.auth is not None:
+        answer = await self._edge_here().get(request)
+        if answer[0] in (401, 403) and self.config.auth is not None:
             auth = place(self.config.auth, None)
-            status, body = await self._edge_here().get(HttpRequest("GET", url, headers=request.headers, auth=auth))
-        return status, body
+            return await self._edge_here().get(HttpRequest("GET", url, headers=request.headers, auth=auth))
+        return answer
 
     # -- conversations --
 

@@ -99,12 +99,17 @@ class HttpEdge:
         await self._client.aclose()
         self._log_filter.remove()
 
-    async def get(self, request: HttpRequest) -> tuple[int, bytes]:
-        """Return status and body, whatever the status is (redirects within the origin are followed)."""
+    async def get(self, request: HttpRequest) -> tuple[int, bytes, str]:
+        """Return status, body and the URL that answered, whatever the status is.
+
+        Redirects within the origin are followed.
+        """
         async with self._open(request, RequestRecord("", request.url)) as response:
             if response.status_code >= 400:
-                return response.status_code, await self._error_body(response)
-            return response.status_code, b"".join([c async for c in self._chunks(response)])
+                body = await self._error_body(response)
+            else:
+                body = b"".join([c async for c in self._chunks(response)])
+            return response.status_code, body, _final_url(request, response)
 
     async def documents(self, request: HttpRequest, record: RequestRecord) -> AsyncGenerator[Document, None]:
         """Send a request and yield the JSON documents of its answer.
@@ -217,12 +222,19 @@ class HttpEdge:
         says = f", saying {excerpt(body)}" if body else ""
         if status in (401, 403):
             sent = bool(request.auth) and may_receive(request.url, self._config)
-            return AuthenticationError(f"{what}{says}; {explain_refusal(request.url, self._config, sent)}")
+            explained = explain_refusal(request.url, self._config, sent)
+            return AuthenticationError(f"{what}{says}; {explained}", refused=True)
         if status == 429 or status >= 500:
             now = datetime.datetime.now(datetime.UTC)
             retry_after = parse_retry_after(response.headers.get("retry-after"), now)
             return TransportError(what + says, status_code=status, retry_after=retry_after)
         return rest_error(what, body) or ProtocolError(f"{what}{says}; expected an A2A answer")
+
+
+def _final_url(request: HttpRequest, response: httpx.Response) -> str:
+    """Return where an answer came from, without the query that a redirect or our credentials added."""
+    moved = response.url.path != httpx.URL(request.url).path
+    return str(response.url.copy_with(query=None)) if moved else request.url
 
 
 def rest_error(what: str, body: bytes) -> ProtocolError | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from typing import Any
 
+from pytest_a2a_bench.a2a.card import narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
 from pytest_a2a_bench.conformance.card.document import Ledger
@@ -52,7 +54,9 @@ def run(namespace: Namespace) -> int:
     else:
         findings += _unserved(http, versions[0])
     if namespace.online and raw is not None:
-        findings += _check_online(raw, namespace)
+        found_at = http.url if http is not None else namespace.source
+        meant = narrow_to_endpoint(raw, namespace.source, found_at) if isinstance(raw, Mapping) else raw
+        findings += _check_online(meant, namespace)
     auth = _credentials(namespace)
     findings = Redactor(auth.secrets if auth is not None else ()).findings(findings)
     if namespace.format == "text":

@@ -84,9 +84,12 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
     runs = {r.run_id for r in trials}
     if found.run_id not in runs:
         return None, [f"The verdict in {VERDICT_FILE} is of another run than these trials, and is not shown."]
+    notes = []
+    if found.trials.not_run:
+        notes.append(f"Of the run, {count(found.trials.not_run, 'trial')} more had not begun when it was stopped.")
     if len(runs) > 1:
-        return found, [f"The verdict is of run {found.run_id} alone; the trials below are of {len(runs)} runs."]
-    return found, []
+        notes.append(f"The verdict is of run {found.run_id} alone; the trials below are of {len(runs)} runs.")
+    return found, notes
 
 
 def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:

@@ -87,6 +87,17 @@ def read_switch(text: str) -> bool:
     raise ValueError(f"{text!r} is not one of on, off, true, false, yes, no, 1, 0")
 
 
+def read_breaker(text: str) -> int:
+    """Read how many trials in a row open the breaker; ``on`` is the default, ``off`` is 0."""
+    word = text.strip().lower()
+    if word in ("on", "off"):
+        return s.Settings().breaker if word == "on" else 0
+    try:
+        return whole(0)(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not on, off, or a number of trials such as 3 (0 is off)") from None
+
+
 def read_json_object(text: str) -> dict[str, Any]:
     """Read a JSON object."""
     try:

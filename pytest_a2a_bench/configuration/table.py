@@ -18,6 +18,7 @@ from pytest_a2a_bench.configuration.rates import (
 from pytest_a2a_bench.configuration.readers import (
     locate_file,
     one_of,
+    read_breaker,
     read_endpoint,
     read_model_arguments,
     read_names,
@@ -67,7 +68,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("tag_trials", "", "Name the task to the agent in message metadata", read_switch, flag=True),
     Option("concurrency", "N", "Conversations in flight in each process", whole(1)),
-    Option("trial_timeout", "SECONDS", "Limit for one whole trial", seconds()),
+    Option("trial_timeout", "SECONDS", "Limit for one whole trial; 0 for none", seconds(zero=True)),
+    Option("run_timeout", "SECONDS", "Limit for the whole run: then no trial begins and none goes on", seconds()),
+    Option(
+        "breaker",
+        "N|on|off",
+        "Trials in a row with the same trouble after which the rest is not run",
+        read_breaker,
+    ),
     Option("wait", "SECONDS", "Wait until a freshly started agent answers", seconds(zero=True)),
     Option(
         "min_pass",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.a2a.card import narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
 from pytest_a2a_bench.conformance.engine import Planned, plan
@@ -143,11 +144,14 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
 
     :param jwks: keys to verify its signatures with.
     :raises EndpointUnreachableError: if nothing answers there.
+    :raises CardError: if the only card is another agent's.
     """
     raw, http, findings = fetch_card(config.endpoint, auth=config.auth, timeout=timeout, verify=config.verify_ssl)
     # Twice: fetching finds what is wrong with the answer, and this finds it again with the rest.
     if raw is not None:
         findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
+        # The card is judged as it is, and of its interfaces those that the endpoint means.
+        raw = narrow_to_endpoint(raw, config.endpoint, http.url) if isinstance(raw, Mapping) else raw
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None, redact_url(http.url))
 
 

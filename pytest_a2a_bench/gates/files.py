@@ -60,13 +60,17 @@ class JudgedAgent:
 
 @dataclass(frozen=True, slots=True)
 class JudgedTrials:
-    """What a verdict was made from: numbers of trials."""
+    """What a verdict was made from: numbers of trials.
+
+    :param errors: how many could not be evaluated; ``not_run`` are among them.
+    """
 
     reported: Count = 0
     succeeded: Count = 0
     missed: Count = 0
     skipped: Count = 0
     errors: Count = 0
+    not_run: Count = 0
     cut_short: bool = False
 
 

@@ -12,7 +12,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.gates.terms import ERRORS, EVERY_TRIAL, GateResult, Thresholds, Trials, Verdict, groups_of_result
+from pytest_a2a_bench.gates.terms import (
+    BREAKER,
+    ERRORS,
+    EVERY_TRIAL,
+    GateResult,
+    Thresholds,
+    Trials,
+    Verdict,
+    groups_of_result,
+)
 from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
@@ -43,8 +52,9 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     if trials.results or trials.selected:
         gates += _ceilings(trials, thresholds)
     # Whatever a run that was cut short has not seen could still change most verdicts.
-    if trials.cut_short:
+    if trials.is_partial:
         gates = [_unfinished(gate) for gate in gates]
+    gates += _breaker(trials)
     gates += _errors(trials)
     return Verdict(tuple(gates), thresholds.inconclusive, trials.errors, tuple(notes), comparison)
 
@@ -68,6 +78,15 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     verdict: GateVerdict = "regressed" if misses else "inconclusive" if errors else "pass"
     text = f"{ok} of {count(total, 'trial')} passed; each of them must"
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
+
+
+def _breaker(trials: Trials) -> Iterator[GateResult]:
+    """Say why trials were not run. Whatever the others came to, such a run has not answered what it was asked."""
+    if trials.stopped:
+        what = f"{count(trials.not_run, 'trial')} not run" if trials.not_run else "no trial was left to run"
+        yield GateResult(
+            BREAKER, "inconclusive", {"not_run": trials.not_run}, f"{what}: {trials.stopped}", refused=True
+        )
 
 
 def _errors(trials: Trials) -> Iterator[GateResult]:

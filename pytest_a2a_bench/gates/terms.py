@@ -13,6 +13,9 @@ from pytest_a2a_bench.results.compare import Comparison, GateVerdict
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
 
+BREAKER = "breaker"
+"""The gate of a run that was stopped before all of its trials had begun. Nothing lets it pass."""
+
 ERRORS = "errors"
 """The gate of errors that no report shows."""
 
@@ -142,6 +145,8 @@ class Trials:
 
     :param results: every trial that was reported.
     :param lost: trials that were reported without a result (a crashed worker).
+    :param not_run: how many were not run, because the breaker was open or the run's time was up; not in ``results``.
+    :param stopped: why that was, and what to do; empty where nothing stopped the run.
     :param cut_short: whether the run stopped before its end.
     :param selected: how many trials the run was to have; 0 where that is not known.
     :param hidden: keys of trials that could not be evaluated, and whose items neither failed nor erred.
@@ -158,6 +163,13 @@ class Trials:
     named: bool = False
     failed: frozenset[str] | None = None
     quarantined: frozenset[str] = frozenset()
+    not_run: int = 0
+    stopped: str = ""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether trials are missing that were to run."""
+        return self.cut_short or self.not_run > 0
 
     @property
     def counted(self) -> list[TrialResult]:
@@ -177,8 +189,8 @@ class Trials:
 
     @property
     def errors(self) -> int:
-        """How many trials could not be evaluated, quarantined or not."""
-        return self.lost + sum(r.status not in ("evaluated", "skipped") for r in self.results)
+        """How many trials could not be evaluated, or were not even run, quarantined or not."""
+        return self.lost + self.not_run + sum(r.status not in ("evaluated", "skipped") for r in self.results)
 
 
 def groups_of(suite: str, domain: str, category: str | None = None) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ class Reward:
         return abs(self.value - 1.0) <= REWARD_TOLERANCE
 
 
-TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator_error", "harness_error"]
+TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator_error", "harness_error", "not_run"]
 
 
 @dataclass(frozen=True, slots=True)

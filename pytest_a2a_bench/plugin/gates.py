@@ -13,7 +13,7 @@ from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import EVERY_TRIAL, Trials
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
-from pytest_a2a_bench.plugin.run.explanation import is_excused_miss
+from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, was_not_run
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.reports import verdict
 from pytest_a2a_bench.results.baseline import task_name
@@ -46,11 +46,14 @@ class Gatekeeper:
         self._failed: set[str] = set()
         self._excused: set[str] = set()
         self._accepted: set[str] = set()
+        self._stopped = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note which item reported which trial, and which trials got lost."""
         # A miss is known by its key, which user_properties carry through xdist and every reporter.
-        key = dict(report.user_properties).get("a2a.key")
+        values = dict(report.user_properties)
+        key = values.get("a2a.key")
+        self._stopped = self._stopped or str(values.get(PREFIX + STOPPED, ""))
         if key is not None:
             self._nodeids[str(key)] = report.nodeid
             self._without_trial.discard(report.nodeid)
@@ -65,7 +68,9 @@ class Gatekeeper:
             self._without_trial.add(report.nodeid)
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        """Show a miss as such."""
+        """Show a miss, and a trial that was not run, as such."""
+        if getattr(report, "when", None) == "setup" and report.skipped and was_not_run(report):
+            return "not run", "n", ("NOT RUN", {"yellow": True})
         if getattr(report, "when", None) == "call" and is_excused_miss(report):
             return "missed", "m", ("MISSED", {"yellow": True})
         return None
@@ -109,7 +114,8 @@ class Gatekeeper:
         return verdict is not None and any(g.name != EVERY_TRIAL for g in verdict.gates)
 
     def _trials(self, cut_short: bool) -> Trials:
-        results = self.reporting.results()
+        every = self.reporting.results()
+        results = [r for r in every if r.status != "not_run"]
         quarantined = frozenset(
             task_name(r.key) for r in results if misses.quarantine_of(r.key, self.run.plan.quarantine) is not None
         )
@@ -125,6 +131,8 @@ class Gatekeeper:
             results=results,
             failed=frozenset(self._failed),
             lost=len(self._without_trial),
+            not_run=len(every) - len(results),
+            stopped=self._stopped,
             cut_short=cut_short,
             selected=self.reporting.total,
             hidden=tuple(
@@ -207,6 +215,7 @@ class Gatekeeper:
                 "missed": len(missed),
                 "skipped": sum(r.status == "skipped" for r in trials.results),
                 "errors": trials.errors,
+                "not_run": trials.not_run,
                 "cut_short": trials.cut_short,
             },
             "missed": [
@@ -267,7 +276,8 @@ class Gatekeeper:
         assert self.verdict is not None
         yield from verdict.gate_lines(self.verdict, width)
         if self.verdict.errors:
-            yield f"{count(self.verdict.errors, 'trial')} could not be evaluated, so this run does not pass"
+            ran = "could not be evaluated" + (" or were not run" if self._stopped else "")
+            yield f"{count(self.verdict.errors, 'trial')} {ran}, so this run does not pass"
         if self.config.get_verbosity() >= 0:
             if self.verdict.comparison is not None:
                 yield from verdict.comparison_lines(self.verdict.comparison, width)

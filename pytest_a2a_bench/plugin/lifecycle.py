@@ -10,6 +10,7 @@ import dataclasses
 import os
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Any
 
@@ -61,7 +62,8 @@ def _start(config: pytest.Config) -> BenchRun:
     resolution = options.resolve(config, os.environ)
     settings = resolution.settings
     results = options.results_directory(settings, config)
-    plan = Plan(settings, state.new_run_id(), results, resolution.asked, resolution.problems)
+    end = time.time() + settings.run_timeout if settings.run_timeout else None
+    plan = Plan(settings, state.new_run_id(), results, resolution.asked, resolution.problems, end=end)
     run = BenchRun(plan)
     takes_part = bool(plan.asked or settings.endpoint)
     if takes_part:

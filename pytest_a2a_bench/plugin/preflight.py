@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_r
 from pytest_a2a_bench.plugin.trials.connection import connect
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import without_query
+from pytest_a2a_bench.trials import stopping
 
 
 def at_start(config: pytest.Config, run: BenchRun, *, distributed: bool) -> None:
@@ -65,6 +67,7 @@ def find_agent(run: BenchRun) -> None:
             run.decide(endpoint=Endpoint(str(settings.endpoint)))
         run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
         Store(run.plan.results).prepare()
+        stopping.forget(run.plan.results)
     except A2ABenchError as error:
         run.decide(endpoint=None)
         raise_usage_error(_problem(run, error))
@@ -87,7 +90,8 @@ def _endpoint(run: BenchRun, card: AgentCard) -> Endpoint:
     chosen = choose_interface(card, run.settings.protocol, run.settings.transport, grpc=has_grpc)
     agent = " ".join(word for word in (card.name, card.version) if word)
     replayed = ", replayed" if run.settings.replay else ""
-    return Endpoint(str(run.plan.target.endpoint), agent, f"A2A {chosen.version} {chosen.transport}{replayed}")
+    spoken = f"A2A {chosen.version} {chosen.transport}{replayed}"
+    return Endpoint(str(run.plan.target.endpoint), agent, spoken, card.url, chosen.url)
 
 
 def _look(run: BenchRun) -> Endpoint:
@@ -97,9 +101,10 @@ def _look(run: BenchRun) -> Endpoint:
             _describe(run)
     subject = verdicts.subject_of(run)
     try:
-        return _endpoint(run, parse_card(subject.card, subject.endpoint))
+        card = dataclasses.replace(parse_card(subject.card, subject.endpoint), url=subject.card_url)
+        return _endpoint(run, card)
     except CardError:
-        return Endpoint(subject.endpoint, "", "its card cannot be used")
+        return Endpoint(subject.endpoint, "", "its card cannot be used", subject.card_url)
 
 
 def _problem(run: BenchRun, error: A2ABenchError) -> str:

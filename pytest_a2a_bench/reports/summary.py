@@ -40,6 +40,10 @@ def load_reported(
     results: list[TrialResult] = []
     lost: Counter[str | None] = Counter()
     for key in sorted(reported):
+        if reported[key].get("status") == "not_run":
+            # It has no file, and one of an earlier run in its place is not lost.
+            results.append(_from_report(key, reported[key]))
+            continue
         try:
             result = store.read(TrialKey.parse(key))
         except StoreError:
@@ -250,7 +254,7 @@ def _by_suite(results: Sequence[TrialResult]) -> Iterator[tuple[Suite, list[Tria
             yield suite, [r for r in results if r.key.suite == name]
 
 
-_ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors")
+_ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors", "not run")
 
 
 def _cells(s: DomainSummary, most: int) -> dict[str, str]:
@@ -268,6 +272,7 @@ def _cells(s: DomainSummary, most: int) -> dict[str, str]:
         "evaluator errors": str(s.evaluator_errors),
         "harness errors": str(s.harness_errors),
         "skipped": str(s.skipped),
+        "not run": str(s.not_run),
         "turns": _number(s.turns_mean, 1),
         "p50": _seconds(s.latency_p50),
         "p95": _seconds(s.latency_p95),

@@ -21,6 +21,7 @@ WITHOUT_EFFECT = frozenset(
     {
         "auth_env",
         "baseline",
+        "breaker",
         "card_jwks",
         "concurrency",
         "durations",
@@ -43,6 +44,7 @@ WITHOUT_EFFECT = frozenset(
         "redeliver",
         "results",
         "resume",
+        "run_timeout",
         "scenarios",
         "shard",
         "stall_timeout",

@@ -15,6 +15,7 @@ VERSIONS: Mapping[str, int] = {
     "trial": 1,
     "run": 1,
     "verdict": 1,
+    "breaker": 1,
     "baseline": 1,
     "cassette": 1,
     "card": 1,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks.base import Outcome
-from pytest_a2a_bench.errors import DeliveryUncertain, InfrastructureError, TrialTimeoutError
+from pytest_a2a_bench.errors import DeliveryUncertain, InfrastructureError, RunTimeoutError, TrialTimeoutError
 from pytest_a2a_bench.model import ProtocolMetrics, Usage
 from pytest_a2a_bench.settings import Settings
 
@@ -56,7 +56,7 @@ def refuse_tainted(outcome: Outcome, session: AgentSession) -> Outcome:
     A benchmark may have caught the error and gone on, or made another one of it.
     """
     tainted = session.tainted
-    if tainted is None or isinstance(outcome.error, TrialTimeoutError):
+    if tainted is None or isinstance(outcome.error, TrialTimeoutError | RunTimeoutError):
         return outcome
     if isinstance(outcome.error, InfrastructureError) and not isinstance(tainted, DeliveryUncertain):
         return outcome

@@ -6,13 +6,13 @@ told apart in one place.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import random
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +36,17 @@ from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
-from pytest_a2a_bench.trials.redelivery import Abandoned, hold_again, refuse_tainted
+from pytest_a2a_bench.trials.attempt import Attempt
+from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
+from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.session import AgentSession
     from pytest_a2a_bench.cassettes.tape import Tape
+    from pytest_a2a_bench.trials.breaker import Opened
+
+_LATE = (TurnTimeoutError, TrialTimeoutError)
 
 Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
 
@@ -57,25 +62,6 @@ def trial_metadata(key: TrialKey) -> dict[str, Any]:
     return {"a2a_bench": {"task": key.task_key, "trial": key.trial}}
 
 
-class _Told:
-    """What goes with every message of one trial, and what went wrong while it was made, or read (``damaged``)."""
-
-    def __init__(self, metadata: Mapping[str, Any], damaged: str = "") -> None:
-        self.metadata = dict(metadata)
-        self.trouble: Exception | None = None
-        self.damaged = damaged
-
-
-@dataclasses.dataclass(slots=True)
-class _Held:
-    """One conversation that was held, to its end or not."""
-
-    outcome: Outcome
-    session: AgentSession | None
-    tape: Tape | None
-    duration: float
-
-
 class Runner:
     """Runs trials, in as many threads as the caller likes.
 
@@ -85,6 +71,7 @@ class Runner:
     :param tracing: makes the spans of trials.
     :param agent: what the agent's card says it is; a stored result of another one is not reused.
     :param reached: how the connection differs from what the settings say, if a fixture made another one.
+    :param stopping: says whether trials may still begin, and hears how each ended.
     :param prepare: called in the conversation's thread before it starts (again, if it is held again), with the key and
         the metadata, which it may change.
     """
@@ -102,6 +89,7 @@ class Runner:
         reached: Mapping[str, Any] | None = None,
         tapes: Callable[[TrialKey], Tape] | None = None,
         tracing: Tracing = NO_TRACING,
+        stopping: Stopping | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -113,28 +101,66 @@ class Runner:
         self._reached = dict(reached or {})
         self._tapes = tapes
         self._tracing = tracing
-        self._live: dict[int, AgentSession] = {}
+        self._stopping = stopping
+        self.limits = stopping.limits if stopping is not None else Limits(settings.trial_timeout)
+        self._attempts: dict[TrialKey, Attempt] = {}
         self._lock = threading.Lock()
 
     def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
         """Run one trial, or return this run's stored result of it; with ``resume`` also an earlier run's.
 
+        Where no trial may begin any more, its status is ``not_run`` and nothing is stored.
         Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
         """
-        damaged, stored = self._stored(key)
+        attempt = Attempt(key, cancel or threading.Event(), dict(self._metadata))
+        stored = self._stored(attempt)
         if stored is not None and stored.run_id == self.run_id:
             return stored
-        told = self._tell(key, damaged)
-        if stored is not None and self._is_reusable(stored, told):
-            origin = stored.reused_from or stored.run_id
-            return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
-        return self._traced(key, cancel or threading.Event(), told)
+        with self._registered(attempt):
+            opened = self._stopping.opened if self._stopping is not None else None
+            if opened is not None and not (stored is not None and self.settings.resume):
+                return self._not_run(key, opened)
+            self._make_ready(attempt)
+            if stored is not None and self._is_reusable(stored, attempt):
+                origin = stored.reused_from or stored.run_id
+                return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
+            return self._traced(attempt) if opened is None else self._not_run(key, opened)
 
-    def _traced(self, key: TrialKey, cancel: threading.Event, told: _Told) -> TrialResult:
+    def give_up(self, key: TrialKey) -> TrialResult | None:
+        """End a trial whose time is up and whose thread does not come back: stuck where nothing bounds it.
+
+        :returns: the error that it came to, which is stored; None where the trial has ended after all.
+        """
+        with self._lock:
+            attempt = self._attempts.get(key)
+        if attempt is None or attempt.has_ended:
+            return None
+        error = self.limits.error(key)
+        seconds = time.monotonic() - attempt.began
+        stuck = f"{error}; after {seconds:.0f} s its thread had still not come back, so it was given up"
+        result = self._result(attempt, Outcome(error=type(error)(stuck)))
+        stored = self._keep(attempt, result, error)
+        # Not before: a conversation that is cancelled ends, and would say so instead.
+        attempt.cancel.set()
+        if attempt.session is not None:
+            attempt.session.cancel()
+        return stored
+
+    def _make_ready(self, attempt: Attempt) -> None:
+        if self.settings.tag_trials:
+            attempt.metadata.update(trial_metadata(attempt.key))
+        try:
+            if self._prepare is not None:
+                self._prepare(attempt.key, attempt.metadata)
+        except Exception as exc:  # becomes the trial's status
+            attempt.trouble = exc
+
+    def _traced(self, attempt: Attempt) -> TrialResult:
+        key = attempt.key
         start = {"a2a.key": str(key), "a2a.suite": key.suite, "a2a.domain": key.domain, "a2a.run_id": self.run_id}
         span = self._tracing.trial(str(key), start)
         try:
-            result = self._hold(key, cancel, span, told)
+            result = self._hold(attempt, span)
             span.set(names.trial_end(result))
             if result.status == "evaluated":
                 span.event("gen_ai.evaluation.result", names.evaluation(result))
@@ -144,74 +170,74 @@ class Runner:
         finally:
             span.end()
 
-    def _hold(self, key: TrialKey, cancel: threading.Event, span: Span, told: _Told) -> TrialResult:
+    def _hold(self, attempt: Attempt, span: Span) -> TrialResult:
         """Hold a trial's conversation, again while nobody can tell what arrived in it, and store the result."""
-        limit = self.settings.trial_timeout
-        deadline = time.monotonic() + limit if limit else None
-        started, abandoned = datetime.now(UTC).isoformat(), Abandoned()
         while True:
-            held = self._hold_once(key, cancel, span, told, deadline)
-            error, session = held.outcome.error, held.session
-            if not isinstance(error, DeliveryUncertain) or session is None:
+            outcome, tape = self._hold_once(attempt, span)
+            error, session = outcome.error, attempt.session
+            if not isinstance(error, DeliveryUncertain) or session is None or attempt.has_ended:
                 break
-            if not hold_again(error, abandoned, self.settings, cancel, deadline):
+            deadline = self.limits.deadline(attempt.began)
+            if not hold_again(error, attempt.abandoned, self.settings, attempt.cancel, deadline):
                 break
-            abandoned.add(error, held.outcome, session)
+            attempt.abandoned.add(error, outcome, session)
             span.event("a2a.held_again", {"a2a.reason": error.reason})
-            told = self._tell(key, told.damaged)
-        result = self._result(key, held, started, told, abandoned)
-        # What trouble broke off is no conversation to be held again.
-        if held.tape is not None and result.status in ("evaluated", "evaluator_error"):
-            held.tape.keep()
-        return self.store.write(result)
+            attempt.session, attempt.metadata = None, dict(self._metadata)
+            self._make_ready(attempt)
+        return self._conclude(attempt, outcome, tape)
 
-    def _hold_once(
-        self, key: TrialKey, cancel: threading.Event, span: Span, told: _Told, deadline: float | None
-    ) -> _Held:
+    def _hold_once(self, attempt: Attempt, span: Span) -> tuple[Outcome, Tape | None]:
         clock = time.monotonic()
-        session: AgentSession | None = None
         tape: Tape | None = None
         try:
-            if told.trouble is not None:
-                raise told.trouble
-            tape = self._tapes(key) if self._tapes else None
-            session = self._open_session(told.metadata, tape)
-            session.span = span
-            outcome = self._converse(key, session, cancel, deadline)
+            if attempt.trouble is not None:
+                raise attempt.trouble
+            tape = self._tapes(attempt.key) if self._tapes else None
+            attempt.session = self._connect().session(attempt.metadata or None, tape)
+            attempt.session.span = span
+            outcome = self._converse(attempt, attempt.session)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
         finally:
-            self._close_session(session)
-        if session is not None:
-            outcome = refuse_tainted(outcome, session)
-        duration = outcome.duration if outcome.duration is not None else time.monotonic() - clock
-        return _Held(outcome, session, tape, duration)
+            if attempt.session is not None:
+                attempt.session.finish()
+        outcome.error = self._whose_time(attempt, outcome.error)
+        if attempt.session is not None:
+            outcome = refuse_tainted(outcome, attempt.session)
+        if outcome.duration is None:
+            outcome.duration = time.monotonic() - clock
+        return outcome, tape
 
-    def _tell(self, key: TrialKey, damaged: str = "") -> _Told:
-        """Gather what goes with every message of one conversation."""
-        told = _Told(self._metadata, damaged)
-        if self.settings.tag_trials:
-            told.metadata.update(trial_metadata(key))
-        try:
-            if self._prepare is not None:
-                self._prepare(key, told.metadata)
-        except Exception as exc:  # becomes the trial's status
-            told.trouble = exc
-        return told
+    def _conclude(self, attempt: Attempt, outcome: Outcome, tape: Tape | None) -> TrialResult:
+        result = self._result(attempt, outcome)
+        stored = self._keep(attempt, result, outcome.error)
+        # What trouble broke off is no conversation to be held again.
+        if stored is not None and tape is not None and result.status in ("evaluated", "evaluator_error"):
+            tape.keep()
+        return stored or result
 
-    def _stored(self, key: TrialKey) -> tuple[str, TrialResult | None]:
-        """Return what is wrong with a trial's stored result, and the result."""
+    def _keep(self, attempt: Attempt, result: TrialResult, error: Exception | None) -> TrialResult | None:
+        """Store what came of an attempt, unless that has been said already."""
+        if not attempt.conclude(result):
+            return None
+        stored = self.store.write(result)
+        if self._stopping is not None:
+            self._stopping.note(attempt.key, error)
+        return stored
+
+    def _stored(self, attempt: Attempt) -> TrialResult | None:
         try:
-            return "", self.store.read(key)
+            return self.store.read(attempt.key)
         except StoreError as error:
             # Damaged, or of another version: whatever it was, it is not of this run, and it will be replaced.
-            return str(error), None
+            attempt.damaged = str(error)
+            return None
 
-    def _is_reusable(self, stored: TrialResult, told: _Told) -> bool:
+    def _is_reusable(self, stored: TrialResult, attempt: Attempt) -> bool:
         """Tell whether an earlier run's result answers the same question, and no more is asked for than the answer."""
-        if not self.settings.resume or stored.status != "evaluated" or told.trouble is not None:
+        if not self.settings.resume or stored.status != "evaluated" or attempt.trouble is not None:
             return False
-        return not self._wants_again(stored.key) and stored.fingerprint == self._fingerprint(stored.key, told)
+        return not self._wants_again(stored.key) and stored.fingerprint == self._fingerprint(attempt)
 
     def _wants_again(self, key: TrialKey) -> bool:
         """Tell whether more is asked for than the result: another try at a miss, or a recording that is not there."""
@@ -219,67 +245,70 @@ class Runner:
             return self.settings.missed
         return not library.has(Path(self.settings.record), key)
 
-    def _fingerprint(self, key: TrialKey, told: _Told) -> str:
+    def _fingerprint(self, attempt: Attempt) -> str:
         # A benchmark of somebody else's may not know its data's version; then only the settings tell.
-        version = getattr(get_benchmark(key.suite), "data_version", None)
+        version = getattr(get_benchmark(attempt.key.suite), "data_version", None)
         try:
-            data = version(key.domain, self.settings) if version else ""
+            data = version(attempt.key.domain, self.settings) if version else ""
         except A2ABenchError:  # not installed, or not found: its trial will say so
             data = ""
-        everything = {"metadata": told.metadata, "reached": self._reached}
+        everything = {"metadata": attempt.metadata, "reached": self._reached}
         return fingerprint(self.settings, self._agent, data, everything, __version__)
 
     def cancel_all(self) -> None:
         """Abort every request in flight; their trials end as infrastructure errors."""
         with self._lock:
-            live = list(self._live.values())
-        for session in live:
-            session.cancel()
+            sessions = [attempt.session for attempt in self._attempts.values()]
+        for session in sessions:
+            if session is not None:
+                session.cancel()
 
-    def _open_session(self, metadata: dict[str, Any], tape: Tape | None) -> AgentSession:
-        session = self._connect().session(metadata or None, tape)
+    @contextlib.contextmanager
+    def _registered(self, attempt: Attempt) -> Iterator[None]:
         with self._lock:
-            self._live[id(session)] = session
-        return session
+            self._attempts[attempt.key] = attempt
+        try:
+            yield
+        finally:
+            with self._lock:
+                # One that was given up comes back when the same trial may be held again already.
+                if self._attempts.get(attempt.key) is attempt:
+                    del self._attempts[attempt.key]
 
-    def _close_session(self, session: AgentSession | None) -> None:
-        if session is None:
-            return
-        with self._lock:
-            self._live.pop(id(session), None)
-        session.finish()
-
-    def _converse(
-        self, key: TrialKey, session: AgentSession, cancel: threading.Event, deadline: float | None
-    ) -> Outcome:
+    def _converse(self, attempt: Attempt, session: AgentSession) -> Outcome:
+        key = attempt.key
         context = TrialContext(
             key=key,
             settings=self.settings,
             session=session,
             seed=trial_seed(self.settings.seed, key.trial),
-            cancel=cancel,
-            deadline=deadline,
+            cancel=attempt.cancel,
+            deadline=self.limits.deadline(attempt.began),
         )
-        outcome = get_benchmark(key.suite).run_trial(context)
-        if isinstance(outcome.error, TurnTimeoutError) and context.deadline and time.monotonic() >= context.deadline:
-            limit = self.settings.trial_timeout
-            outcome.error = TrialTimeoutError(f"{key} took longer than --a2a-trial-timeout ({limit:g} s)")
-        return outcome
+        return get_benchmark(key.suite).run_trial(context)
 
-    def _result(self, key: TrialKey, held: _Held, started: str, told: _Told, abandoned: Abandoned) -> TrialResult:
-        outcome, session = held.outcome, held.session
-        error = outcome.error
-        status = classify(error)
+    def _whose_time(self, attempt: Attempt, error: Exception | None) -> Exception | None:
+        """Return the error of a limit: a turn's time is never more than what its trial, or the run, has left."""
+        deadline = self.limits.deadline(attempt.began)
+        is_late = deadline is not None and time.monotonic() >= deadline
+        return self.limits.error(attempt.key) if is_late and isinstance(error, _LATE) else error
+
+    def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
+        told = {"stopped": opened.advice}
+        return TrialResult(key=key, status="not_run", run_id=self.run_id, error=opened.text, provenance=told)
+
+    def _result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
+        error, session, abandoned = outcome.error, attempt.session, attempt.abandoned
         return TrialResult(
-            key=key,
-            status=status,
+            key=attempt.key,
+            status=classify(error),
             run_id=self.run_id,
             reward_info=outcome.reward,
             termination_reason=outcome.termination_reason,
             error=describe(error) if error is not None else None,
             error_type=type(error).__name__ if error is not None else None,
-            started_at=started,
-            duration=held.duration,
+            started_at=attempt.started_at,
+            duration=outcome.duration if outcome.duration is not None else time.monotonic() - attempt.began,
             transcript=outcome.transcript,
             metrics=abandoned.metrics + (tuple(session.metrics) if session is not None else ()),
             turn_latencies=tuple(session.turn_seconds) if session is not None else (),
@@ -290,14 +319,14 @@ class Runner:
             dialect=outcome.dialect,
             splits=outcome.splits,
             category=outcome.category,
-            seed=trial_seed(self.settings.seed, key.trial),
+            seed=trial_seed(self.settings.seed, attempt.key.trial),
             provenance={
                 **outcome.provenance,
                 **({"replayed": True} if self.settings.replay else {}),
-                **({"replaced": told.damaged} if self.settings.resume and told.damaged else {}),
+                **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
             },
             simulation=outcome.simulation,
-            fingerprint=self._fingerprint(key, told),
+            fingerprint=self._fingerprint(attempt),
             held_again=abandoned.reasons,
         )
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from harness import Bench, log_of
+from raw_agent import raw_agent, response
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -122,3 +123,42 @@ def test_a_key_in_the_endpoints_query_is_not_shown(
     there.stdout.fnmatch_lines([f"a2a: {noop_url}[?]...; *"])
     for result in (gone, there):
         assert "s3cret" not in result.stdout.str() + result.stderr.str()
+
+
+@pytest.mark.parametrize("options", [(), ("--a2a-suite=conformance",)])
+def test_an_agent_at_the_servers_root_is_not_the_one_that_was_meant(
+    desk: Bench, noop_url: str, options: tuple[str, ...]
+) -> None:
+    result = desk("--a2a-endpoint", f"{noop_url}foo/bar", *options)
+    assert result.ret == 4
+    (error,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+    assert error.startswith(f"ERROR: --a2a-endpoint={noop_url}foo/bar: no agent card found for {noop_url}foo/bar; ")
+    assert f"the card at the server's root, {noop_url}.well-known/agent-card.json, is of another agent" in error
+    assert "jsonrpc 1.0 at " in error
+
+
+def test_an_interfaces_own_url_is_an_endpoint_too(desk: Bench) -> None:
+    with raw_agent(lambda request: response("no", "404 Not Found")) as agent:
+        agent.card["supportedInterfaces"].append(
+            {"url": f"{agent.url}/api/v0", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}
+        )
+        card, agent.card = agent.card, {}
+        agent.handler = lambda request: response(card if request.path == f"/{CARD}" else "no", _status(request.path))
+        result = desk("--a2a-endpoint", f"{agent.url}/api/v0?key=s3cret")
+    result.assert_outcomes(passed=1)
+    used = f"interface A2A 0.3 jsonrpc at {agent.url}/api/v0"
+    assert f"a2a: card {agent.url}/{CARD}; {used}" in result.outlines
+    assert "s3cret" not in result.stdout.str()
+
+
+CARD = ".well-known/agent-card.json"
+
+
+def _status(path: str) -> str:
+    return "200 OK" if path == f"/{CARD}" else "404 Not Found"
+
+
+@pytest.mark.parametrize("options", [(), ("--a2a-suite=conformance", "-k", "CARD-001")])
+def test_the_header_names_the_card_and_the_interface(desk: Bench, noop_url: str, options: tuple[str, ...]) -> None:
+    result = desk(*options)
+    result.stdout.fnmatch_lines([f"a2a: card {noop_url}{CARD}; interface A2A 1.0 jsonrpc at {noop_url}*"])

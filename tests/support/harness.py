@@ -63,14 +63,15 @@ DESK = '''
 """A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky, or a message is lost
 once or always: lost, gone) and for how long.
 
-"meet-4" lasts until four trials have been started.
+"meet-4" lasts until four trials have been started; "stuck-4" so long, whatever anybody does, and "refused" is what
+the first try meets.
 """
 
 import os, pathlib, time
 
 from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.errors import (
-    DeliveryUncertain, EvaluatorError, JudgeMissingError, TransportError, TrialCancelledError
+    AuthenticationError, DeliveryUncertain, EvaluatorError, JudgeMissingError, TransportError, TrialCancelledError
 )
 from pytest_a2a_bench.model import BenchTask, Reward, RewardCheck, ToolCall, Turn, Usage
 from pytest_a2a_bench.benchmarks.registry import Suite
@@ -96,7 +97,10 @@ class Desk:
             many, seconds, last = int(seconds), 0.0, time.monotonic() + 60
             while (HERE / "log.txt").read_text().count("start ") < many and time.monotonic() < last:
                 time.sleep(0.02)
-        if context.cancel.wait(seconds):
+        if kind == "stuck":
+            time.sleep(seconds)
+            seconds = 0.0
+        elif context.cancel.wait(seconds):
             note("cancelled", key)
             return Outcome(error=TrialCancelledError(f"{key} was cancelled"))
         note("end", key)
@@ -110,6 +114,9 @@ class Desk:
             reason = "HTTP 502" if kind == "gone" else "reset after delivery"
             error = DeliveryUncertain("the answer was lost", reason=reason)
             return Outcome(error=error, agent_usage=Usage(10, 5, 0.25))
+        if kind == "refused" and not (HERE / key.file_stem).exists():
+            (HERE / key.file_stem).touch()
+            return Outcome(error=AuthenticationError("HTTP 401 Unauthorized", refused=True))
         if kind == "skip":
             return Outcome(error=JudgeMissingError("needs a judge; pass --a2a-judge-llm"))
         if kind == "broken":

@@ -55,7 +55,7 @@ def test_every_property_is_in_the_reference() -> None:
         agent_usage=Usage(1, 1, 1.0),
         seed=1,
         dialect="d",
-        provenance={**provenance, "tagged": False, "replayed": True},
+        provenance={**provenance, "tagged": False, "replayed": True, "stopped": "the token was refused"},
         reused_from="r",
         category="handle_time",
     )

@@ -83,3 +83,85 @@ def test_an_exception_reaches_who_asks() -> None:
     assert pool.in_flight == 0
     assert pool.submit(key(1)).result(60).status == "evaluated"
     pool.close()
+
+
+# -- trials that do not come back --
+
+
+class Stuck:
+    """Trials of which number 1 does not come back before it is let go, whatever anybody does."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.came_back = threading.Event()
+        self.cancelled: threading.Event | None = None
+
+    def __call__(self, trial: TrialKey, cancel: threading.Event) -> TrialResult:
+        if trial.task_id == "1":
+            self.cancelled = cancel
+            assert self.let_go.wait(120)
+            self.came_back.set()
+        return TrialResult(trial, "evaluated")
+
+    def give_up(self, trial: TrialKey) -> TrialResult:
+        return TrialResult(trial, "infrastructure_error", error_type="TrialTimeoutError")
+
+
+def test_a_trial_that_does_not_come_back_is_given_up_and_others_run() -> None:
+    run = Stuck()
+    pool = Pool(run, 1, patience=lambda began: began + 0.05, give_up=run.give_up)
+    stuck, others = pool.submit(key(1)), [pool.submit(key(i)) for i in (2, 3)]
+    assert stuck.result(60).error_type == "TrialTimeoutError"
+    assert [f.result(60).status for f in others] == ["evaluated"] * 2
+    assert run.cancelled is not None
+    assert run.cancelled.is_set()
+    # What comes back late changes nothing, and its thread takes no further trial.
+    run.let_go.set()
+    assert run.came_back.wait(60)
+    assert pool.submit(key(4)).result(60).status == "evaluated"
+    assert stuck.result().error_type == "TrialTimeoutError"
+    pool.close(grace=60)
+    assert not any(thread.is_alive() for thread in pool._threads)
+
+
+def test_what_comes_back_while_it_is_given_up_does_not_count() -> None:
+    run = Stuck()
+
+    def give_up(trial: TrialKey) -> TrialResult:
+        run.let_go.set()
+        assert run.came_back.wait(60)
+        return run.give_up(trial)
+
+    pool = Pool(run, 1, patience=lambda began: began, give_up=give_up)
+    assert pool.submit(key(1)).result(60).error_type == "TrialTimeoutError"
+    assert pool.submit(key(2)).result(60).status == "evaluated"
+    pool.close(grace=60)
+
+
+def test_a_trial_that_ends_just_then_is_waited_for() -> None:
+    run = Stuck()
+    looked = threading.Event()
+
+    def give_up(trial: TrialKey) -> None:
+        looked.set()
+
+    pool = Pool(run, 1, patience=lambda began: began, give_up=give_up)
+    future = pool.submit(key(1))
+    assert looked.wait(60)
+    run.let_go.set()
+    assert future.result(60).status == "evaluated"
+    pool.close()
+
+
+def test_giving_up_that_fails_reaches_who_asks() -> None:
+    run = Stuck()
+
+    def give_up(trial: TrialKey) -> TrialResult:
+        raise OSError("disk full")
+
+    pool = Pool(run, 1, patience=lambda began: began + 0.01, give_up=give_up)
+    with pytest.raises(OSError, match="disk full"):
+        pool.submit(key(1)).result(60)
+    assert pool.submit(key(2)).result(60).status == "evaluated"
+    run.let_go.set()
+    pool.close(grace=60)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
+    AuthenticationError,
     CardError,
     ConfigurationError,
     EvaluatorError,
@@ -25,7 +28,9 @@ from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials import runner as runner_module
+from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.runner import Runner, classify, trial_seed
+from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
 KEY = TrialKey("fake", "desk", "1", 2)
 
@@ -38,11 +43,15 @@ class Session:
     def __init__(self, metadata: Any) -> None:
         self.metadata = metadata
         self.finished = 0
+        self.cancelled = False
         self.turn_seconds = [0.5, 1.5]
         self.findings = [DialectFinding("wire", "odd", turn=1)]
 
     def finish(self) -> None:
         self.finished += 1
+
+    def cancel(self) -> None:
+        self.cancelled = True
 
 
 class Connection:
@@ -165,3 +174,82 @@ def test_a_turn_that_ran_into_the_trials_limit_is_the_trials_timeout(
     assert runner.run(KEY).error_type == "TrialTimeoutError"
     with pytest.raises(TrialTimeoutError, match="--a2a-trial-timeout"):
         fake.contexts[0].checkpoint()
+
+
+@pytest.mark.parametrize("how", ["raised", "returned"])
+def test_a_trial_that_the_runs_end_has_ended_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str) -> None:
+    late = TrialTimeoutError("took longer than --a2a-trial-timeout")
+    limits = Limits(0.0, 5.0, time.monotonic() + 0.01)
+    runner, fake, _ = make(monkeypatch, tmp_path, late if how == "raised" else Outcome(error=late))
+    runner.limits = limits
+    monkeypatch.setattr(Limits, "is_over", property(lambda self: True))
+    monkeypatch.setattr(Limits, "deadline", lambda self, began: began)
+    result = runner.run(KEY)
+    assert result.error_type == "RunTimeoutError"
+    assert "--a2a-run-timeout (5 s)" in str(result.error)
+    assert len(fake.contexts) == 1
+
+
+class Hanging(Fake):
+    """A benchmark that is stuck until it is let go, and then brings a good result."""
+
+    def __init__(self) -> None:
+        super().__init__(Outcome(reward=Reward(1.0)))
+        self.begun, self.let_go = threading.Event(), threading.Event()
+
+    def run_trial(self, context: TrialContext) -> Outcome:
+        self.begun.set()
+        assert self.let_go.wait(120)
+        return super().run_trial(context)
+
+
+def test_what_a_trial_brings_after_it_was_given_up_is_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runner, _, connection = make(monkeypatch, tmp_path, Outcome(), settings=Settings(trial_timeout=1))
+    hanging = Hanging()
+    monkeypatch.setattr(runner_module, "get_benchmark", lambda name: hanging)
+    assert runner.give_up(KEY) is None
+    cancel, late = threading.Event(), []
+    thread = threading.Thread(target=lambda: late.append(runner.run(KEY, cancel)))
+    thread.start()
+    assert hanging.begun.wait(60)
+    error = runner.give_up(KEY)
+    assert error is not None
+    assert (error.status, error.error_type) == ("infrastructure_error", "TrialTimeoutError")
+    assert "its thread had still not come back, so it was given up" in str(error.error)
+    assert cancel.is_set()
+    assert connection.opened[0].cancelled
+    assert runner.give_up(KEY) is None
+    hanging.let_go.set()
+    thread.join(60)
+    # The report says error, and so does the file.
+    assert late[0].path is None
+    stored = Store(tmp_path).read(KEY)
+    assert stored is not None
+    assert stored.error_type == "TrialTimeoutError"
+
+
+def test_where_no_trial_may_begin_nothing_is_held_or_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    outcome = Outcome(error=AuthenticationError("HTTP 401", refused=True))
+    stopping = Stopping(Breaker(3), Limits(), tmp_path, "run-1", lambda: "")
+    runner, fake, _ = make(monkeypatch, tmp_path, outcome, stopping=stopping)
+    assert runner.run(KEY).status == "infrastructure_error"
+    other = TrialKey("fake", "desk", "2")
+    result = runner.run(other)
+    assert (result.status, result.path) == ("not_run", None)
+    assert result.error == f"not run: the breaker is open since {KEY}: HTTP 401"
+    assert "--a2a-auth-env" in result.provenance["stopped"]
+    assert len(fake.contexts) == 1
+    assert Store(tmp_path).read(other) is None
+
+
+def test_what_is_finished_is_reused_while_the_breaker_is_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    earlier, _, _ = make(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)))
+    earlier.run_id = "earlier"
+    earlier.run(KEY)
+    over = Limits(3600.0, 1.0, time.monotonic())
+    stopping = Stopping(Breaker(3), over, tmp_path, "run-1", lambda: "")
+    resumed, fake, _ = make(monkeypatch, tmp_path, Outcome(), stopping=stopping, settings=Settings(resume=True))
+    found = resumed.run(KEY)
+    assert (found.status, found.reused_from) == ("evaluated", "earlier")
+    assert resumed.run(TrialKey("fake", "desk", "2")).status == "not_run"
+    assert not fake.contexts

@@ -286,8 +286,9 @@ class TestAuthentication:
 
     def test_without_the_token_the_client_knows_why(self, guarded: BuiltinAgent, connect: Connect) -> None:
         for transport in ("jsonrpc", "rest", "grpc"):
-            with pytest.raises(AuthenticationError):
+            with pytest.raises(AuthenticationError) as caught:
                 converse(connect(guarded.url, transport=transport))
+            assert caught.value.refused
 
     def test_a_token_that_is_not_set_is_said_at_the_start(self) -> None:
         with pytest.raises(ConfigurationError, match="NOT_SET_AT_ALL, which is not set"):

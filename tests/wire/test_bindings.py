@@ -94,8 +94,9 @@ def test_outcome_of_the_agent_is_not_infrastructure(wired: AgentConnection, word
 
 
 def test_auth_required_is_an_authentication_error(wired: AgentConnection) -> None:
-    with pytest.raises(AuthenticationError, match="log in first"):
+    with pytest.raises(AuthenticationError, match="log in first") as caught:
         say(wired, "auth log in first")
+    assert not caught.value.refused
 
 
 def test_crash_of_the_agent_is_infrastructure(wired: AgentConnection) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.errors import LLMError
-from pytest_a2a_bench.language_models import describe_failure, import_litellm, usage_of
+from pytest_a2a_bench.language_models import failed, import_litellm, usage_of
 from pytest_a2a_bench.model import Usage
 
 STOP = "###STOP###"
@@ -121,7 +121,7 @@ class ModelUser:
             response = litellm.completion(model=self._model, messages=list(self._messages), **self._arguments)
             words = response.choices[0].message.content or ""
         except Exception as exc:  # LiteLLM raises some thirty types, and others where a provider misbehaves
-            raise LLMError(f"the user simulator's model {self._model!r} failed: {describe_failure(exc)}") from exc
+            raise failed(f"the user simulator's model {self._model!r}", exc) from exc
         self.usage = self.usage + usage_of(litellm, response)
         return str(words).strip()
 

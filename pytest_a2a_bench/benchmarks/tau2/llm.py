@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
-from pytest_a2a_bench.language_models import describe_failure, unfence
+from pytest_a2a_bench.language_models import failed, unfence
 from pytest_a2a_bench.model import TrialKey, Usage
 from pytest_a2a_bench.settings import Settings
 
@@ -65,7 +65,7 @@ def _user_class(base: Any) -> Any:
             except A2ABenchError:
                 raise
             except Exception as exc:
-                raise LLMError(f"the user simulator's model {self.llm!r} failed: {describe_failure(exc)}") from exc
+                raise failed(f"the user simulator's model {self.llm!r}", exc) from exc
 
     return LLMUser
 
@@ -143,7 +143,7 @@ def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 answer = generate(*args, **kwargs)
             except Exception as exc:
-                raise LLMError(f"the judge's model {kwargs.get('model')!r} failed: {describe_failure(exc)}") from exc
+                raise failed(f"the judge's model {kwargs.get('model')!r}", exc) from exc
             _count(answer)
             # Before upstream parses it: a fence makes it crash.
             answer.content = unfence(answer.content or "")

@@ -15,7 +15,7 @@ import httpx
 
 from pytest_a2a_bench.a2a.auth import origin_of, place
 from pytest_a2a_bench.a2a.bodies import excerpt
-from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls
+from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.http import tls_context
 from pytest_a2a_bench.a2a.loop import run
@@ -78,6 +78,7 @@ async def fetch_card_async(
     :returns: the card (None where there is none), how it was served, and what is wrong with that. Give the second
         to :func:`check_card`, which finds the same again together with the rest.
     :raises EndpointUnreachableError: if nothing answers there.
+    :raises CardError: if the only card is the one of another agent, at the server's root.
     :raises ConfigurationError: if it is no URL of http or https.
     """
     # Before a connection is made: httpx says less about a URL that it cannot use.
@@ -131,6 +132,8 @@ async def _find(
         if answer.status in _REFUSALS and auth is None:
             http = replace(http, problem=f"{http.problem}; it may want credentials: put a token in A2A_AUTH_TOKEN")
         if not http.problem:
+            if isinstance(raw, Mapping):
+                narrow_to_endpoint(raw, url, http.url)  # another agent's card is judged by nobody
             # Only where there is an ETag can a conditional request be judged.
             etag = answer.headers.get("etag")
             if etag:

@@ -1,4 +1,4 @@
-"""What the terminal shows: one header line, progress while trials run, one summary section."""
+"""What the terminal shows: a header, progress while trials run, one summary section."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_a2a_bench.plugin.run.explanation import shown_path
 from pytest_a2a_bench.plugin.run.modules import all_modules
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.shim import is_below
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.settings import without_query
@@ -32,8 +32,20 @@ def looks_like_trial(nodeid: str) -> bool:
     return _TRIAL_ID.search(nodeid) is not None
 
 
-def header_line(run: BenchRun) -> str | None:
-    """Return the one line that says what is tested and with whom."""
+def header_lines(run: BenchRun) -> list[str]:
+    """Return what is tested and with whom, and in a second line the card that says so and the interface in use."""
+    first, found = _header_line(run), run.plan.endpoint
+    if first is None or found is None or not found.card_url:
+        return [] if first is None else [first]
+    used = f"; interface {found.interface} at {_shown_url(found.interface_url)}" if found.interface_url else ""
+    return [first, f"a2a: card {_shown_url(found.card_url)}{used}"]
+
+
+def _shown_url(url: str) -> str:
+    return one_line(redact_url(url, query=False), 300)
+
+
+def _header_line(run: BenchRun) -> str | None:
     settings = run.settings
     if not settings.endpoint:
         return None
@@ -79,8 +91,8 @@ def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> lis
     run = state.of(config)
     trials = sum(TRIAL in item.stash for item in items)
     lines = []
-    if run.collected.used and not run.plan.asked and (header := header_line(run)):
-        lines.append(header)
+    if run.collected.used and not run.plan.asked:
+        lines += header_lines(run)
     if run.collected.left_out:
         lines.append(f"a2a: {left_out_line(run)}")
     if not trials:
@@ -114,9 +126,9 @@ class Reporting:
         self._last = self.began
         self._loaded: tuple[int, list[TrialResult], Mapping[str | None, int]] | None = None
 
-    def pytest_report_header(self) -> str | None:
-        """Show the header line, unless nobody asked for us."""
-        return header_line(self.run) if self.run.plan.asked else None
+    def pytest_report_header(self) -> list[str]:
+        """Show the header, unless nobody asked for us."""
+        return header_lines(self.run) if self.run.plan.asked else []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the trials to come."""

@@ -11,6 +11,9 @@ import pytest
 PREFIX = "a2a."
 """How the names of our properties begin."""
 
+STOPPED = "stopped"
+"""Property of a trial that was not run, and of the one that opened the breaker: what happened and what to do."""
+
 MISSED = "a2a_missed"
 """Set on the report of a trial whose miss is excused: what tells it from an expected failure of the user's own."""
 
@@ -48,6 +51,11 @@ def set_properties(item: pytest.Item, values: Mapping[str, str | int | float | b
 def is_excused_miss(report: Any) -> bool:
     """Tell whether a report is one of a miss that a gate counts or that is quarantined."""
     return bool(report.skipped and getattr(report, MISSED, False))
+
+
+def was_not_run(report: Any) -> bool:
+    """Tell whether a report is one of a trial that was not run, because the breaker was open or the time was up."""
+    return dict(report.user_properties).get(PREFIX + "status") == "not_run"
 
 
 def shown_path(path: str | None, config: pytest.Config) -> str | None:

@@ -69,11 +69,14 @@ class Endpoint:
     :param url: where the agent is.
     :param agent: name and version from the card.
     :param interface: protocol version and transport that will be spoken.
+    :param card_url: where the card was found; ``interface_url`` where the interface is that will be spoken to.
     """
 
     url: str
     agent: str = ""
     interface: str = ""
+    card_url: str = ""
+    interface_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ class Plan:
     :param durations: seconds of earlier trials by key, to divide them among shards by.
     :param quarantine: tasks whose misses fail nothing.
     :param missed: the trials to run again; None for no such choice.
+    :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
     :param named: whether somebody named the trials to run, so that their rate says nothing about the agent.
     """
 
@@ -114,6 +118,7 @@ class Plan:
     quarantine: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
     named: bool = False
+    end: float | None = None
 
     @property
     def target(self) -> Settings:

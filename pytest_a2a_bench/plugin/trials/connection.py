@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.tape import Tape
+from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
@@ -21,7 +23,9 @@ from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.results.fingerprint import where
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
+from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
 
 def start_schedule(
@@ -33,6 +37,7 @@ def start_schedule(
     """
     store = Store(run.plan.results)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
+    stopping = _stopping(run, connection)
     runner = Runner(
         # Results name a built-in agent by its name, not by the port that it happened to get.
         dataclasses.replace(run.plan.target, endpoint=run.settings.endpoint),
@@ -45,11 +50,32 @@ def start_schedule(
         tapes=_tapes(run, connection.config.secrets),
         tracing=_start_tracing(run),
         prepare=lambda key, told: prepare(key=key, metadata=told),
+        stopping=stopping,
     )
     ahead = outcome.trials_ahead(session, run)
     tick = outcome.ticker(session.config, run)
-    run.services.schedule = Schedule(runner, run.settings.concurrency, ahead, tick, outcome.suspects(ahead, run, store))
+    careful = outcome.suspects(ahead, run, store)
+    run.services.schedule = Schedule(runner, run.settings.concurrency, ahead, tick, careful, stopping)
     return run.services.schedule
+
+
+def _stopping(run: BenchRun, connection: AgentConnection) -> Stopping:
+    """Return what decides, for this process, whether trials may still begin."""
+    settings = run.settings
+    # The calendar's clock is the one that a worker on another machine has too.
+    end = time.monotonic() + run.plan.end - time.time() if run.plan.end is not None else None
+    limits = Limits(settings.trial_timeout, settings.run_timeout, end)
+
+    def ask() -> str:
+        # A connection of its own, because the other one has the card, and connections that may be dead.
+        with AgentConnection(connection.config) as fresh:
+            try:
+                fresh.wait_until_ready()
+            except A2ABenchError as error:
+                return str(error)
+        return ""
+
+    return Stopping(Breaker(0 if settings.replay else settings.breaker), limits, run.plan.results, run.plan.run_id, ask)
 
 
 def _start_tracing(run: BenchRun) -> Tracing:

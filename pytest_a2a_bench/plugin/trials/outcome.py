@@ -12,7 +12,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult, percentile
 from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_properties, shown_path
+from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, add_explanation, set_properties, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import schedule as schedules
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
@@ -21,6 +21,7 @@ from pytest_a2a_bench.reports import failures
 from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import without_query
+from pytest_a2a_bench.trials.breaker import Opened
 
 RESULT = pytest.StashKey[TrialResult]()
 
@@ -36,10 +37,11 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
         pytest.fail(f"{key}: {error}", pytrace=False)
     item.stash[RESULT] = result
     set_properties(item, properties(result, shown_path(result.path, item.config)))
-    if result.status == "skipped":
-        pytest.skip(sanitise(result.error or "skipped"))
+    if result.status in ("skipped", "not_run"):
+        # What was not run says nothing about anybody; the gate "breaker" sees to it that such a run fails.
+        pytest.skip(_shown(result.error or "skipped", item.config))
     if result.status != "evaluated":
-        pytest.fail(_trouble(result, item.config), pytrace=False)
+        pytest.fail(_trouble(result, item.config) + _aftermath(item, result, schedule.opened), pytrace=False)
     return result
 
 
@@ -69,6 +71,7 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "tokens_out": result.agent_usage.output_tokens,
         "cost_usd": result.cost,
         "findings": len(result.findings),
+        STOPPED: provenance.get(STOPPED),
         "seed": result.seed,
         "dialect": result.dialect,
         "category": result.category or None,
@@ -131,12 +134,23 @@ def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
     return lambda: reporting.tick(run.services.schedule.in_flight if run.services.schedule else 0)
 
 
+def _aftermath(item: pytest.Item, result: TrialResult, opened: Opened | None) -> str:
+    """Say of the trial that opened the breaker that it did, in its report and in its error."""
+    if opened is None or opened.key != str(result.key):
+        return ""
+    item.user_properties.append((PREFIX + STOPPED, _shown(opened.advice, item.config)))
+    return "\nThis opened the breaker: trials that had not begun are not run (a2a/gate::breaker says what to do)"
+
+
+def _shown(text: str, config: pytest.Config) -> str:
+    return without_commands(without_query(sanitise(text), state.of(config).settings.endpoint))
+
+
 def _trouble(result: TrialResult, config: pytest.Config) -> str:
 
     path = shown_path(result.path, config)
     tail = f"\ntranscript so far: {path}" if path else ""
-    error = sanitise(result.error or "no reason given")
-    error = without_commands(without_query(error, state.of(config).settings.endpoint))
+    error = _shown(result.error or "no reason given", config)
     if result.status == "evaluator_error":
         return f"{result.key}: {error}{tail}"
     if result.status == "harness_error":

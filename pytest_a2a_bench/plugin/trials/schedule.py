@@ -10,8 +10,10 @@ import pytest
 from pytest_a2a_bench.errors import TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.run.state import TRIAL
+from pytest_a2a_bench.trials.breaker import Opened
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.stopping import Stopping
 
 _TICK = 0.5
 _REPEATED = ("infrastructure_error",)
@@ -24,6 +26,7 @@ class Schedule:
     :param careful: trials that are held one at a time before any other starts: after a worker crashed, one of these
         was the cause, and held alone it cannot take others with it.
     :param tick: called now and then while an item waits.
+    :param stopping: says whether trials may still begin.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class Schedule:
         ahead: Sequence[TrialKey],
         tick: Callable[[], None],
         careful: Sequence[TrialKey] = (),
+        stopping: Stopping | None = None,
     ) -> None:
         self._runner = runner
         self._tick = tick
@@ -40,7 +44,8 @@ class Schedule:
         self._ahead = list(ahead)
         self._stopped = False
         self._reported: dict[TrialKey, TrialResult] = {}
-        self._pools = [Pool(runner.run, concurrency, runner.cancel_all)]
+        self._stopping = stopping
+        self._pools = [self._pool(concurrency)]
         self._look_ahead = concurrency > 1
         self._start_ahead()
 
@@ -49,16 +54,21 @@ class Schedule:
         """How many conversations are running now."""
         return sum(pool.in_flight for pool in self._pools)
 
+    @property
+    def opened(self) -> Opened | None:
+        """What stopped this process's trials; None where nothing did. Never waits."""
+        return self._stopping.known if self._stopping is not None else None
+
     def result(self, key: TrialKey) -> TrialResult:
         """Wait for a trial.
 
-        Asked again (a rerun of the item), a trial is held again only if the infrastructure failed it: anything else
-        would come to the same.
+        Asked again (a rerun of the item), a trial is held again only if the infrastructure failed it, and trials may
+        still be held: anything else would come to the same.
 
         :raises TrialCancelledError: if the run is stopping.
         """
         previous = self._reported.get(key)
-        if previous is not None and previous.status not in _REPEATED:
+        if previous is not None and (previous.status not in _REPEATED or self.opened is not None):
             return previous
         if key not in self._careful:
             self._careful.clear()
@@ -101,11 +111,15 @@ class Schedule:
     def _repeat(self, key: TrialKey) -> Pool:
         # The runner gives back what is stored, and a pool what it ran: both must forget the failed attempt.
         self._runner.store.path(key).unlink(missing_ok=True)
-        pool = Pool(self._runner.run, 1, self._runner.cancel_all)
+        pool = self._pool(1)
         if self._stopped:
             pool.cancel_all()
         self._pools.append(pool)
         return pool
+
+    def _pool(self, concurrency: int) -> Pool:
+        runner = self._runner
+        return Pool(runner.run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
 
 
 def may_run_ahead(item: pytest.Item) -> bool:

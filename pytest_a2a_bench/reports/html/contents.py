@@ -64,7 +64,10 @@ def cautions(contents: Contents) -> list[str]:
     unjudged = sum(r.status == "skipped" for r in trials)
     if unjudged:
         notes.append(f"{unjudged:,} of {len(trials):,} trials were skipped: they need a judge, and none is configured.")
-    troubled = sum(r.status not in ("evaluated", "skipped") for r in trials)
+    absent = sum(r.status == "not_run" for r in trials)
+    if absent:
+        notes.append(f"{absent:,} of {len(trials):,} trials were not run and count as not passed: the run was stopped.")
+    troubled = sum(r.status not in ("evaluated", "skipped", "not_run") for r in trials)
     if troubled:
         notes.append(
             f"{troubled:,} of {len(trials):,} trials ended in an error: they have no reward and count as not passed."

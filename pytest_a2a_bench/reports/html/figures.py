@@ -70,7 +70,7 @@ def _row(group: Group) -> Html:
     counted = sum(r.status != "skipped" for r in group.trials)
     passed = sum(r.success for r in judged)
     mean = sum(r.reward for r in judged) / len(judged) if judged else None
-    errors = sum(records.state(r).endswith("_error") for r in group.trials)
+    errors = sum(r.status not in ("evaluated", "skipped") for r in group.trials)
     skipped = sum(r.status == "skipped" for r in group.trials)
     chart: Html | str = "all were skipped"
     if counted:

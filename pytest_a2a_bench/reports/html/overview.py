@@ -70,7 +70,9 @@ def _headline(contents: Contents) -> Html:
     turns = sorted(s for r in trials for s in r.turn_latencies)
     costs = [r.cost for r in trials if r.cost is not None]
     tasks = len({r.key.task_key for r in trials})
-    errors = sum(records.state(r).endswith("_error") for r in trials)
+    troubled = count(sum(records.state(r).endswith("_error") for r in trials), "error")
+    absent = sum(r.status == "not_run" for r in trials)
+    troubled += f", {absent:,} not run" if absent else ""
     return el(
         "dl",
         _figure(
@@ -80,7 +82,7 @@ def _headline(contents: Contents) -> Html:
             if limits
             else "all were skipped",
         ),
-        _figure("Trials", f"{len(trials):,}", f"of {count(tasks, 'task')}; {count(errors, 'error')}"),
+        _figure("Trials", f"{len(trials):,}", f"of {count(tasks, 'task')}; {troubled}"),
         _figure("Median turn", seconds(percentile(turns, 50)), f"p95 {seconds(percentile(turns, 95))}"),
         _figure("Cost", dollars(sum(costs)) if costs else "\u2013", _cost_note(len(costs), len(trials))),
         class_="headline",

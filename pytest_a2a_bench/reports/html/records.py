@@ -27,6 +27,7 @@ STATES = {
     "infrastructure_error": "infrastructure error",
     "evaluator_error": "evaluator error",
     "harness_error": "harness error",
+    "not_run": "not run",
     "skipped": "skipped",
     "passed": "passed",
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, AnswerKind, CrmTask
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError, LLMError
-from pytest_a2a_bench.language_models import describe_failure, import_litellm, unfence, usage_of
+from pytest_a2a_bench.language_models import failed, import_litellm, unfence, usage_of
 from pytest_a2a_bench.model import Usage
 
 _ATTEMPTS = 3
@@ -77,7 +77,7 @@ class Judge:
         except A2ABenchError:
             raise
         except Exception as exc:
-            raise LLMError(f"the judge's model {self.model!r} failed: {describe_failure(exc)}") from exc
+            raise failed(f"the judge's model {self.model!r}", exc) from exc
         self.usage = self.usage + usage_of(litellm, response)
         return str(said)
 

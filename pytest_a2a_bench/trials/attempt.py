@@ -1,0 +1,55 @@
+"""One holding of a trial: its own thread or whoever waits for it may end it, and the first says what came of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.trials.redelivery import Abandoned
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.session import AgentSession
+
+
+class Attempt:
+    """A trial while it is held.
+
+    :param cancel: set when it is to end as soon as it can.
+    :ivar began: by ``time.monotonic()``; ``started_at`` is the same moment on the calendar.
+    :ivar session: the conversation, once there is one; the last, if it was held again.
+    :ivar abandoned: what those before it left behind.
+    :ivar metadata: what goes with every message of it.
+    :ivar trouble: what went wrong while that was made; ``damaged`` while an earlier result was read.
+    """
+
+    def __init__(self, key: TrialKey, cancel: threading.Event, metadata: dict[str, Any]) -> None:
+        self.key = key
+        self.cancel = cancel
+        self.began = time.monotonic()
+        self.started_at = datetime.now(UTC).isoformat()
+        self.session: AgentSession | None = None
+        self.abandoned = Abandoned()
+        self.metadata = metadata
+        self.trouble: Exception | None = None
+        self.damaged = ""
+        self._result: TrialResult | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether somebody has said what came of it."""
+        return self._result is not None
+
+    def conclude(self, result: TrialResult) -> bool:
+        """Say what came of it, and return whether that holds: only the first result does.
+
+        A thread that comes back after it was given up has waited for something that nobody bounds. What it brings is
+        dropped: the item has been reported as an error by then, and files must say what reports say.
+        """
+        with self._lock:
+            if self._result is None:
+                self._result = result
+            return self._result is result

@@ -1,0 +1,158 @@
+"""Whether further trials may begin: the breaker and the run's end, for all threads and processes of a run.
+
+The breaker of one worker must stop the others, which may be about to hold hundreds of hopeless trials: the one that
+opens leaves ``breaker.json`` in the results directory, and each looks there before it begins a trial. A file also tells
+the worker that replaces a crashed one, and one on another machine with the same disk; any other opens its own breaker
+soon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pytest_a2a_bench.errors import InfrastructureError, RunTimeoutError, TrialTimeoutError
+from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results.store import StoreError, save
+from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.trials.breaker import Breaker, Opened, cause_of
+
+NAME = "breaker.json"
+SCHEMA_VERSION = 1
+
+_REASON = 500
+_GRACE = 30.0
+"""Most seconds that a trial whose time is up is given to end by itself before it is given up."""
+
+OPENED = StoredForm(
+    Opened,
+    " is not what an open breaker leaves",
+    "remove it",
+    StoreError,
+    version=SCHEMA_VERSION,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a trial may take.
+
+    :param trial: seconds for each (``--a2a-trial-timeout``); 0 for any time.
+    :param run: seconds that the run was given (``--a2a-run-timeout``); None for any time.
+    :param end: when these are over, by ``time.monotonic()``.
+    """
+
+    trial: float = 0.0
+    run: float | None = None
+    end: float | None = None
+
+    def deadline(self, began: float) -> float | None:
+        """Return when a trial must have ended that began at a time; None where nothing limits it."""
+        own = began + self.trial if self.trial else None
+        return min((d for d in (own, self.end) if d is not None), default=None)
+
+    def patience(self, began: float) -> float | None:
+        """Return until when a trial is waited for whose thread does not come back: a while after its deadline."""
+        deadline = self.deadline(began)
+        if deadline is None or deadline <= began:  # no limit, or nothing is to be held any more
+            return None
+        # With little time for all of it, little is waited beyond; evaluating may take a while, though.
+        return deadline + min(_GRACE, max(1.0, deadline - began))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run's time is up."""
+        return self.end is not None and time.monotonic() >= self.end
+
+    def error(self, key: TrialKey) -> InfrastructureError:
+        """Return what to say of a trial whose deadline has passed."""
+        if self.is_over:
+            return RunTimeoutError(f"{key} was ended, because the run took longer than {self._run_limit}")
+        return TrialTimeoutError(f"{key} took longer than --a2a-trial-timeout ({self.trial:g} s)")
+
+    @property
+    def _run_limit(self) -> str:
+        return f"--a2a-run-timeout ({self.run:g} s)"
+
+    @property
+    def opened(self) -> Opened:
+        """What a run whose time is up says of trials that it did not begin."""
+        return Opened("time", "", f"the run took longer than {self._run_limit}")
+
+
+class Stopping:
+    """Decides before each trial whether it may begin, and learns from each that has ended.
+
+    :param breaker: counts.
+    :param limits: of the run.
+    :param directory: where processes of one run tell each other.
+    :param ask: asks the agent for its card, anew, and returns what went wrong; empty where it answers.
+    """
+
+    def __init__(self, breaker: Breaker, limits: Limits, directory: Path, run_id: str, ask: Callable[[], str]) -> None:
+        self.limits = limits
+        self._breaker = breaker
+        self._path = directory / NAME
+        self._run_id = run_id
+        self._ask = ask
+        self._opened: Opened | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def opened(self) -> Opened | None:
+        """Why no further trial may begin; None where one may. Waits while the agent's card is being asked for."""
+        with self._lock:
+            if self._opened is None:
+                self._opened = self.limits.opened if self.limits.is_over else self._told()
+            return self._opened
+
+    @property
+    def known(self) -> Opened | None:
+        """What this process knows already of why no further trial may begin. Never waits."""
+        return self._opened
+
+    def note(self, key: TrialKey, error: Exception | None) -> None:
+        """Take in how a trial ended."""
+        # Whoever ends or begins a trial waits here while one asks for the card: that is the moment to hold back.
+        with self._lock:
+            if self._opened is not None:
+                return
+            step = self._breaker.note(error)
+            if step == "go on" or error is None:
+                return
+            reason = one_line(str(error), _REASON)
+            if step == "ask for the card":
+                card = self._ask()
+                if not card:
+                    self._breaker.answered()
+                    return
+                many = f"{self._breaker.limit} trials in a row ended" if self._breaker.limit > 1 else "a trial ended"
+                name = type(error).__name__
+                reason = f"{many} with {name}, and the agent's card does not answer: {one_line(card, _REASON)}"
+            self._open(Opened(cause_of(error), str(key), reason, self._run_id))
+
+    def _open(self, opened: Opened) -> None:
+        self._opened = opened
+        # Where nothing can be written, the other workers find out by themselves.
+        with contextlib.suppress(StoreError):
+            save(self._path, json.dumps({"schema_version": SCHEMA_VERSION, **dataclasses.asdict(opened)}, indent=1))
+
+    def _told(self) -> Opened | None:
+        """Return what another process of this run left."""
+        try:
+            found = OPENED.read(self._path)
+        except (FileNotFoundError, StoreError):
+            return None
+        return found if found.run_id == self._run_id else None
+
+
+def forget(directory: Path) -> None:
+    """Remove what an earlier run's breaker left: it says nothing about this one."""
+    with contextlib.suppress(OSError):
+        (directory / NAME).unlink(missing_ok=True)

@@ -1,0 +1,268 @@
+"""Runs that are stopped: because they are hopeless, or because their time is up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fake_llm import FakeLLM, say, status
+from harness import Bench, junit_cases, junit_properties, log_of
+from jsonschema import Draft202012Validator
+from raw_agent import RawAgent, Request, raw_agent, response
+
+from pytest_a2a_bench import schemas
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.results.store import Store
+
+OPEN = "the breaker is open since desk/front/refused#0: HTTP 401 Unauthorized"
+
+
+def refuse(request: Request) -> bytes:
+    return response({"error": "who are you?"}, "401 Unauthorized")
+
+
+@pytest.fixture
+def refusing() -> Iterator[RawAgent]:
+    """An agent with a public card that refuses every message."""
+    with raw_agent(refuse) as agent:
+        yield agent
+
+
+def outcomes(path: Path) -> dict[str, list[str]]:
+    """Return the kinds of the children of each test case."""
+    return {n: [c.tag for c in case if c.tag != "properties"] for n, case in junit_cases(path).items()}
+
+
+def test_a_refused_token_ends_the_run_at_once(pytester: pytest.Pytester, bench: Bench, refusing: RawAgent) -> None:
+    result = bench("--a2a-endpoint", refusing.url, "--a2a-suite=mock", "--junitxml=j.xml", "-rs")
+    assert result.ret == 1
+    assert len(refusing.messages) == 1
+    text = result.stdout.str()
+    assert text.count("This opened the breaker: trials that had not begun are not run") == 1
+    result.stdout.fnmatch_lines(["inconclusive: 8 trials not run: the breaker is open since tau2/mock/*"])
+    assert "A2A_AUTH_TOKEN" in text
+    assert "--a2a-resume: only what is missing is held" in text
+    result.stdout.fnmatch_lines(["*not run: the breaker is open since tau2/mock/*: POST *HTTP 401*"])
+    result.stdout.fnmatch_lines(["*a2a verdict: inconclusive*"])
+    (last,) = [line for line in result.outlines if line.startswith("=") and " not run" in line]
+    assert "1 error" in last
+    cases = outcomes(pytester.path / "j.xml")
+    assert cases["breaker"] == ["failure"]
+    trials = [kinds for name, kinds in cases.items() if name.startswith("test_mock[")]
+    assert sorted(trials) == [["error"], *[["skipped"]] * (len(trials) - 1)]
+    assert len(trials) > 3
+    assert f"{len(trials) - 1} not run" in last
+    assert len(list(Store(pytester.path / "a2a-results").trials.glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize("options", [(), ("--a2a-concurrency=3",)])
+def test_the_rest_is_run_by_a_resumed_run(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    # Long enough that not all are over, on a busy machine, when one of them is refused.
+    seconds = 0.7 if options else 0
+    tasks = ["ok-0-a", "refused", *(f"ok-{seconds}-{c}" for c in "bcdefgh")]
+    monkeypatch.setenv("DESK_TASKS", " ".join(tasks))
+    first = desk(*options, "--junitxml=j.xml", "--a2a-min-pass=0.1", "--a2a-inconclusive=pass")
+    assert first.ret == 1
+    cases = junit_cases(pytester.path / "j.xml")
+    not_run = [n for n, c in cases.items() if junit_properties(c).get("a2a.status") == "not_run"]
+    held = set(log_of(pytester))
+    # With several in flight, those finish.
+    assert len(not_run) == len(tasks) - len(held)
+    assert (len(not_run) == 7) if not options else not_run
+    verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    gates = {gate["name"]: gate for gate in verdict["gates"]}
+    assert gates["breaker"]["failed"]
+    assert OPEN in gates["breaker"]["sentence"]
+    # One of so few may be below any floor, but nothing is said of an agent that was not asked.
+    assert gates["min_pass"]["verdict"] == "inconclusive"
+    assert "the run was cut short" in gates["min_pass"]["sentence"]
+    assert verdict["errors"] == len(not_run) + 1
+    assert verdict["trials"]["not_run"] == len(not_run)
+    first.stdout.fnmatch_lines(["domain*not run*", f"desk/front*  {len(not_run)}  *"])
+    assert "are gone or cannot be read" not in first.stdout.str()
+
+    second = desk(*options, "--a2a-resume")
+    second.assert_outcomes(passed=len(tasks))
+    second.stdout.fnmatch_lines([f"reused, not held again (--a2a-resume): {len(held) - 1} of {len(tasks)} trials *"])
+    assert sorted(log_of(pytester)) == sorted([*tasks, "refused"])
+    assert not (pytester.path / "a2a-results" / "breaker.json").exists()
+
+
+def test_workers_hear_of_each_others_breaker(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first worker's first item waits until the second's has begun, so that both have something to do.
+    monkeypatch.setenv("DESK_TASKS", " ".join(["refused", "meet-2", *(f"ok-0.3-{i}" for i in range(40))]))
+    result = desk.apart("-n2", "--junitxml=j.xml")
+    assert result.ret == 1
+    cases = outcomes(pytester.path / "j.xml")
+    assert cases["breaker"] == ["failure"]
+    assert len([k for k in cases.values() if k == ["error"]]) == 1
+    assert len([k for k in cases.values() if k == ["skipped"]]) > 20
+    assert len([k for k in cases.values() if k == ["skipped"]]) == 42 - len(log_of(pytester))
+    assert OPEN in result.stdout.str()
+
+
+def test_an_agent_that_is_gone(pytester: pytest.Pytester, bench: Bench) -> None:
+    def leave(request: Request) -> bytes:
+        agent.card = {}
+        return response("gone", "404 Not Found" if request.method == "GET" else "200 OK")
+
+    with raw_agent(leave) as agent:
+        result = bench("--a2a-endpoint", agent.url, "--a2a-suite=mock", "--junitxml=j.xml")
+    assert result.ret == 1
+    kinds = [k for n, k in outcomes(pytester.path / "j.xml").items() if n.startswith("test_mock[")]
+    assert kinds.count(["error"]) == 3
+    assert kinds.count(["skipped"]) == len(kinds) - 3 > 0
+    result.stdout.fnmatch_lines(
+        ["*3 trials in a row ended with ProtocolError, and the agent's card does not answer: no agent card*"]
+    )
+    assert "start the agent again" in result.stdout.str()
+
+
+@pytest.mark.parametrize(("option", "held"), [("3", 7), ("off", 7), ("1", 7)])
+def test_trouble_of_an_agent_that_is_there_is_told_of_each_trial(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, option: str, held: int
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", " ".join(f"down-0-{i}" for i in range(held)))
+    desk(f"--a2a-breaker={option}").assert_outcomes(errors=held)
+
+
+def test_it_can_be_switched_off(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "refused ok")
+    desk("--a2a-breaker=off").assert_outcomes(errors=1, passed=1)
+
+
+def test_a_rerun_holds_nothing_more(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    monkeypatch.setenv("DESK_TASKS", "refused ok")
+    result = desk.apart("-ppytest_rerunfailures", "--reruns=2", "--junitxml=j.xml")
+    assert result.ret == 1
+    assert log_of(pytester) == ["refused"]
+    assert outcomes(pytester.path / "j.xml")["test_desk[refused-t0]"] == ["error"]
+
+
+def test_an_expected_failure_hides_nothing(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "refused ok")
+    pytester.makepyfile(
+        test_desk="""
+        import pytest
+        @pytest.mark.xfail
+        @pytest.mark.desk("front")
+        def test_desk(trial): assert trial.success
+        """
+    )
+    result = desk()
+    assert result.ret == 1
+    assert OPEN in result.stdout.str()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["wrong", ""])
+def test_a_user_model_that_is_refused(
+    pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with FakeLLM(lambda request: status(401)) as llm:
+        arguments = json.dumps({"api_base": llm.api_base, "num_retries": 0})
+        result = bench.apart(
+            "--a2a-endpoint",
+            noop_url,
+            "--a2a-suite=mock",
+            "--a2a-user-llm=openai/user",
+            f"--a2a-user-llm-args={arguments}",
+            "--junitxml=j.xml",
+        )
+    assert result.ret == 1
+    kinds = [k for n, k in outcomes(pytester.path / "j.xml").items() if n.startswith("test_mock[")]
+    assert kinds.count(["error"]) == 3
+    assert kinds.count(["skipped"]) == len(kinds) - 3 > 0
+    assert "correct the model's name or its provider's key" in result.stdout.str()
+
+
+# -- time --
+
+
+def test_a_trial_that_is_stuck_is_an_error_and_the_others_run(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "stuck-600 ok-0-a ok-0-b")
+    result = desk("--a2a-trial-timeout=2", "--junitxml=j.xml")
+    assert result.ret == 1
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(
+        ["*TrialTimeoutError: desk/front/stuck-600#0 took longer than --a2a-trial-timeout (2 s)*"]
+    )
+
+
+@pytest.mark.slow
+def test_a_model_that_never_answers_costs_its_trial_alone(
+    pytester: pytest.Pytester, bench: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    with FakeLLM(lambda request: say("too late", delay=600)) as llm:
+        result = bench.apart(
+            *("--a2a-endpoint", noop_url, "--a2a-suite=mock", "-k", "create_task_1-t0 or update_task_1-t0"),
+            *("--a2a-user-llm=openai/user", "--a2a-trial-timeout=3"),
+            f"--a2a-user-llm-args={json.dumps({'api_base': llm.api_base, 'num_retries': 0})}",
+        )
+    result.assert_outcomes(errors=2)
+    told = [line for line in result.outlines if "its thread had still not come back, so it was given up" in line]
+    assert len(told) == 2
+
+
+def stop_by_time(pytester: pytest.Pytester, run: Callable[..., pytest.RunResult], *options: str) -> None:
+    result = run("--junitxml=j.xml", "-rs", *options)
+    assert result.ret == 1
+    cases = junit_cases(pytester.path / "j.xml")
+    found = [junit_properties(case).get("a2a.error_type") for case in cases.values()]
+    in_flight = len(log_of(pytester)) - len(log_of(pytester, "end"))
+    assert found.count("RunTimeoutError") == in_flight
+    kinds = outcomes(pytester.path / "j.xml")
+    assert kinds["breaker"] == ["failure"]
+    assert list(kinds.values()).count(["skipped"]) == 7 - len(log_of(pytester))
+    result.stdout.fnmatch_lines(["*not run: the run took longer than --a2a-run-timeout (* s)*"])
+    result.stdout.fnmatch_lines(["*raise --a2a-run-timeout, then run again with --a2a-resume*"])
+
+
+def test_a_run_whose_time_is_up(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-0 " + " ".join(f"ok-{3000 + i}" for i in range(6)))
+    stop_by_time(pytester, desk, "--a2a-run-timeout=1.5")
+    # On a very busy machine the time may be up before the first begins.
+    monkeypatch.setenv("DESK_TASKS", "ok-0 ok-1")
+    desk("--a2a-resume").assert_outcomes(passed=2)
+    assert log_of(pytester).count("ok-0") == 1
+
+
+@pytest.mark.slow
+def test_a_run_with_workers_whose_time_is_up(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-0 " + " ".join(f"ok-{3000 + i}" for i in range(6)))
+    stop_by_time(pytester, desk.apart, "--a2a-run-timeout=6", "--a2a-concurrency=2", "-n2")
+
+
+# -- what is left and shown --
+
+
+def test_files_and_page_of_a_stopped_run(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "refused ok-0-a ok-0-b")
+    assert desk("--a2a-html=page.html", "--a2a-markdown=summary.md").ret == 1
+    results = pytester.path / "a2a-results"
+    for name in ("breaker", "verdict"):
+        data = json.loads((results / f"{name}.json").read_text())
+        assert [e.message for e in Draft202012Validator(schemas.load(name)).iter_errors(data)] == []
+    page = (pytester.path / "page.html").read_text()
+    assert "1 error, 2 not run" in page
+    assert "2 of 3 trials were not run and count as not passed: the run was stopped." in page
+    assert OPEN in (pytester.path / "summary.md").read_text()
+    assert main(["report", str(results), "-o", str(pytester.path / "later.html")]) == 0
+    assert "Of the run, 2 trials more had not begun when it was stopped." in (pytester.path / "later.html").read_text()

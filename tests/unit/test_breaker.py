@@ -1,0 +1,232 @@
+"""The breaker: what opens it, what ends a row, and who hears of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.configuration.readers import read_breaker
+from pytest_a2a_bench.errors import (
+    AuthenticationError,
+    CassetteError,
+    ConfigurationError,
+    EndpointUnreachableError,
+    HarnessError,
+    JudgeMissingError,
+    LLMError,
+    ProtocolError,
+    RunTimeoutError,
+    TransportError,
+    TrialCancelledError,
+    TrialTimeoutError,
+)
+from pytest_a2a_bench.language_models import failed
+from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.trials.breaker import Breaker, cause_of
+from pytest_a2a_bench.trials.stopping import NAME, Limits, Stopping, forget
+
+KEY = TrialKey("fake", "desk", "1", 2)
+DOWN = TransportError("connection reset")
+GONE = EndpointUnreachableError("connection refused")
+REFUSED = AuthenticationError("HTTP 401", refused=True)
+NO_KEY = LLMError("the model's key", refused=True)
+
+
+@pytest.mark.parametrize(
+    ("ends", "steps"),
+    [
+        ([REFUSED], ["stop"]),
+        ([None, None, REFUSED], ["go on", "go on", "stop"]),
+        ([DOWN, DOWN, DOWN], ["go on", "go on", "ask for the card"]),
+        ([DOWN, GONE, DOWN, GONE], ["go on"] * 4),  # not the same trouble
+        ([DOWN, None, DOWN, DOWN], ["go on"] * 4),
+        ([DOWN, HarnessError("x"), DOWN, DOWN], ["go on"] * 4),
+        ([DOWN, JudgeMissingError("x"), DOWN, TrialCancelledError("x"), DOWN], ["go on"] * 4 + ["ask for the card"]),
+        ([NO_KEY] * 3, ["go on", "go on", "stop"]),
+        ([LLMError("rate limit")] * 9, ["go on"] * 9),
+        ([CassetteError("x")] * 9, ["go on"] * 9),
+        ([ConfigurationError("x")] * 9, ["go on"] * 9),
+        # An agent that asks for more credentials in the middle may do so for one task alone.
+        ([AuthenticationError("auth-required")] * 3, ["go on", "go on", "ask for the card"]),
+        ([RunTimeoutError("x")] * 9, ["go on"] * 9),
+        ([TrialTimeoutError("x")] * 3, ["go on", "go on", "ask for the card"]),
+    ],
+)
+def test_what_opens_it(ends: list[Exception | None], steps: list[str]) -> None:
+    breaker = Breaker(3)
+    assert [breaker.note(error) for error in ends] == steps
+
+
+def test_the_count_starts_again_where_the_card_answers() -> None:
+    breaker = Breaker(2)
+    assert [breaker.note(DOWN), breaker.note(DOWN)] == ["go on", "ask for the card"]
+    breaker.answered()
+    assert [breaker.note(DOWN), breaker.note(DOWN)] == ["go on", "ask for the card"]
+
+
+ENDS = st.lists(st.sampled_from([None, DOWN, GONE, REFUSED, NO_KEY, ProtocolError("x"), JudgeMissingError("x")]))
+
+
+@given(ends=ENDS, limit=st.integers(1, 4))
+def test_it_asks_only_after_a_row_of_the_same(ends: list[Exception | None], limit: int) -> None:
+    breaker = Breaker(limit)
+    counted: list[type[Exception] | None] = []
+    for error in ends:
+        step = breaker.note(error)
+        if isinstance(error, JudgeMissingError):
+            assert step == "go on"
+            continue
+        if error is REFUSED:
+            assert step == "stop"
+            continue
+        counted.append(type(error) if error is not None else None)
+        row = counted[-limit:]
+        is_row = len(row) == limit and row[0] is not None and len(set(row)) == 1
+        expected = ("stop" if error is NO_KEY else "ask for the card") if is_row else "go on"
+        assert step == expected
+
+
+@given(ends=ENDS)
+def test_switched_off_it_never_opens(ends: list[Exception | None]) -> None:
+    breaker = Breaker(0)
+    assert {breaker.note(error) for error in ends} <= {"go on"}
+
+
+def test_causes() -> None:
+    assert [cause_of(e) for e in (REFUSED, DOWN, NO_KEY, AuthenticationError("x"))] == [
+        "refused",
+        "gone",
+        "model",
+        "gone",
+    ]
+
+
+@pytest.mark.parametrize(("status", "refused"), [(401, True), (403, True), (404, True), (429, False), (None, False)])
+def test_a_model_that_its_provider_refuses(status: int | None, refused: bool) -> None:
+    error = ValueError("no")
+    error.status_code = status  # type: ignore[attr-defined]
+    assert failed("the judge's model 'm'", error).refused is refused
+
+
+@pytest.mark.parametrize(("text", "number"), [("on", 3), ("OFF", 0), ("0", 0), ("5", 5)])
+def test_the_option(text: str, number: int) -> None:
+    assert read_breaker(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "-1", "2.5", "maybe"])
+def test_wrong_values_of_the_option(text: str) -> None:
+    with pytest.raises(ValueError, match="is not on, off, or a number of trials"):
+        read_breaker(text)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "refused"),
+    [
+        (500, "OpenAIException - Missing credentials. Please pass an `api_key`, or set OPENAI_API_KEY", True),
+        (None, "set the ANTHROPIC_API_KEY environment variable", True),
+        (429, "rate limit of OPENAI_API_KEY", False),
+        (500, "the server had an error", False),
+    ],
+)
+def test_a_model_without_a_key(status: int | None, text: str, refused: bool) -> None:
+    error = ValueError(text)
+    error.status_code = status  # type: ignore[attr-defined]
+    assert failed("the judge's model 'm'", error).refused is refused
+
+
+# -- for all processes of a run --
+
+
+def make(path: Path, *answers: str, run: str = "run-1", limits: Limits | None = None) -> Stopping:
+    found = iter(answers)
+    return Stopping(Breaker(2), limits or Limits(), path, run, lambda: next(found))
+
+
+def test_all_processes_of_a_run_hear_of_it_and_no_other_run(tmp_path: Path) -> None:
+    one, other, later = make(tmp_path, "no answer"), make(tmp_path), make(tmp_path, run="run-2")
+    one.note(KEY, GONE)
+    assert one.opened is None
+    one.note(KEY, GONE)
+    opened = one.opened
+    assert opened is not None
+    assert opened == other.opened
+    assert opened.text == (
+        f"not run: the breaker is open since {KEY}: 2 trials in a row ended with EndpointUnreachableError, and the "
+        "agent's card does not answer: no answer"
+    )
+    assert "start the agent again" in opened.advice
+    assert "--a2a-resume" in opened.advice
+    assert later.opened is None
+    forget(tmp_path)
+    assert make(tmp_path).opened is None
+
+
+def test_a_card_that_answers_keeps_it_closed(tmp_path: Path) -> None:
+    stopping = make(tmp_path, "", "gone now")
+    for _ in range(3):
+        stopping.note(KEY, DOWN)
+    assert stopping.opened is None
+    stopping.note(KEY, DOWN)
+    assert stopping.opened is not None
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", "\udcff", '{"schema_version": 1, "cause": "?"}'])
+def test_a_damaged_file_opens_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / NAME).write_text(content, errors="surrogateescape")
+    assert make(tmp_path).opened is None
+
+
+def test_it_opens_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    stopping = make(tmp_path / "file")
+    stopping.note(KEY, REFUSED)
+    assert stopping.opened is not None
+
+
+def test_nobody_begins_while_the_card_is_asked_for(tmp_path: Path) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def ask() -> str:
+        asked.set()
+        assert answer.wait(60)
+        return "gone"
+
+    stopping = Stopping(Breaker(1), Limits(), tmp_path, "run-1", ask)
+    first = threading.Thread(target=stopping.note, args=(KEY, DOWN))
+    first.start()
+    assert asked.wait(60)
+    found: list[object] = []
+    second = threading.Thread(target=lambda: found.append(stopping.opened))
+    second.start()
+    assert (found, stopping.known) == ([], None)
+    answer.set()
+    first.join(60)
+    second.join(60)
+    assert found == [stopping.known]
+    assert stopping.known is not None
+
+
+def test_limits() -> None:
+    assert Limits().deadline(5.0) is None
+    assert Limits().patience(5.0) is None
+    assert Limits(10.0).deadline(5.0) == 15.0
+    assert Limits(10.0, 8.0, 12.0).deadline(5.0) == 12.0
+    # As long again, from one second up to half a minute.
+    assert [Limits(t).patience(0.0) for t in (0.5, 10.0, 3600.0)] == [1.5, 20.0, 3630.0]
+    # Nothing is held any more, so nobody has to be given up.
+    assert Limits(10.0, 8.0, 4.0).patience(5.0) is None
+
+
+def test_whose_time_is_up(tmp_path: Path) -> None:
+    over = Limits(3600.0, 2.0, time.monotonic())
+    assert isinstance(over.error(KEY), RunTimeoutError)
+    assert isinstance(Limits(1.0).error(KEY), TrialTimeoutError)
+    opened = make(tmp_path, limits=over).opened
+    assert opened is not None
+    assert opened.text == "not run: the run took longer than --a2a-run-timeout (2 s)"
+    assert "raise --a2a-run-timeout, then run again with --a2a-resume" in opened.advice
