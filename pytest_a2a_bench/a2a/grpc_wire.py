@@ -10,14 +10,15 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
-from pytest_a2a_bench.a2a.card import GrpcTarget, Interface, read_target
+from pytest_a2a_bench.a2a.card import Interface, read_target
 from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
 from pytest_a2a_bench.a2a.requests import RequestRecord
+from pytest_a2a_bench.a2a.tokens import source_of
+from pytest_a2a_bench.a2a.transport import explain_grpc, open_channel
 from pytest_a2a_bench.errors import (
     AuthenticationError,
-    ConfigurationError,
     EndpointUnreachableError,
     HarnessError,
     InfrastructureError,
@@ -53,8 +54,22 @@ class GrpcWire:
         self._sent_auth = bool(auth) and may_receive(interface.url, config)
         self._metadata = _metadata(auth if self._sent_auth else AuthParts(), self._form)
         self._types = _load(self._form)
-        self._channel = _open_channel(read_target(interface.url, config.endpoint), config)
+        self._target = read_target(interface.url, config.endpoint)
+        self._channel = self._open_channel()
         self._stub = self._types.stub(self._channel)
+
+    def _open_channel(self) -> grpc.aio.Channel:
+        config = self._config
+        options = [
+            ("grpc.max_receive_message_length", min(config.max_response_bytes, 2**31 - 1)),
+            # Retries are the session's, where they are counted and recorded.
+            ("grpc.enable_retries", 0),
+        ]
+        network = config.network
+        if not may_receive(self.interface.url, config):
+            network = network.without_certificate()
+        has_token = any(name == "authorization" and source_of(value) for name, value in self._metadata)
+        return open_channel(self._target, network, options, has_token=has_token)
 
     async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
@@ -141,6 +156,9 @@ class GrpcWire:
         details = hide_secrets(error.details() or "no details", self._config.secrets)
         what = f"{where}: gRPC {name}: {details[:500]}"
         if name == "UNAVAILABLE":
+            told = explain_grpc(details, self._target.address, self._config.network)
+            if told:
+                return EndpointUnreachableError(f"{where}: {told}")
             return EndpointUnreachableError(f"{what}; the agent card of {self._config.endpoint} names this address")
         if name in _UNAUTHENTICATED:
             return AuthenticationError(f"{what}; {explain_refusal(self.interface.url, self._config, self._sent_auth)}")
@@ -171,26 +189,6 @@ def _load(form: Form) -> _Types:
         return _Types(a2a_v0_3_pb2, a2a_v0_3_pb2_grpc.A2AServiceStub)
     except ImportError as error:
         raise MissingExtraError("grpcio", "grpc", str(error)) from error
-
-
-def _open_channel(target: GrpcTarget, config: ClientConfig) -> grpc.aio.Channel:
-    import grpc
-    import grpc.aio
-
-    options = [
-        ("grpc.max_receive_message_length", min(config.max_response_bytes, 2**31 - 1)),
-        ("grpc.enable_http_proxy", 0),
-        # Retries are the session's, where they are counted and recorded.
-        ("grpc.enable_retries", 0),
-    ]
-    if not target.tls:
-        return grpc.aio.insecure_channel(target.address, options=options)
-    if not config.verify_ssl:
-        raise ConfigurationError(
-            f"--a2a-no-verify-ssl does not work with gRPC ({target.address}); use --a2a-transport=jsonrpc or rest, or "
-            "name the certificate in GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
-        )
-    return grpc.aio.secure_channel(target.address, grpc.ssl_channel_credentials(), options=options)
 
 
 def _metadata(auth: AuthParts, form: Form) -> tuple[tuple[str, str], ...]:

@@ -140,7 +140,7 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
     :param jwks: keys to verify its signatures with.
     :raises EndpointUnreachableError: if nothing answers there.
     """
-    raw, http, findings = fetch_card(config.endpoint, auth=config.auth, timeout=timeout, verify=config.verify_ssl)
+    raw, http, findings = fetch_card(config.endpoint, config=config, timeout=timeout)
     if raw is not None:
         findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None, redact_url(http.url))
