@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.a2a.card import AgentCard, host_of, is_bare, read_target
-from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV
 
 Origin = tuple[str, str, int | None]
 

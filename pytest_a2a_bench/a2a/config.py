@@ -8,13 +8,10 @@ import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_a2a_bench.a2a.network import USUAL, Network, read_variable
+from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, USUAL, Network, read_variable
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.settings import AUTH_ENV, OAUTH_METHODS, PROTOCOLS, STREAMING, TRANSPORTS, Settings
-
-ALLOWED_ORIGINS_ENV = "A2A_ALLOWED_ORIGINS"
-"""Environment variable: origins, separated by commas, to which credentials may also go."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ class GrpcWire:
         details = hide_secrets(error.details() or "no details", self._config.secrets)
         what = f"{where}: gRPC {name}: {details[:500]}"
         if name == "UNAVAILABLE":
-            told = explain_grpc(details, self._target.address, self._config.network)
+            told = explain_grpc(details, self._target, self._config.network)
             if told:
                 return EndpointUnreachableError(f"{where}: {told}")
             return EndpointUnreachableError(f"{what}; the agent card of {self._config.endpoint} names this address")

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SYSTEM = "system"
 """What ``--a2a-ca`` takes for the trust store of this machine."""
 
+ALLOWED_ORIGINS_ENV = "A2A_ALLOWED_ORIGINS"
+"""Environment variable: origins, separated by commas, to which credentials may also go."""
+
 FROM_ENVIRONMENT, DIRECT = "env", "none"
 """What ``--a2a-proxy`` takes beside a URL."""
 
@@ -150,7 +153,8 @@ class _Reading:
         if settings.client_key_env:
             option, source = "--a2a-client-key-env", settings.client_key_env
             key = read_variable(option, source, self._environ).replace("\\n", "\n")
-            if not _has_pem(key, "PRIVATE KEY"):
+            key = "".join(f"{block}\n" for block in _blocks(key, "PRIVATE KEY"))
+            if not key:
                 raise ConfigurationError(f"{option}: the variable {source} holds no private key in PEM")
         else:
             option, source = "--a2a-client-key", settings.client_key or settings.client_cert
@@ -253,6 +257,20 @@ def _read_roots(path: str) -> str:
     return text
 
 
+def read_directory(path: str) -> list[str]:
+    """Return the certificates (PEM) of all files in a directory; what is none is passed over."""
+    found = []
+    with contextlib.suppress(OSError):
+        for file in sorted(Path(path).iterdir()):
+            with contextlib.suppress(OSError):
+                found += _blocks(file.read_bytes()[:_MAX_PEM].decode("ascii", "replace"), "CERTIFICATE")
+    return found
+
+
+def _blocks(text: str, kind: str) -> list[str]:
+    return re.findall(rf"-----BEGIN [A-Z0-9 ]*{kind}-----.*?-----END [A-Z0-9 ]*{kind}-----", text, re.DOTALL)
+
+
 def _read_pem(option: str, path: str, kind: str) -> str:
     what = "certificate" if kind == "CERTIFICATE" else "private key"
     try:
@@ -261,16 +279,12 @@ def _read_pem(option: str, path: str, kind: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigurationError(f"{option} {path}: cannot be read ({reason}); give a file of PEM") from error
-    blocks = re.findall(rf"-----BEGIN [A-Z0-9 ]*{kind}-----.*?-----END [A-Z0-9 ]*{kind}-----", text, re.DOTALL)
+    blocks = _blocks(text, kind)
     if not blocks:
         raise ConfigurationError(
             f"{option} {path}: there is no {what} in it; expected PEM (-----BEGIN ... {kind}-----)"
         )
-    return "\n".join(blocks) + "\n"
-
-
-def _has_pem(text: str, kind: str) -> bool:
-    return re.search(rf"-----BEGIN [A-Z0-9 ]*{kind}-----", text) is not None
+    return "".join(f"{block}\n" for block in blocks)
 
 
 def load_certificate(context: ssl.SSLContext, network: Network) -> None:

@@ -17,8 +17,8 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts, may_receive, place
 from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_json
 from pytest_a2a_bench.a2a.card import AgentCard
-from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, OAuthClient
-from pytest_a2a_bench.a2a.network import Network
+from pytest_a2a_bench.a2a.config import ClientConfig, OAuthClient
+from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, Network
 from pytest_a2a_bench.a2a.tokens import Issued, TokenSource, bearer
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.errors import AuthenticationError, MissingExtraError, ProtocolError, TransportError

@@ -7,6 +7,7 @@ connection was refused: a certificate that is not trusted, one that is out of da
 from __future__ import annotations
 
 import functools
+import os
 import re
 import ssl
 import urllib.parse
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from pytest_a2a_bench.a2a.network import Network, load_certificate
+from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, Network, load_certificate, read_directory
 from pytest_a2a_bench.a2a.tokens import interceptors, source_of
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.redact import redact_url
@@ -105,10 +106,12 @@ class _Transport(httpx.AsyncBaseTransport):
     async def _send(self, request: httpx.Request) -> httpx.Response:
         url = str(request.url)
         proxy = self._network.proxy_for(url)
+        network = self._network if self._may_show(url) else self._network.without_certificate()
         try:
-            response = await self._route(url, proxy).handle_async_request(request)
-        except httpx.TransportError as error:
-            told = explain(error, url, self._network, proxy)
+            response = await self._route(url, proxy, network).handle_async_request(request)
+        # In TLS 1.3 a server judges our certificate after the handshake, and httpcore lets that error pass as it is.
+        except (httpx.TransportError, ssl.SSLError) as error:
+            told = explain(error, url, network, proxy, withheld=network is not self._network)
             if told:
                 raise RefusedConnection(told, request=request) from error
             raise
@@ -117,13 +120,12 @@ class _Transport(httpx.AsyncBaseTransport):
             raise RefusedConnection(_proxy_refused(proxy, "407 Proxy Authentication Required"), request=request)
         return response
 
-    def _route(self, url: str, proxy: str | None) -> httpx.AsyncHTTPTransport:
+    def _route(self, url: str, proxy: str | None, network: Network) -> httpx.AsyncHTTPTransport:
         encrypted = url.lower().startswith("https:")
-        route = (encrypted, proxy, encrypted and bool(self._network.chain) and self._may_show(url))
+        route = (encrypted, proxy, encrypted and bool(network.chain))
         if route not in self._routes:
-            shown = self._network if route[2] else self._network.without_certificate()
             # A transport for http needs no authorities, which take long to read, and shall trust none by accident.
-            context = tls_context(shown) if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context = tls_context(network) if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             self._routes[route] = httpx.AsyncHTTPTransport(
                 verify=context,
                 limits=self._limits,
@@ -167,7 +169,7 @@ def open_channel(
     import grpc
     import grpc.aio
 
-    proxy = network.proxy_for(f"{'https' if target.tls else 'http'}://{_authority(target.address)}")
+    proxy = _proxy_of(target, network)
     if proxy and not proxy.lower().startswith("http:"):
         raise ConfigurationError(
             f"gRPC goes through http:// proxies only, and {redact_url(proxy)} is to be used for {target.address}; "
@@ -181,6 +183,10 @@ def open_channel(
     if not target.tls:
         return grpc.aio.insecure_channel(target.address, options=options, interceptors=through)
     return grpc.aio.secure_channel(target.address, _credentials(target, network), options=options, interceptors=through)
+
+
+def _proxy_of(target: GrpcTarget, network: Network) -> str | None:
+    return network.proxy_for(f"{'https' if target.tls else 'http'}://{_authority(target.address)}")
 
 
 def _authority(address: str) -> str:
@@ -207,17 +213,18 @@ def _roots(network: Network) -> bytes | None:
     """Return the certificates that are trusted, as PEM; None leaves it to gRPC, which comes with its own."""
     if not (network.roots or network.system or network.ca_file or network.ca_dir):
         return None
-    if network.system:
-        context = ssl.create_default_context()  # what truststore does cannot be handed to gRPC
-    else:
-        context = tls_context(network.without_certificate())
-    found = [ssl.DER_cert_to_PEM_cert(c) for c in context.get_ca_certs(binary_form=True)]
+    # What truststore does cannot be handed to gRPC, and a context does not tell what it would find in a directory.
+    base = ssl.create_default_context() if network.system else tls_context(network.without_certificate())
+    paths = ssl.get_default_verify_paths()
+    directory = (paths.capath if network.system else network.ca_dir) or ""
+    found = {ssl.DER_cert_to_PEM_cert(c) for c in base.get_ca_certs(binary_form=True)}
+    found.update(pem for place in directory.split(os.pathsep) if place for pem in read_directory(place))
     if not found:
         raise ConfigurationError(
-            "gRPC cannot read the trust store of this machine (its certificates are in no bundle); give the authority "
+            "gRPC cannot read the trust store of this machine (its certificates are in no file); give the authority "
             "that signed the agent's certificate with --a2a-ca FILE (PEM), or use --a2a-transport=jsonrpc or rest"
         )
-    return "".join([*found, network.roots]).encode()
+    return "\n".join([*sorted(found), network.roots]).encode()
 
 
 def _plain_key(network: Network) -> bytes:
@@ -234,14 +241,19 @@ def _plain_key(network: Network) -> bytes:
 # -- why a connection was refused --
 
 
-def explain(error: BaseException, url: str, network: Network, proxy: str | None) -> str:
-    """Say why there is no connection and what to do; empty where the error says all that is known."""
-    host = urllib.parse.urlsplit(url).hostname or url
-    refused = _cause(error, ssl.SSLError)
+def explain(error: BaseException, url: str, network: Network, proxy: str | None, *, withheld: bool = False) -> str:
+    """Say why there is no connection and what to do; empty where the error says all that is known.
+
+    :param withheld: whether our certificate is one that this URL may not see.
+    """
+    parts = urllib.parse.urlsplit(url)
+    host = parts.hostname or url
+    refused = _handshake_error(error)
     if isinstance(refused, ssl.SSLCertVerificationError):
         return _explain_certificate(refused.verify_code, refused.verify_message, host)
-    if isinstance(refused, ssl.SSLError):
-        return _explain_handshake(str(refused.reason or refused), host, has_certificate=bool(network.chain))
+    if refused is not None:
+        told = _explain_handshake(str(refused.reason or refused), host, has_certificate=bool(network.chain))
+        return f"{told}; {_withheld(f'{parts.scheme}://{parts.netloc}')}" if withheld else told
     if isinstance(error, httpx.ProxyError) and proxy:
         return _proxy_refused(proxy, str(error))
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) and proxy:
@@ -252,10 +264,10 @@ def explain(error: BaseException, url: str, network: Network, proxy: str | None)
     return ""
 
 
-def explain_grpc(details: str, address: str, network: Network) -> str:
+def explain_grpc(details: str, target: GrpcTarget, network: Network) -> str:
     """Do what :func:`explain` does with the text that gRPC has for an error."""
     text = details.upper().replace(" ", "_")
-    host = address.rpartition(":")[0] or address
+    host = target.address.rpartition(":")[0] or target.address
     if "CERTIFICATE_HAS_EXPIRED" in text:
         return _explain_certificate(_EXPIRED[0], "certificate has expired", host)
     if "NOT_YET_VALID" in text:
@@ -267,9 +279,15 @@ def explain_grpc(details: str, address: str, network: Network) -> str:
         return _explain_certificate(0, reason[:120], host)
     if "ALERT" in text or "WRONG_VERSION_NUMBER" in text:
         return _explain_handshake(text, host, has_certificate=bool(network.chain))
-    if "HTTP_PROXY" in text or "PROXY" in text:
-        proxy = network.proxy_for(f"https://{address}") or network.proxy_for(f"http://{address}")
-        return _proxy_refused(proxy, details[:200]) if proxy else ""
+    proxy = _proxy_of(target, network)
+    if proxy and "PROXY" in text:
+        return _proxy_refused(proxy, details[:200])
+    if "FAILED_TO_CONNECT" in text and "SOCKET_CLOSED" in text and target.tls and not network.chain:
+        # gRPC keeps what the server said to itself.
+        return (
+            f"{host} closed the connection at once; if it asks for a client certificate, give that with "
+            "--a2a-client-cert FILE and its key with --a2a-client-key FILE or --a2a-client-key-env NAME"
+        )
     return ""
 
 
@@ -302,6 +320,13 @@ def _explain_handshake(reason: str, host: str, *, has_certificate: bool) -> str:
     return f"{host} refuses the TLS handshake ({words})"
 
 
+def _withheld(origin: str) -> str:
+    return (
+        "that of --a2a-client-cert is withheld: the agent card names another origin than the endpoint; if you trust "
+        f"it, set {ALLOWED_ORIGINS_ENV}={origin}"
+    )
+
+
 def _proxy_refused(proxy: str, answer: str) -> str:
     what = f"the proxy {redact_url(proxy)} refuses the connection ({answer})"
     if "407" in answer:
@@ -309,9 +334,14 @@ def _proxy_refused(proxy: str, answer: str) -> str:
     return f"{what}; correct --a2a-proxy or HTTPS_PROXY, or except the agent's host with NO_PROXY or --a2a-proxy none"
 
 
-def _cause(error: BaseException | None, kind: type[ssl.SSLError]) -> ssl.SSLError | None:
+def _handshake_error(error: BaseException | None) -> ssl.SSLError | None:
+    """Return the trouble with TLS behind an error; that a handshake needs more bytes, or has ended, is none."""
     for _ in range(8):
-        if error is None or isinstance(error, kind):
+        if error is None:
+            break
+        if isinstance(error, ssl.SSLError) and not isinstance(
+            error, ssl.SSLWantReadError | ssl.SSLWantWriteError | ssl.SSLEOFError | ssl.SSLZeroReturnError
+        ):
             return error
         error = error.__cause__ or error.__context__
     return None

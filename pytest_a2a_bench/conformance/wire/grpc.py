@@ -123,7 +123,7 @@ class GrpcWire:
             request,
             reply_type,
             self._limits,
-            lambda details: explain_grpc(details, self._target.address, self._network),
+            lambda details: explain_grpc(details, self._target, self._network),
         )
         path = f"/{SERVICES[self.version]}/{method}"
         metadata = self._metadata(request)
