@@ -7,6 +7,7 @@ URL of ``--a2a-oauth-token-url``, or to one on the card that is at an origin tha
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -60,8 +61,9 @@ def find_grant(config: ClientConfig, card: AgentCard | None) -> Grant | None:
         return None
     flow, required = next(_flows(card), (None, ())) if card is not None else (None, ())
     scopes = client.scopes or required
+    who = dataclasses.replace(client, token_url="", scopes=())  # one grant, whoever named its URL
     if client.token_url:
-        return Grant(client, client.token_url, scopes)
+        return Grant(who, client.token_url, scopes)
     if flow is None:
         return None
     url = str(flow.get("tokenUrl") or "")
@@ -71,7 +73,7 @@ def find_grant(config: ClientConfig, card: AgentCard | None) -> Grant | None:
             "origin: the client's secret does not go there on the card's word. If it is right, say so with "
             f"--a2a-oauth-token-url {redact_url(url)[:300]} (or allow its origin in {ALLOWED_ORIGINS_ENV})"
         )
-    return Grant(client, url, scopes)
+    return Grant(who, url, scopes)
 
 
 def _flows(card: AgentCard) -> Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, Network, load_certificate, read_directory
-from pytest_a2a_bench.a2a.tokens import interceptors, source_of
+from pytest_a2a_bench.a2a.tokens import TokenSource, interceptors, source_of
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 from pytest_a2a_bench.redact import redact_url
 
@@ -92,16 +92,19 @@ class _Transport(httpx.AsyncBaseTransport):
         source = source_of(request.headers.get("authorization", ""))
         if source is None:
             return await self._send(request)
+        response, is_worth_another = await self._send_with_token(request, source)
+        if is_worth_another:  # it was taken back before its time, and whoever refuses a request has not worked on it
+            await response.aclose()
+            response, _ = await self._send_with_token(request, source)
+        return response
+
+    async def _send_with_token(self, request: httpx.Request, source: TokenSource) -> tuple[httpx.Response, bool]:
         token = await source.token()
         response = await self._send(_with_token(request, token))
-        if response.status_code != 401:
-            source.accept(token)
-            return response
-        if not source.discard(token):
-            return response
-        # It was taken back before its time. Whoever refuses a request has not worked on it.
-        await response.aclose()
-        return await self._send(_with_token(request, await source.token()))
+        if response.status_code == 401:
+            return response, source.discard(token)
+        source.accept(token)
+        return response, False
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
         url = str(request.url)

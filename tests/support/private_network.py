@@ -231,7 +231,7 @@ class Authority:
         if self.refuse is not None:
             return self.refuse
         if form.get("grant_type") != "client_credentials" or not known:
-            return response({"error": "invalid_client", "error_description": f"not {SECRET}"}, "401 Unauthorized")
+            return response({"error": "invalid_client", "error_description": "who is this?"}, "401 Unauthorized")
         token = f"access-token-number-{len(self.asked)}"
         self.valid.add(token)
         answer = {"access_token": token, "token_type": "Bearer"}
