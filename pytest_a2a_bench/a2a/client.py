@@ -15,7 +15,7 @@ from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.card import AgentCard, card_urls, choose_interface, load_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
-from pytest_a2a_bench.a2a.oauth import authentication
+from pytest_a2a_bench.a2a.oauth import authentication, obtain
 from pytest_a2a_bench.a2a.session import AgentSession, Tape
 from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Wire
 from pytest_a2a_bench.errors import (
@@ -77,7 +77,7 @@ class AgentConnection:
         return self._card
 
     def wait_until_ready(self, seconds: float | None = None) -> AgentCard:
-        """Wait until the agent shows a card, and return it.
+        """Wait until the agent shows a card and there is the access token that it asks for, and return the card.
 
         :param seconds: how long; the configuration's ``wait`` where None; 0 tries once.
         :raises InfrastructureError: what the last try met.
@@ -93,7 +93,9 @@ class AgentConnection:
         delay = _READY_INTERVAL
         while True:
             try:
-                return await self._fetch_card_once()
+                card = await self._fetch_card_once()
+                await obtain(self.config, card)
+                return card
             except (TransportError, ProtocolError, CardError):
                 if time.monotonic() + delay > deadline:
                     raise

@@ -20,7 +20,7 @@ from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_js
 from pytest_a2a_bench.a2a.card import AgentCard
 from pytest_a2a_bench.a2a.config import ClientConfig, OAuthClient
 from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, Network
-from pytest_a2a_bench.a2a.tokens import Issued, TokenSource, bearer
+from pytest_a2a_bench.a2a.tokens import Issued, TokenSource, bearer, source_of
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.errors import AuthenticationError, MissingExtraError, ProtocolError, TransportError
 from pytest_a2a_bench.redact import hide_secrets, learn_secret, redact_url
@@ -49,6 +49,17 @@ def authentication(config: ClientConfig, card: AgentCard | None) -> AuthParts:
     if grant is not None:
         return AuthParts(headers={"Authorization": bearer(_source(grant, config.network))})
     return place(config.auth, card) if config.auth is not None else AuthParts()
+
+
+async def obtain(config: ClientConfig, card: AgentCard) -> None:
+    """Ask for the token that a card wants, if it wants one, so that a refusal is told before anything needs it.
+
+    :raises AuthenticationError: if there is none to be had.
+    :raises TransportError: if the token endpoint is in trouble.
+    """
+    source = source_of(authentication(config, card).headers.get("Authorization", ""))
+    if source is not None:
+        await source.token()
 
 
 def find_grant(config: ClientConfig, card: AgentCard | None) -> Grant | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             group.add_argument(*names, dest=option.dest, metavar=option.metavar, default=None, help=told)
 
 
-def read_config(namespace: Namespace, endpoint: str) -> ClientConfig:
+def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] = os.environ) -> ClientConfig:
     """Return how to reach an agent, as arguments and environment say.
 
     :raises ConfigurationError: naming all that is wrong.
@@ -38,7 +39,7 @@ def read_config(namespace: Namespace, endpoint: str) -> ClientConfig:
     values: dict[str, Any] = {}
     wrong = []
     for option in CONNECTION:
-        text, where = _find(option, namespace)
+        text, where = _find(option, namespace, environ)
         if text:
             try:
                 values[option.name] = _read(option, text)
@@ -46,12 +47,12 @@ def read_config(namespace: Namespace, endpoint: str) -> ClientConfig:
                 wrong.append(f"{where}: {error}")
     if wrong:
         raise ConfigurationError("; ".join(wrong))
-    return ClientConfig.from_settings(Settings(endpoint=endpoint, **values), os.environ)
+    return ClientConfig.from_settings(Settings(endpoint=endpoint, **values), environ)
 
 
-def _find(option: Option, namespace: Namespace) -> tuple[str, str]:
+def _find(option: Option, namespace: Namespace, environ: Mapping[str, str]) -> tuple[str, str]:
     given = getattr(namespace, option.dest)
-    return (given, option.cli) if given is not None else (os.environ.get(option.env, ""), option.env)
+    return (given, option.cli) if given is not None else (environ.get(option.env, ""), option.env)
 
 
 def _read(option: Option, text: str) -> Any:

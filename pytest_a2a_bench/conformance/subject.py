@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.loop import run
+from pytest_a2a_bench.a2a.oauth import obtain
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
 from pytest_a2a_bench.conformance.engine import Planned, plan
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
@@ -17,7 +21,7 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.webhook import Place
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.redact import redact_url
 
 OFFLINE_CARD: Mapping[str, Any] = {
@@ -139,9 +143,12 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
 
     :param jwks: keys to verify its signatures with.
     :raises EndpointUnreachableError: if nothing answers there.
+    :raises AuthenticationError: if there is no access token for it.
     """
     raw, http, findings = fetch_card(config.endpoint, config=config, timeout=timeout)
     if raw is not None:
+        with contextlib.suppress(CardError):  # which is found again, and told, below
+            run(obtain(config, parse_card(raw, config.endpoint)))
         findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None, redact_url(http.url))
 
