@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.configuration.table import CONNECTION
 from pytest_a2a_bench.errors import ConfigurationError
@@ -45,9 +45,11 @@ def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] 
                 values[option.name] = _read(option, text)
             except ValueError as error:
                 wrong.append(f"{where}: {error}")
+    settings = Settings(endpoint=endpoint, **values)
+    wrong += connection_problems(settings, environ)
     if wrong:
         raise ConfigurationError("; ".join(wrong))
-    return ClientConfig.from_settings(Settings(endpoint=endpoint, **values), environ)
+    return ClientConfig.from_settings(settings, environ)
 
 
 def _find(option: Option, namespace: Namespace, environ: Mapping[str, str]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import threading
@@ -34,7 +35,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 def config_of(endpoint: str, environ: dict[str, str] | None = None, **settings: Any) -> ClientConfig:
-    return ClientConfig.from_settings(Settings(endpoint=endpoint, timeout=20.0, **settings), environ or {})
+    config = ClientConfig.from_settings(Settings(endpoint=endpoint, timeout=20.0, **settings), environ or {})
+    return dataclasses.replace(config, max_retries=0)
 
 
 @pytest.fixture
