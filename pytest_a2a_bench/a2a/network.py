@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 import ipaddress
 import os
 import re
@@ -221,6 +222,8 @@ def _check_proxy(source: str, url: str) -> str:
             f"{source}={shown}: not the URL of a proxy ({', '.join(_PROXY_SCHEMES)}); correct it, or give "
             "--a2a-proxy none"
         )
+    if parts.scheme.lower().startswith("socks") and importlib.util.find_spec("socksio") is None:
+        raise ConfigurationError(f"{source}={shown}: a SOCKS proxy needs: pip install 'httpx[socks]'")
     return url
 
 

@@ -34,6 +34,7 @@ _UNTRUSTED = (
 )
 # X509_V_ERR_* of OpenSSL.
 _ASKS_FOR_CERTIFICATE = ("certificate required", "handshake failure", "bad certificate")
+_WANTS_US_NOT = ("certificate", "unknown ca", "handshake failure", "access denied")
 _NOT_YET_VALID, _EXPIRED, _WRONG_NAME = (9,), (10,), (62, 64)
 
 
@@ -117,8 +118,10 @@ class _Transport(httpx.AsyncBaseTransport):
             told = explain(error, url, network, proxy, withheld=network is not self._network)
             if told:
                 raise RefusedConnection(told, request=request) from error
+            if isinstance(error, ssl.SSLError):
+                raise httpx.ReadError(str(error), request=request) from error
             raise
-        if response.status_code == 407 and proxy:  # nobody else answers that; to a tunnel it is an exception
+        if response.status_code == 407 and proxy and url.lower().startswith("http:"):  # else it comes from the agent
             await response.aclose()
             raise RefusedConnection(_proxy_refused(proxy, "407 Proxy Authentication Required"), request=request)
         return response
@@ -255,6 +258,8 @@ def explain(error: BaseException, url: str, network: Network, proxy: str | None,
     if isinstance(refused, ssl.SSLCertVerificationError):
         return _explain_certificate(refused.verify_code, refused.verify_message, host)
     if refused is not None:
+        if not isinstance(error, httpx.ConnectError) and not _is_about_us(refused):
+            return ""  # the request was on its way, and may have arrived
         told = _explain_handshake(str(refused.reason or refused), host, has_certificate=bool(network.chain))
         return f"{told}; {_withheld(f'{parts.scheme}://{parts.netloc}')}" if withheld else told
     if isinstance(error, httpx.ProxyError) and proxy:
@@ -305,6 +310,12 @@ def _explain_certificate(code: int, message: str, host: str) -> str:
             f"is in its certificate, or let it be issued for this one; {_LAST_RESORT}"
         )
     return f"the certificate of {host} is not trusted ({message.rstrip('.')}); {_UNTRUSTED}"
+
+
+def _is_about_us(error: ssl.SSLError) -> bool:
+    """Tell whether a server does not want to deal with us: whatever we sent, it did not work on that."""
+    words = str(error.reason or error).replace("_", " ").lower()
+    return "alert" in words and any(w in words for w in _WANTS_US_NOT)
 
 
 def _explain_handshake(reason: str, host: str, *, has_certificate: bool) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import ssl
 import string
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from private_network import Place
 
 from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
 from pytest_a2a_bench.a2a.network import Network
+from pytest_a2a_bench.a2a.transport import explain
 from pytest_a2a_bench.configuration.table import CONNECTION
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
@@ -118,6 +121,32 @@ def test_a_proxy_that_is_none_is_named_with_its_variable(url: str) -> None:
     assert told.startswith("HTTPS_PROXY=")
     assert "--a2a-proxy none" in told
     assert "s3cret-pw" not in told
+
+
+def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install 'httpx[socks]'" in problem_of(proxy="socks5://proxy:1080")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    assert network_of(proxy="socks5://proxy:1080").proxy_for("https://agent.example") == "socks5://proxy:1080"
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "asks for a client certificate"),
+        ("TLSV1_ALERT_UNKNOWN_CA", "refuses the TLS handshake"),
+        ("DECRYPTION_FAILED_OR_BAD_RECORD_MAC", ""),
+        ("TLSV1_ALERT_INTERNAL_ERROR", ""),
+    ],
+)
+def test_only_what_the_server_did_not_take_is_a_refused_connection(reason: str, told: str) -> None:
+    broken = ssl.SSLError(1, reason)
+    broken.reason = reason
+    found = explain(broken, "https://agent.example/rpc", Network(), None)
+    assert (told in found) if told else not found
+    refused = httpx.ConnectError("no")
+    refused.__cause__ = broken
+    assert explain(refused, "https://agent.example/rpc", Network(), None)
 
 
 def test_credentials_of_proxies_are_secrets() -> None:
