@@ -82,9 +82,11 @@ class Place:
         return self.authority.issue_cert(*(names or ("localhost", "127.0.0.1")), not_before=begin, not_after=end)
 
     @contextlib.contextmanager
-    def grpc_agent(self, *names: str, asks: bool = False, token: str = "") -> Iterator[tuple[str, list[Any]]]:
+    def grpc_agent(
+        self, *names: str, asks: bool = False, token: str = "", expired: bool = False
+    ) -> Iterator[tuple[str, list[Any]]]:
         """Serve an agent over gRPC with TLS; gives its address and the metadata of each call."""
-        issued = self._issue(*names)
+        issued = self._issue(*names, expired=expired)
         pair = (issued.private_key_pem.bytes(), b"".join(p.bytes() for p in issued.cert_chain_pems))
         credentials = grpc.ssl_server_credentials([pair], self.authority.cert_pem.bytes() if asks else None, asks)
         calls: list[Any] = []

@@ -21,7 +21,7 @@ from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.conformance.wire.base import WireRequest
 from pytest_a2a_bench.conformance.wire.connect import open_wire
-from pytest_a2a_bench.errors import EndpointUnreachableError
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.settings import Settings
 
@@ -286,3 +286,20 @@ async def _ask(target: Any) -> Any:
         return await wire.call(WireRequest("SendMessage", params))
     finally:
         await wire.close()
+
+
+def test_grpc_says_that_a_certificate_is_out_of_date(place: Place, opened: Open) -> None:
+    with place.grpc_agent(expired=True) as (address, _), raw_agent(answer, grpc_card(address)) as agent:
+        assert "the certificate of 127.0.0.1 has expired" in refusal(opened(agent.url, ca=str(place.ca)))
+
+
+def test_grpc_takes_the_trust_store_of_the_system(place: Place, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(place.ca))
+    with place.grpc_agent() as (address, _), raw_agent(answer, grpc_card(address)) as agent:
+        assert say(opened(agent.url, dict(os.environ), ca="system", proxy="none")) == "fine"
+
+
+def test_grpc_without_verifying_says_what_to_do(place: Place, opened: Open) -> None:
+    with place.grpc_agent() as (address, _), raw_agent(answer, grpc_card(address)) as agent:
+        with pytest.raises(ConfigurationError, match="--a2a-ca FILE"):
+            say(opened(agent.url, verify_ssl=False))
