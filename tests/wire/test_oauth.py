@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,9 @@ ENVIRON = {"A2A_OAUTH_CLIENT_ID": CLIENT, "A2A_OAUTH_CLIENT_SECRET": SECRET}
 
 
 def config_of(url: str, environ: dict[str, str] | None = None, **settings: Any) -> ClientConfig:
-    return ClientConfig.from_settings(Settings(endpoint=url, timeout=20.0, **settings), {**ENVIRON, **(environ or {})})
+    known = {**ENVIRON, **(environ or {})}
+    config = ClientConfig.from_settings(Settings(endpoint=url, timeout=20.0, **settings), known)
+    return dataclasses.replace(config, max_retries=0)
 
 
 def say(config: ClientConfig, times: int = 1) -> list[str]:
