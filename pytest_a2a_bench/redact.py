@@ -55,6 +55,21 @@ _LOGGERS = (
 )
 
 HIDDEN = "***"
+
+_LEARNT_LIMIT = 32
+_learnt: dict[str, None] = {}
+
+
+def learn_secret(secret: str) -> None:
+    """Hide a secret wherever secrets are hidden, from now on: one that this process was given while it ran.
+
+    The newest are kept; an access token from hours ago opens nothing.
+    """
+    _learnt[secret] = None
+    while len(_learnt) > _LEARNT_LIMIT:
+        del _learnt[next(iter(_learnt))]
+
+
 _SHORT = 4
 """A secret shorter than this is only hidden where it stands alone: it is part of too many words."""
 
@@ -67,7 +82,7 @@ def hide_secrets(text: str, secrets: Iterable[str]) -> str:
 
     So are long beginnings of them, and short ones where the text was cut off: a shortened text may end within one.
     """
-    for secret in secrets:
+    for secret in (*secrets, *_learnt):
         for form in _forms(secret):
             text = form.hide(text)
     return text

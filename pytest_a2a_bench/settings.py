@@ -12,6 +12,9 @@ TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
 STREAMING = ("auto", "on", "off")
 DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", "crm_action", "execute_tags", "crm_entropic")
 SWITCHES = ("auto", "on", "off")
+OAUTH_METHODS = ("basic", "post")
+AUTH_ENV = "A2A_AUTH_TOKEN"
+"""The environment variable that holds the agent's token where none is named; it need not be set."""
 HISTORIES = ("delta", "full")
 INCONCLUSIVE = ("pass", "fail")
 USERS = ("auto", "scripted", "llm")
@@ -27,10 +30,18 @@ class Settings:
     :param endpoint: base URL of the agent, or ``builtin:NAME``; None where none was given.
     :param endpoint_source: ``cli``, ``env``, ``ini`` or ``none``.
     :param suites: names given to ``--a2a-suite``.
-    :param auth_env: name of the environment variable that holds the token; the token itself is never kept here.
+    :param auth_env: name of the environment variable that holds the token; None for ``A2A_AUTH_TOKEN``, which need not
+        be set. The token itself is never kept here.
     :param timeout: seconds for one whole turn.
     :param stall_timeout: most seconds of silence within a streamed answer that has begun.
     :param redeliver: how often a conversation is held again whose message may have been delivered without an answer.
+    :param ca: file of certificates that are trusted beside the usual ones, or ``system``.
+    :param client_cert: file of the certificate that we show, ``client_key`` that of its key; ``client_key_env`` and
+        ``client_passphrase_env`` name environment variables.
+    :param proxy: URL of the proxy for all requests to the agent, ``env`` or ``none``.
+    :param oauth_client_id_env: name of the environment variable that holds the id of the OAuth 2 client;
+        ``oauth_client_secret_env`` likewise its secret.
+    :param oauth_token_url: where tokens are asked for; None leaves it to the card.
     :param wait: seconds to wait until a freshly started agent answers.
     :param results: directory of result files, as given.
     :param html: file of the report page, as given.
@@ -67,11 +78,22 @@ class Settings:
     endpoint: str | None = None
     endpoint_source: str = "none"
     suites: tuple[str, ...] = ()
-    auth_env: str = "A2A_AUTH_TOKEN"
+    auth_env: str | None = None
+    oauth_client_id_env: str = "A2A_OAUTH_CLIENT_ID"
+    oauth_client_secret_env: str = "A2A_OAUTH_CLIENT_SECRET"
+    oauth_token_url: str | None = None
+    oauth_scopes: tuple[str, ...] = ()
+    oauth_method: str = "basic"
     timeout: float = 300.0
     stall_timeout: float = 120.0
     redeliver: int = 2
     verify_ssl: bool = True
+    ca: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    client_key_env: str | None = None
+    client_passphrase_env: str | None = None
+    proxy: str = "env"
     protocol: str = "auto"
     transport: str = "auto"
     streaming: str = "auto"
@@ -142,7 +164,8 @@ class Settings:
     def from_json(cls, text: str) -> Settings:
         """Read what :meth:`to_json` wrote."""
         data = json.loads(text)
-        data["suites"] = tuple(data["suites"])
+        for name in ("suites", "oauth_scopes"):
+            data[name] = tuple(data[name])
         return cls(**data)
 
 

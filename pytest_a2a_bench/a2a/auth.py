@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.a2a.card import AgentCard, host_of, is_bare, read_target
-from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV
 
 Origin = tuple[str, str, int | None]
 
@@ -79,11 +80,16 @@ def place(credentials: Credentials, card: AgentCard | None) -> AuthParts:
 
 def explain_refusal(url: str, config: ClientConfig, sent: bool) -> str:
     """Say, for a 401 or 403, what was sent and what to do."""
-    if config.auth is None:
+    if not config.has_credentials:
         return "no credentials are configured; put a token in A2A_AUTH_TOKEN (or name another with --a2a-auth-env)"
-    source = config.auth.source or "the configured credentials"
+    if config.auth is None and not sent and may_receive(url, config):
+        return (
+            "the agent card offers no OAuth 2 client credentials flow, so no token was asked for; name the token "
+            "endpoint with --a2a-oauth-token-url, or put a token in A2A_AUTH_TOKEN"
+        )
+    source = (config.auth.source if config.auth is not None else "an OAuth 2 token") or "the configured credentials"
     if sent:
-        return f"{source} was sent and refused; check its value"
+        return f"{source} was sent and refused; check its value" + ("" if config.oauth is None else " and scopes")
     what = f"{source} was withheld: the agent card names an interface at another origin than the endpoint"
     try:
         origin = _show_origin(_read_origin(url, config.endpoint))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, place
+from pytest_a2a_bench.a2a.auth import explain_refusal, may_receive
 from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.card import (
     AgentCard,
@@ -22,6 +22,7 @@ from pytest_a2a_bench.a2a.card import (
 )
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
+from pytest_a2a_bench.a2a.oauth import authentication, obtain
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Tape, Wire
 from pytest_a2a_bench.errors import (
@@ -83,7 +84,7 @@ class AgentConnection:
         return self._card
 
     def wait_until_ready(self, seconds: float | None = None) -> AgentCard:
-        """Wait until the agent shows a card, and return it.
+        """Wait until the agent shows a card and there is the access token that it asks for, and return the card.
 
         :param seconds: how long; the configuration's ``wait`` where None; 0 tries once.
         :raises InfrastructureError: what the last try met.
@@ -99,7 +100,9 @@ class AgentConnection:
         delay = _READY_INTERVAL
         while True:
             try:
-                return await self._fetch_card_once()
+                card = await self._fetch_card_once()
+                await obtain(self.config, card)
+                return card
             except (TransportError, ProtocolError, CardError):
                 if time.monotonic() + delay > deadline:
                     raise
@@ -111,7 +114,9 @@ class AgentConnection:
         async with self._lock:
             if self._card is None:
                 try:
-                    self._card = await self._fetch_card()
+                    card = await self._fetch_card()
+                    authentication(self.config, card)  # what it asks for is refused now, not in the first trial
+                    self._card = card
                 except A2ABenchError as error:
                     hide_in_error(error, self.config.secrets)
                     raise
@@ -128,7 +133,7 @@ class AgentConnection:
             tried.append(f"{url}: HTTP {status}" + (f" {excerpt(body, 80)}" if body else ""))
             # Neither a refusal nor a server in trouble says that there is no card here, so the older path is not tried.
             if status in (401, 403):
-                sent = self.config.auth is not None and may_receive(url, self.config)
+                sent = bool(authentication(self.config, None)) and may_receive(url, self.config)
                 raise AuthenticationError(f"{tried[-1]}; {explain_refusal(url, self.config, sent)}", refused=True)
             if status == 429 or status >= 500:
                 raise TransportError(f"agent card at {tried[-1]}", status_code=status)
@@ -153,8 +158,8 @@ class AgentConnection:
         """Cards are public by rule, so the token is only shown to a server that asks for it."""
         request = HttpRequest("GET", url, headers={"Accept": "application/json"})
         answer = await self._edge_here().get(request)
-        if answer[0] in (401, 403) and self.config.auth is not None:
-            auth = place(self.config.auth, None)
+        auth = authentication(self.config, None)
+        if answer[0] in (401, 403) and auth:
             return await self._edge_here().get(HttpRequest("GET", url, headers=request.headers, auth=auth))
         return answer
 
@@ -182,7 +187,7 @@ class AgentConnection:
         config = self.config
         has_grpc = importlib.util.find_spec("grpc") is not None
         interface = choose_interface(card, config.protocol, config.transport, grpc=has_grpc)
-        auth = place(config.auth, card) if config.auth else AuthParts()
+        auth = authentication(config, card)
         if interface.transport == "grpc":
             from pytest_a2a_bench.a2a.grpc_wire import GrpcWire
 

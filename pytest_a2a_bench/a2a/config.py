@@ -7,17 +7,11 @@ import math
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, USUAL, Network, read_variable
+from pytest_a2a_bench.errors import ConfigurationError, collect_errors
 from pytest_a2a_bench.redact import redact_url
-from pytest_a2a_bench.settings import PROTOCOLS, STREAMING, TRANSPORTS
-
-if TYPE_CHECKING:
-    from pytest_a2a_bench.settings import Settings
-
-ALLOWED_ORIGINS_ENV = "A2A_ALLOWED_ORIGINS"
-"""Environment variable: origins, separated by commas, to which credentials may also go."""
+from pytest_a2a_bench.settings import AUTH_ENV, OAUTH_METHODS, PROTOCOLS, STREAMING, TRANSPORTS, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +36,37 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
+class OAuthClient:
+    """Who we are to an authorization server (RFC 6749 §2.3.1), and what tokens are asked for.
+
+    :param token_url: where tokens are asked for; empty leaves it to the agent's card.
+    :param scopes: what they are asked for; empty leaves that to the card.
+    :param method: how the secret is shown: ``basic`` (in a header) or ``post`` (in the form).
+    :param id_source: the environment variables that both were read from, for messages.
+    """
+
+    client_id: str
+    client_secret: str = dataclasses.field(repr=False)
+    token_url: str = ""
+    scopes: tuple[str, ...] = ()
+    method: str = "basic"
+    id_source: str = "the client's id"
+    secret_source: str = "its secret"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not leave this package: the secret, alone and as HTTP's basic credentials."""
+        return (self.client_secret, f"{self.client_id}:{self.client_secret}")
+
+
+@dataclass(frozen=True, slots=True)
 class ClientConfig:
     """How to reach and to drive one agent.
 
     :param endpoint: base URL of the agent, or the URL of its card.
+    :param auth: a token, for where no OAuth 2 token can be had.
+    :param oauth: who asks for tokens, where the card offers OAuth 2's client credentials.
+    :param network: certificates, authorities and proxies of every connection.
     :param streaming: ``auto`` sends blocking messages, and streams only after the agent refused a blocking one.
     :param timeout: seconds for one whole turn: retries, streaming and polling included.
     :param read_timeout: most seconds without a byte; None leaves it to ``timeout``.
@@ -65,8 +86,9 @@ class ClientConfig:
     connect_timeout: float = 10.0
     read_timeout: float | None = None
     stall_timeout: float = 120.0
-    verify_ssl: bool = True
     auth: Credentials | None = None
+    oauth: OAuthClient | None = None
+    network: Network = USUAL
     max_retries: int = 3
     backoff_base: float = 0.5
     backoff_max: float = 30.0
@@ -80,6 +102,8 @@ class ClientConfig:
     def __post_init__(self) -> None:
         problems = [*_endpoint_problems(self.endpoint), *self._choice_problems(), *self._number_problems()]
         problems += _token_problems(self.auth)
+        if self.oauth is not None:
+            problems += _oauth_problems(self.oauth)
         for origin in self.allowed_origins:
             problems += [f"allowed_origins: {p}" for p in _url_problems(origin, ("http", "https", "grpc", "grpcs"))]
         if problems:
@@ -87,8 +111,15 @@ class ClientConfig:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not leave this package: the token, and the password in it if it is ``user:password``."""
-        return self.auth.secrets if self.auth is not None else ()
+        """What must not leave this package: the token, the OAuth client's secret, passwords of key and proxies."""
+        auth = self.auth.secrets if self.auth is not None else ()
+        oauth = self.oauth.secrets if self.oauth is not None else ()
+        return (*auth, *oauth, *self.network.secrets)
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether there is anything to authenticate with."""
+        return self.auth is not None or self.oauth is not None
 
     def _choice_problems(self) -> Iterator[str]:
         for name, choices in (("protocol", PROTOCOLS), ("transport", TRANSPORTS), ("streaming", STREAMING)):
@@ -109,13 +140,17 @@ class ClientConfig:
 
     @classmethod
     def from_settings(cls, settings: Settings, environ: Mapping[str, str]) -> ClientConfig:
-        """Make the configuration that a run's settings ask for; the token is read from the environment here.
+        """Make the configuration that a run's settings ask for; secrets and files are read here.
 
-        :raises ConfigurationError: if there is no endpoint, or something is wrong with a value.
+        :raises ConfigurationError: if there is no endpoint, or something is wrong with a value, naming all that is.
         """
         if not settings.endpoint:
             raise ConfigurationError("no agent to talk to; give --a2a-endpoint URL")
-        token = environ.get(settings.auth_env, "").strip()
+        # Recordings need no credentials.
+        how, told = (Settings(), {}) if settings.replay is not None else (settings, environ)
+        wrong = connection_problems(how, told)
+        if wrong:
+            raise ConfigurationError("; ".join(wrong))
         origins = tuple(o.strip() for o in environ.get(ALLOWED_ORIGINS_ENV, "").split(",") if o.strip())
         return cls(
             endpoint=settings.endpoint,
@@ -124,11 +159,62 @@ class ClientConfig:
             streaming=settings.streaming,
             timeout=settings.timeout,
             stall_timeout=settings.stall_timeout,
-            verify_ssl=settings.verify_ssl,
-            auth=Credentials(token, settings.auth_env) if token else None,
+            auth=_read_token(how, told),
+            oauth=_read_oauth(how, told),
+            network=Network.from_settings(how, told),
             allowed_origins=origins,
             wait=settings.wait,
         )
+
+
+def connection_problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with the variables and files that settings name, but for the endpoint."""
+    return collect_errors(
+        lambda: _read_token(settings, environ),
+        lambda: _read_oauth(settings, environ),
+        lambda: Network.from_settings(settings, environ),
+    )
+
+
+def _read_token(settings: Settings, environ: Mapping[str, str]) -> Credentials | None:
+    if settings.auth_env is None:
+        token = environ.get(AUTH_ENV, "").strip()
+        return Credentials(token, AUTH_ENV) if token else None
+    return Credentials(read_variable("--a2a-auth-env", settings.auth_env, environ), settings.auth_env)
+
+
+def _read_oauth(settings: Settings, environ: Mapping[str, str]) -> OAuthClient | None:
+    """Read the OAuth client; there is one where both variables are set, or where an option asks for one."""
+    id_env, secret_env = settings.oauth_client_id_env, settings.oauth_client_secret_env
+    is_set = [bool(environ.get(name, "").strip()) for name in (id_env, secret_env)]
+    if not any(is_set) and settings.oauth_token_url is None:
+        return None
+    found: list[str] = []
+    wrong = collect_errors(
+        lambda: found.append(read_variable("--a2a-oauth-client-id-env", id_env, environ)),
+        lambda: found.append(read_variable("--a2a-oauth-client-secret-env", secret_env, environ)),
+    )
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+    return OAuthClient(
+        client_id=found[0],
+        client_secret=found[1],
+        token_url=settings.oauth_token_url or "",
+        scopes=settings.oauth_scopes,
+        method=settings.oauth_method,
+        id_source=id_env,
+        secret_source=secret_env,
+    )
+
+
+def _oauth_problems(oauth: OAuthClient) -> Iterator[str]:
+    for source, value in ((oauth.id_source, oauth.client_id), (oauth.secret_source, oauth.client_secret)):
+        if not value or not value.isascii() or not value.isprintable():
+            yield f"{source} is empty, or holds a character that no HTTP header can carry (a line break?)"
+    if oauth.method not in OAUTH_METHODS:
+        yield f"oauth.method is {oauth.method!r}; use one of {', '.join(OAUTH_METHODS)}"
+    if oauth.token_url:
+        yield from (f"oauth.token_url: {p}" for p in _url_problems(oauth.token_url, ("https", "http")))
 
 
 def _endpoint_problems(endpoint: str) -> list[str]:

@@ -12,13 +12,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.a2a.card import GrpcTarget
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RequestRecord
-from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
+from pytest_a2a_bench.errors import EndpointUnreachableError
 
 if TYPE_CHECKING:
     import grpc.aio
+
+OpenChannel = Callable[[list[tuple[str, Any]]], "grpc.aio.Channel"]
 
 _PING_MS = 330_000
 """Unless told otherwise, servers answer pings that come more often than every 5 minutes with GOAWAY
@@ -48,12 +49,13 @@ class Call:
 class Channels:
     """The channel in use, and those that only finish what was begun on them; lives on one event loop.
 
+    :param open_channel: opens one, with options.
     :param make_stub: makes the stub of a channel.
-    :raises ConfigurationError: if the target needs TLS without verification, which gRPC cannot do.
+    :raises ConfigurationError: if gRPC cannot do what the network asks for.
     """
 
-    def __init__(self, target: GrpcTarget, config: ClientConfig, make_stub: Callable[[Any], Any]) -> None:
-        self._target = target
+    def __init__(self, open_channel: OpenChannel, config: ClientConfig, make_stub: Callable[[Any], Any]) -> None:
+        self._open_channel = open_channel
         self._config = config
         self._make_stub = make_stub
         self._current = self._open()
@@ -129,7 +131,7 @@ class Channels:
             await call.channel.close()
 
     def _open(self) -> Call:
-        channel = _open_channel(self._target, self._config)
+        channel = self._open_channel(_options(self._config))
         return Call(channel, self._make_stub(channel))
 
 
@@ -144,13 +146,9 @@ def _never_left(error: grpc.aio.AioRpcError, channel: grpc.aio.Channel) -> bool:
     )
 
 
-def _open_channel(target: GrpcTarget, config: ClientConfig) -> grpc.aio.Channel:
-    import grpc
-    import grpc.aio
-
-    options = [
+def _options(config: ClientConfig) -> list[tuple[str, Any]]:
+    return [
         ("grpc.max_receive_message_length", min(config.max_response_bytes, 2**31 - 1)),
-        ("grpc.enable_http_proxy", 0),
         # Retries are the session's, where they are counted and recorded.
         ("grpc.enable_retries", 0),
         # Channels to one target share their connections otherwise, and a new one would get the dead one's.
@@ -159,11 +157,3 @@ def _open_channel(target: GrpcTarget, config: ClientConfig) -> grpc.aio.Channel:
         ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
         ("grpc.keepalive_permit_without_calls", 0),
     ]
-    if not target.tls:
-        return grpc.aio.insecure_channel(target.address, options=options)
-    if not config.verify_ssl:
-        raise ConfigurationError(
-            f"--a2a-no-verify-ssl does not work with gRPC ({target.address}); use --a2a-transport=jsonrpc or rest, or "
-            "name the certificate in GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
-        )
-    return grpc.aio.secure_channel(target.address, grpc.ssl_channel_credentials(), options=options)

@@ -17,6 +17,8 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.grpc_channel import Call, Channels
 from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
 from pytest_a2a_bench.a2a.requests import RequestRecord
+from pytest_a2a_bench.a2a.tokens import source_of
+from pytest_a2a_bench.a2a.transport import explain_grpc, open_channel
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,
@@ -54,7 +56,15 @@ class GrpcWire:
         self._sent_auth = bool(auth) and may_receive(interface.url, config)
         self._metadata = _metadata(auth if self._sent_auth else AuthParts(), self._form)
         self._types = _load(self._form)
-        self._channels = Channels(read_target(interface.url, config.endpoint), config, self._types.stub)
+        self._target = read_target(interface.url, config.endpoint)
+        self._channels = Channels(self._open_channel, config, self._types.stub)
+
+    def _open_channel(self, options: list[tuple[str, Any]]) -> grpc.aio.Channel:
+        network = self._config.network
+        if not may_receive(self.interface.url, self._config):
+            network = network.without_certificate()
+        has_token = any(name == "authorization" and source_of(value) for name, value in self._metadata)
+        return open_channel(self._target, network, options, has_token=has_token)
 
     async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
@@ -144,10 +154,12 @@ class GrpcWire:
         if name == "UNAVAILABLE":
             if record.left:
                 return TransportError(what)
+            told = explain_grpc(details, self._target, self._config.network)
+            if told:
+                return EndpointUnreachableError(f"{where}: {told}")
             return EndpointUnreachableError(f"{what}; the agent card of {self._config.endpoint} names this address")
         if name in _UNAUTHENTICATED:
-            explained = explain_refusal(self.interface.url, self._config, self._sent_auth)
-            return AuthenticationError(f"{what}; {explained}", refused=True)
+            return AuthenticationError(f"{what}; {explain_refusal(self.interface.url, self._config, self._sent_auth)}")
         if name == "DEADLINE_EXCEEDED":
             return TurnTimeoutError(f"{where}: no answer within {self._config.timeout:g} s")
         if name == "RESOURCE_EXHAUSTED":

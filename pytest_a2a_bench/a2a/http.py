@@ -1,6 +1,6 @@
 """The HTTP edge: one request out, JSON documents in, and every kind of trouble as one of our errors.
 
-No proxies from the environment, no redirects to another origin, no answer larger than allowed. A connection that
+No redirects to another origin, no answer larger than allowed. A connection that
 brought an error answer is closed rather than kept: some servers reset it shortly after.
 """
 
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import functools
-import ssl
 import urllib.parse
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, o
 from pytest_a2a_bench.a2a.bodies import SSEParser, as_objects, excerpt, parse_json
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
+from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,
@@ -63,16 +62,6 @@ class Document(NamedTuple):
     event: str | None = None
 
 
-@functools.cache
-def tls_context(verify: bool) -> ssl.SSLContext:
-    """Return the settings of TLS that all connections of this process share.
-
-    :param verify: whether certificates are checked.
-    """
-    # Reading the certificates of all authorities takes 35 ms, which httpx spends for every client anew.
-    return httpx.create_ssl_context(verify=verify, trust_env=False)
-
-
 class HttpEdge:
     """Pooled connections to one agent; lives on one event loop."""
 
@@ -86,12 +75,8 @@ class HttpEdge:
             max_keepalive_connections=config.max_connections,
             keepalive_expiry=_IDLE_SECONDS,
         )
-        self._client = httpx.AsyncClient(
-            verify=tls_context(config.verify_ssl),
-            timeout=timeout,
-            limits=limits,
-            trust_env=False,
-            follow_redirects=False,
+        self._client = open_client(
+            config.network, limits=limits, timeout=timeout, may_show=lambda url: may_receive(url, config)
         )
 
     async def close(self) -> None:
@@ -306,6 +291,8 @@ def _translated(request: HttpRequest, config: ClientConfig, record: RequestRecor
     where = f"{request.method} {request.url}"
     try:
         yield
+    except RefusedConnection as error:
+        raise EndpointUnreachableError(f"{where}: {error}") from error
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise EndpointUnreachableError(
             f"{where}: cannot connect ({_reason(error)}); {_advice(request, config)}"
@@ -329,4 +316,4 @@ def _reason(error: Exception) -> str:
 def _advice(request: HttpRequest, config: ClientConfig) -> str:
     if origin_of(request.url) != origin_of(config.endpoint):
         return f"the agent card of {config.endpoint} names this address"
-    return "is the agent running? (--a2a-wait SECONDS waits for it; --a2a-no-verify-ssl accepts any certificate)"
+    return "is the agent running? (--a2a-wait SECONDS waits for it)"

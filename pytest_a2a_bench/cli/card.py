@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a.card import narrow_to_endpoint
-from pytest_a2a_bench.a2a.config import Credentials
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.cli import _connection
+from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
 from pytest_a2a_bench.conformance.card.document import Ledger
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
@@ -29,16 +31,17 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--algorithms", metavar="A,B", default="", help="Signature algorithms to accept")
     parser.add_argument("--online", action="store_true", help="Check that the agent keeps what the card promises")
     parser.add_argument("--allow-http", action="store_true", help="Accept interfaces without TLS on any host")
-    parser.add_argument("--auth-env", metavar="NAME", default="A2A_AUTH_TOKEN", help="Variable that holds the token")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For fetching the card (10)")
     parser.add_argument("--format", choices=("text", "json", "sarif", "markdown"), default="text", help="Output (text)")
     parser.add_argument("--strict", action="store_true", help="Exit with 1 for warnings too")
+    _connection.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:
     """Judge the card and print what was found."""
     _check_arguments(namespace)
-    raw, http, duplicates = _load(namespace)
+    config = _config(namespace)
+    raw, http, duplicates = _load(namespace, config)
     versions = card_versions(raw) if namespace.version == "auto" else (namespace.version,)
     findings: list[Finding] = []
     if http is None or not http.problem:
@@ -46,7 +49,7 @@ def run(namespace: Namespace) -> int:
             raw,
             version=namespace.version,
             http=http,
-            jwks=load_jwks(namespace.jwks, timeout=namespace.timeout) if namespace.jwks else None,
+            jwks=_jwks(namespace, config),
             allow_http=namespace.allow_http,
             duplicates=duplicates,
             **_algorithms(namespace.algorithms),
@@ -56,9 +59,8 @@ def run(namespace: Namespace) -> int:
     if namespace.online and raw is not None:
         found_at = http.url if http is not None else namespace.source
         meant = narrow_to_endpoint(raw, namespace.source, found_at) if isinstance(raw, Mapping) else raw
-        findings += _check_online(meant, namespace)
-    auth = _credentials(namespace)
-    findings = Redactor(auth.secrets if auth is not None else ()).findings(findings)
+        findings += check_online(meant, namespace.source, config=config, timeout=namespace.timeout)
+    findings = Redactor(config.secrets).findings(findings)
     if namespace.format == "text":
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         sys.stdout.write(to_text(_shown(namespace.source), versions, findings, colour=colour))
@@ -74,6 +76,7 @@ def _check_arguments(namespace: Namespace) -> None:
         lambda: _check_values(namespace),
         lambda: _algorithms(namespace.algorithms),
         lambda: load_jwks(keys, timeout=namespace.timeout) if keys and not is_url(keys) else None,
+        lambda: _config(namespace),
     )
 
 
@@ -87,15 +90,26 @@ def _check_values(namespace: Namespace) -> None:
         raise ConfigurationError("; ".join(wrong))
 
 
-def _load(namespace: Namespace) -> tuple[Any, CardHttp | None, tuple[str, ...]]:
+def _config(namespace: Namespace) -> ClientConfig:
+    # A file has no endpoint, but its keys may be asked for in a private network.
+    return read_config(namespace, namespace.source if is_url(namespace.source) else "http://localhost")
+
+
+def _load(namespace: Namespace, config: ClientConfig) -> tuple[Any, CardHttp | None, tuple[str, ...]]:
     if is_url(namespace.source):
-        raw, http, _ = fetch_card(namespace.source, auth=_credentials(namespace), timeout=namespace.timeout)
+        raw, http, _ = fetch_card(namespace.source, config=config, timeout=namespace.timeout)
         return raw, http, ()
     try:
         document = read_card_file(namespace.source)
     except ProtocolError as error:
         return None, CardHttp(namespace.source, 200, problem=f"the card is not JSON: {error}"), ()
     return document.raw, None, document.duplicates
+
+
+def _jwks(namespace: Namespace, config: ClientConfig) -> Mapping[str, Any] | None:
+    if not namespace.jwks:
+        return None
+    return load_jwks(namespace.jwks, timeout=namespace.timeout, network=config.network)
 
 
 def _unserved(http: CardHttp, version: str) -> list[Finding]:
@@ -111,16 +125,6 @@ def _algorithms(given: str) -> dict[str, Any]:
         known = ", ".join(ALGORITHMS)
         raise ConfigurationError(f"--algorithms names {', '.join(unknown)}, which is no asymmetric one; use {known}")
     return {"algorithms": names} if names else {}
-
-
-def _check_online(raw: Any, namespace: Namespace) -> list[Finding]:
-    auth = _credentials(namespace)
-    return check_online(raw, namespace.source, token=auth.token if auth else "", timeout=namespace.timeout)
-
-
-def _credentials(namespace: Namespace) -> Credentials | None:
-    token = os.environ.get(namespace.auth_env, "").strip()
-    return Credentials(token, namespace.auth_env) if token else None
 
 
 def _shown(source: str) -> str:

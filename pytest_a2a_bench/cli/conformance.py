@@ -19,7 +19,9 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.a2a.config import ALLOWED_ORIGINS_ENV, ClientConfig, Credentials
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.cli import _connection
+from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import VERSIONS, CheckResult, Requirement
@@ -61,8 +63,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="Write the report there, and the matrix to the terminal")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For one answer (10)")
     parser.add_argument("--concurrency", metavar="N", type=int, default=16, help="Checks made at once (16)")
-    parser.add_argument("--auth-env", metavar="NAME", default="A2A_AUTH_TOKEN", help="Variable that holds the token")
-    parser.add_argument("--no-verify-ssl", action="store_true", help="Accept any TLS certificate")
+    _connection.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -109,9 +110,9 @@ def _terminable() -> Iterator[None]:
 def judge_agent(namespace: Namespace) -> Report:
     """Look at the card, run the checks, and apply waivers."""
     waivers = read_waivers(namespace.waivers) if namespace.waivers else ()
-    config = _config(namespace)
+    config = read_config(namespace, namespace.url)
     begin = time.monotonic()
-    jwks = load_jwks(namespace.jwks, timeout=namespace.timeout) if namespace.jwks else None
+    jwks = load_jwks(namespace.jwks, timeout=namespace.timeout, network=config.network) if namespace.jwks else None
     subject = look_at(config, timeout=namespace.timeout, jwks=jwks)
     results = [r for r in subject.card_results() if _is_wanted(namespace, r.requirement, r.binding)]
     results += _protocol(namespace, subject, config)
@@ -177,7 +178,7 @@ def _check_arguments(namespace: Namespace) -> None:
         lambda: read_waivers(waivers) if waivers else None,
         lambda: _scenarios(namespace),
         lambda: _check_output(Path(namespace.output)) if namespace.output else None,
-        lambda: _config(namespace),
+        lambda: read_config(namespace, namespace.url),
     )
 
 
@@ -212,17 +213,6 @@ def _place(namespace: Namespace) -> Place | None:
 
 def _scenarios(namespace: Namespace) -> Scenarios:
     return load_scenarios(Path(namespace.scenarios)) if namespace.scenarios else Scenarios()
-
-
-def _config(namespace: Namespace) -> ClientConfig:
-    token = os.environ.get(namespace.auth_env, "").strip()
-    origins = tuple(o.strip() for o in os.environ.get(ALLOWED_ORIGINS_ENV, "").split(",") if o.strip())
-    return ClientConfig(
-        endpoint=namespace.url,
-        verify_ssl=not namespace.no_verify_ssl,
-        auth=Credentials(token, namespace.auth_env) if token else None,
-        allowed_origins=origins,
-    )
 
 
 def _write(path: Path, text: str) -> None:

@@ -192,3 +192,41 @@ def locate_file(text: str, base: Path) -> str:
     """Return a path made absolute; a URL stays as it is."""
     # absolute() and not resolve(): a link stays what the user named.
     return text if "://" in text else str((base / text).absolute())
+
+
+def locate_ca(text: str, base: Path) -> str:
+    """Do what :func:`locate_file` does, but for the word that means the trust store of this machine."""
+    return text if text == "system" else locate_file(text, base)
+
+
+def read_path(text: str) -> str:
+    """Read the name of a file; a key or certificate itself is refused, and not repeated."""
+    if "-----BEGIN" in text or "\n" in text:
+        raise ValueError("not the name of a file, but what should be in one; give the name of a file of PEM")
+    return read_text(text)
+
+
+def read_proxy(text: str) -> str:
+    """Read ``env``, ``none`` or a proxy's URL; credentials in it are refused, because options show in process lists."""
+    if text in ("env", "none"):
+        return text
+    _read_url(text, ("http", "https", "socks5", "socks5h"), "HTTPS_PROXY and leave --a2a-proxy at env")
+    return text
+
+
+def read_token_url(text: str) -> str:
+    """Read the URL of an OAuth 2 token endpoint."""
+    _read_url(text, ("https", "http"), "the variables of --a2a-oauth-client-id-env and --a2a-oauth-client-secret-env")
+    return text
+
+
+def _read_url(text: str, schemes: tuple[str, ...], elsewhere: str) -> None:
+    try:
+        parts = urlsplit(text)
+        is_good = parts.scheme.lower() in schemes and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_good = False
+    if "@" in text:
+        raise ValueError(f"the URL contains credentials; put them into {elsewhere}")
+    if not is_good or any(c <= " " for c in text):
+        raise ValueError(f"{without_query(text, text)!r} is not a URL of {', '.join(schemes)}")

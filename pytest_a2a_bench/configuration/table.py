@@ -16,15 +16,19 @@ from pytest_a2a_bench.configuration.rates import (
     read_rates,
 )
 from pytest_a2a_bench.configuration.readers import (
+    locate_ca,
     locate_file,
     one_of,
     read_breaker,
     read_endpoint,
     read_model_arguments,
     read_names,
+    read_path,
+    read_proxy,
     read_shard,
     read_switch,
     read_text,
+    read_token_url,
     read_variable_name,
     seconds,
     whole,
@@ -36,14 +40,48 @@ DEFAULTS: dict[str, Any] = {
 }
 """Name of a setting -> what it is where nobody says anything."""
 
+CONNECTION: tuple[Option, ...] = (
+    Option("auth_env", "NAME", f"Environment variable that holds the agent's token ({s.AUTH_ENV})", read_variable_name),
+    Option(
+        "oauth_client_id_env", "NAME", "Environment variable that holds the OAuth 2 client's id", read_variable_name
+    ),
+    Option(
+        "oauth_client_secret_env",
+        "NAME",
+        "Environment variable that holds the OAuth 2 client's secret",
+        read_variable_name,
+    ),
+    Option("oauth_token_url", "URL", "Where OAuth 2 tokens are asked for, instead of the card's", read_token_url),
+    Option("oauth_scopes", "NAMES", "Scopes to ask for, instead of the card's", read_names),
+    Option(
+        "oauth_method",
+        "|".join(s.OAUTH_METHODS),
+        "How the client's secret is shown: client_secret_basic or _post",
+        one_of(*s.OAUTH_METHODS),
+    ),
+    Option("verify_ssl", "", "Verify the agent's TLS certificate", read_switch, flag=True),
+    Option(
+        "ca",
+        "FILE|system",
+        "Certificates (PEM) to trust beside the usual ones, or this machine's trust store",
+        read_path,
+        locate=locate_ca,
+    ),
+    Option("client_cert", "FILE", "Certificate (PEM) to show to the agent", read_path, locate=locate_file),
+    Option("client_key", "FILE", "Its private key (PEM), unless it is in that file", read_path, locate=locate_file),
+    Option("client_key_env", "NAME", "Environment variable that holds the key instead", read_variable_name),
+    Option("client_passphrase_env", "NAME", "Environment variable that holds the key's passphrase", read_variable_name),
+    Option("proxy", "URL|env|none", "Proxy for requests to the agent; env is HTTPS_PROXY and NO_PROXY", read_proxy),
+)
+"""How the agent is reached: options of pytest and of every command that talks to an agent."""
+
 OPTIONS: tuple[Option, ...] = (
     Option("endpoint", "URL|builtin:NAME", "Agent under test: its base URL, or a built-in agent", read_endpoint),
     Option("suites", "NAMES", "Suites or domains to run, separated by commas", read_names, option="suite"),
-    Option("auth_env", "NAME", "Environment variable that holds the agent's token", read_variable_name),
+    *CONNECTION,
     Option("timeout", "SECONDS", "Limit for one whole turn of the agent", seconds()),
     Option("stall_timeout", "SECONDS", "Longest silence in a streamed answer that has begun", seconds()),
     Option("redeliver", "N", "Times a conversation is held again whose message may or may not have arrived", whole(0)),
-    Option("verify_ssl", "", "Verify the agent's TLS certificate", read_switch, flag=True),
     Option("protocol", "|".join(s.PROTOCOLS), "A2A protocol version", one_of(*s.PROTOCOLS)),
     Option("transport", "|".join(s.TRANSPORTS), "A2A transport", one_of(*s.TRANSPORTS)),
     Option("streaming", "|".join(s.STREAMING), "Streaming requests", one_of(*s.STREAMING)),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.a2a.card import narrow_to_endpoint
+from pytest_a2a_bench.a2a.card import narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.loop import run
+from pytest_a2a_bench.a2a.oauth import obtain
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
 from pytest_a2a_bench.conformance.engine import Planned, plan
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
@@ -18,7 +21,7 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.webhook import Place
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.redact import redact_url
 
 # Collection needs items before any agent runs, so these stand for all that could be.
@@ -145,10 +148,13 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
     :param jwks: keys to verify its signatures with.
     :raises EndpointUnreachableError: if nothing answers there.
     :raises CardError: if the only card is another agent's.
+    :raises AuthenticationError: if there is no access token for it.
     """
-    raw, http, findings = fetch_card(config.endpoint, auth=config.auth, timeout=timeout, verify=config.verify_ssl)
+    raw, http, findings = fetch_card(config.endpoint, config=config, timeout=timeout)
     # Twice: fetching finds what is wrong with the answer, and this finds it again with the rest.
     if raw is not None:
+        with contextlib.suppress(CardError):  # which is found again, and told, below
+            run(obtain(config, parse_card(raw, config.endpoint)))
         findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
         # The card is judged as it is, and of its interfaces those that the endpoint means.
         raw = narrow_to_endpoint(raw, config.endpoint, http.url) if isinstance(raw, Mapping) else raw

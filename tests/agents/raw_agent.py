@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -84,8 +85,27 @@ def _read(stream: Any, connection: int) -> Request | None:
     return Request(first[0], first[1], headers, stream.read(int(headers.get("content-length", 0))), connection)
 
 
-def _serve(connection: socket.socket, number: int, agent: RawAgent) -> None:
-    with connection, contextlib.suppress(OSError):
+def _shake_hands(accepted: socket.socket, tls: ssl.SSLContext) -> socket.socket:
+    """Begin TLS; a client that is refused is heard out, because a reset would overtake the reason."""
+    connection = tls.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+    try:
+        connection.do_handshake()
+    except ssl.SSLError:
+        with socket.socket(fileno=connection.detach()) as plain:
+            plain.settimeout(60)
+            plain.shutdown(socket.SHUT_WR)
+            while plain.recv(65536):
+                pass
+        raise
+    return connection
+
+
+def _serve(accepted: socket.socket, number: int, agent: RawAgent, tls: ssl.SSLContext | None) -> None:
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        connection = stack.enter_context(accepted)
+        if tls is not None:
+            connection = _shake_hands(accepted, tls)
+            stack.enter_context(connection)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         stream = connection.makefile("rb")
         while (request := _read(stream, number)) is not None:
@@ -106,10 +126,15 @@ def _serve(connection: socket.socket, number: int, agent: RawAgent) -> None:
 
 
 @contextlib.contextmanager
-def raw_agent(handler: Handler, card: dict[str, Any] | None = None) -> Iterator[RawAgent]:
-    """Serve a raw agent; by default its card is 1.0 with one JSON-RPC interface."""
+def raw_agent(
+    handler: Handler, card: dict[str, Any] | None = None, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+) -> Iterator[RawAgent]:
+    """Serve a raw agent; by default its card is 1.0 with one JSON-RPC interface.
+
+    :param host: what its URLs call this machine.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    url = f"{'http' if tls is None else 'https'}://{host}:{listener.getsockname()[1]}"
     interface = {"url": f"{url}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
     agent = RawAgent(url, handler, {"name": "raw", "supportedInterfaces": [interface]} if card is None else card)
 
@@ -119,7 +144,7 @@ def raw_agent(handler: Handler, card: dict[str, Any] | None = None) -> Iterator[
             while True:
                 connection, _ = listener.accept()
                 number += 1
-                threading.Thread(target=_serve, args=(connection, number, agent), daemon=True).start()
+                threading.Thread(target=_serve, args=(connection, number, agent, tls), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
     try:

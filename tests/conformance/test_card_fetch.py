@@ -90,7 +90,8 @@ def without(*names: str, **more: str) -> dict[str, str]:
 
 def found(site: Site, **options: Any) -> list[str]:
     with serve(site) as url:
-        _, _, findings = fetch_card(url, **options)
+        headers = options.pop("headers", None)
+        _, _, findings = fetch_card(url, headers=headers, config=ClientConfig(url, **options))
     return [f.rule for f in findings]
 
 

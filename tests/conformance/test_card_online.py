@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance.card import check_online, fetch_card, online
 from pytest_a2a_bench.conformance.card.online import declared_interfaces
@@ -36,9 +37,10 @@ def secured() -> Iterator[tuple[str, dict[str, Any]]]:
             yield agent.url, raw
 
 
-def told(served: tuple[str, dict[str, Any]], **options: Any) -> set[str]:
+def told(served: tuple[str, dict[str, Any]], token: str = "") -> set[str]:
     url, raw = served
-    return {f.rule for f in check_online(raw, url, timeout=5.0, **options)}
+    config = ClientConfig(url, auth=Credentials(token)) if token else None
+    return {f.rule for f in check_online(raw, url, timeout=5.0, config=config)}
 
 
 def changed(served: tuple[str, dict[str, Any]], **members: Any) -> tuple[str, dict[str, Any]]:
@@ -115,14 +117,15 @@ def test_security_that_is_not_declared(secured: tuple[str, dict[str, Any]]) -> N
 
 def test_a_wrong_token_is_told_and_never_shown(secured: tuple[str, dict[str, Any]]) -> None:
     url, raw = secured
-    findings = check_online(raw, url, token="hunter2-hunter2", timeout=5.0)
+    findings = check_online(raw, url, config=ClientConfig(url, auth=Credentials("hunter2-hunter2")), timeout=5.0)
     assert {f.rule for f in findings} == {"CARD-007", "V03-CARD-022"}
     assert "hunter2" not in repr(findings)
 
 
 def test_credentials_go_to_the_endpoints_origin_only(secured: tuple[str, dict[str, Any]]) -> None:
     _, raw = secured
-    findings = check_online(raw, "https://elsewhere.example.com/", token="open-sesame", timeout=5.0)
+    config = ClientConfig("https://elsewhere.example.com/", auth=Credentials("open-sesame"))
+    findings = check_online(raw, config.endpoint, config=config, timeout=5.0)
     assert findings == []  # the interfaces refuse what comes without credentials, as the card says they do
 
 

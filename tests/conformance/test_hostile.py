@@ -134,7 +134,8 @@ def test_asking_whether_a_card_is_true_ends(answer: Answer, usual: float) -> Non
         listener = socket.create_server(("127.0.0.1", 0))
         async with serve_app(hostile_app(answer, listener.getsockname()[1]), listener) as url:
             card, _, _ = await fetch_card_async(url)
-            return list(await check_online_async(card, url, token=SECRET, timeout=TIMEOUT))
+            config = ClientConfig(url, auth=Credentials(SECRET))
+            return list(await check_online_async(card, url, config=config, timeout=TIMEOUT))
 
     found: list[Any] = []
     spent = seconds_of(lambda: found.extend(asyncio.run(ask())))

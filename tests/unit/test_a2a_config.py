@@ -51,7 +51,9 @@ def test_from_settings_reads_the_token_and_origins_from_the_environment() -> Non
     assert config.auth == Credentials("secret", "MY_TOKEN")
     assert (config.timeout, config.protocol, config.wait) == (7, "0.3", 3)
     assert config.allowed_origins == ("https://a", "https://b:1")
-    assert ClientConfig.from_settings(settings, {}).auth is None
+    assert ClientConfig.from_settings(Settings(endpoint="http://x"), {}).auth is None
+    with pytest.raises(ConfigurationError, match="--a2a-auth-env names MY_TOKEN, which is not set"):
+        ClientConfig.from_settings(settings, {"MY_TOKEN": " "})
 
 
 def test_from_settings_wants_an_endpoint() -> None:

@@ -13,12 +13,14 @@ from typing import Any
 
 import httpx
 
-from pytest_a2a_bench.a2a.auth import origin_of, place
+from pytest_a2a_bench.a2a.auth import AuthParts, origin_of
 from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.card import LEGACY_CARD_PATH, card_urls, narrow_to_endpoint
-from pytest_a2a_bench.a2a.config import Credentials
-from pytest_a2a_bench.a2a.http import tls_context
+from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
+from pytest_a2a_bench.a2a.network import USUAL, Network
+from pytest_a2a_bench.a2a.oauth import authentication
+from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.conformance.card.document import Document, Ledger, as_list, as_object, read_document
 from pytest_a2a_bench.conformance.card.judge import CardHttp, card_versions, check_served
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
@@ -54,26 +56,25 @@ def fetch_card(
     url: str,
     *,
     headers: Mapping[str, str] | None = None,
-    auth: Credentials | None = None,
+    config: ClientConfig | None = None,
     timeout: float = 10.0,
-    verify: bool = True,
 ) -> Fetched:
     """Fetch a card; see :func:`fetch_card_async`."""
-    return run(fetch_card_async(url, headers=headers, auth=auth, timeout=timeout, verify=verify))
+    return run(fetch_card_async(url, headers=headers, config=config, timeout=timeout))
 
 
 async def fetch_card_async(
     url: str,
     *,
     headers: Mapping[str, str] | None = None,
-    auth: Credentials | None = None,
+    config: ClientConfig | None = None,
     timeout: float = 10.0,
-    verify: bool = True,
 ) -> Fetched:
     """Fetch a card from its own URL, or from an agent's base URL.
 
     :param headers: to be sent along.
-    :param auth: shown to a server that asks for it, for cards are public by rule.
+    :param config: gives certificates and proxies, and the credentials, which are shown to a server that asks for
+        them, for cards are public by rule.
     :param timeout: seconds for all requests together.
     :returns: the card (None where there is none), how it was served, and what is wrong with that. Give the second
         to :func:`check_card`, which finds the same again together with the rest.
@@ -83,9 +84,9 @@ async def fetch_card_async(
     """
     # Before a connection is made: httpx says less about a URL that it cannot use.
     _refuse_bad_url(url)
-    tls = tls_context(verify)
-    # No proxies from the environment, no redirects by itself: where a card comes from must be known.
-    async with httpx.AsyncClient(verify=tls, trust_env=False, follow_redirects=False, timeout=timeout) as client:
+    auth = authentication(config, None) if config is not None else AuthParts()
+    # No redirects by itself: where a card comes from must be known.
+    async with open_client(config.network if config is not None else USUAL, timeout=timeout) as client:
         try:
             async with asyncio.timeout(timeout):
                 raw, http = await _find(client, url, dict(headers or {}), auth)
@@ -93,7 +94,7 @@ async def fetch_card_async(
             raw, http = None, CardHttp(url, problem=late(timeout))
     ledger = Ledger()
     check_served(http, card_versions(raw)[0], ledger)
-    return raw, http, Redactor(auth.secrets if auth is not None else ()).findings(ledger.findings())
+    return raw, http, Redactor(config.secrets if config is not None else ()).findings(ledger.findings())
 
 
 async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], limit: int = MAX_BYTES) -> Answer:
@@ -118,18 +119,18 @@ async def get(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], l
 
 
 async def _find(
-    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: Credentials | None
+    client: httpx.AsyncClient, url: str, headers: dict[str, str], auth: AuthParts
 ) -> tuple[Any | None, CardHttp]:
     first: CardHttp | None = None
     # The path of 1.0 and 0.3 first, the one of 0.2 after it.
     for candidate in card_urls(url):
         answer = await get(client, candidate, headers)
         # Without credentials first: a card is public, and a token is only shown where it is asked for.
-        if answer.status in _REFUSALS and auth is not None:
-            headers = {**headers, **place(auth, None).headers}
+        if answer.status in _REFUSALS and auth:
+            headers = {**headers, **auth.headers}
             answer = await get(client, candidate, headers)
         raw, http = _read(answer, is_legacy=urllib.parse.urlsplit(candidate).path.endswith(LEGACY_CARD_PATH))
-        if answer.status in _REFUSALS and auth is None:
+        if answer.status in _REFUSALS and not auth:
             http = replace(http, problem=f"{http.problem}; it may want credentials: put a token in A2A_AUTH_TOKEN")
         if not http.problem:
             if isinstance(raw, Mapping):
@@ -181,6 +182,8 @@ async def _get_once(client: httpx.AsyncClient, url: str, headers: Mapping[str, s
                 if len(body) >= limit:
                     problem = f"the answer is larger than {limit} bytes, and was not read further"
                     break
+    except RefusedConnection as error:
+        raise EndpointUnreachableError(f"{redact_url(url)}: {error}") from error
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise EndpointUnreachableError(
             f"nothing answers at {redact_url(url)} ({error}); start the agent, or correct the URL"
@@ -240,12 +243,16 @@ def read_card_file(path: str) -> Document:
     return read_document(_read_file(path, "agent card"))
 
 
-def load_jwks(source: str, *, timeout: float = 10.0) -> Mapping[str, Any]:
+def load_jwks(source: str, *, timeout: float = 10.0, network: Network = USUAL) -> Mapping[str, Any]:
     """Read a JWK set, or one JWK, from a file or an https URL.
 
+    :param network: how a URL is reached; our certificate is not shown there.
     :raises ConfigurationError: if it cannot be read, or holds no key.
     """
-    body = _download(source, timeout) if is_url(source) else _read_file(source, "key set")
+    if is_url(source):
+        body = _download(source, timeout, network.without_certificate())
+    else:
+        body = _read_file(source, "key set")
     try:
         jwks = as_object(read_document(body).raw)
     except ProtocolError as error:
@@ -268,11 +275,11 @@ def _read_file(path: str, what: str) -> bytes:
         raise ConfigurationError(f"{what} {path}: {error.strerror or error}; give a file or a URL") from error
 
 
-def _download(url: str, timeout: float) -> bytes:
+def _download(url: str, timeout: float, network: Network) -> bytes:
     async def download() -> bytes:
         async with asyncio.timeout(timeout):
             # A key set is fetched without credentials: it may be anybody's.
-            async with httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout) as client:
+            async with open_client(network, timeout=timeout) as client:
                 answer = await get(client, url, {})
         if answer.problem or answer.status != 200:
             raise ConfigurationError(f"key set {url}: {answer.problem or f'status {answer.status}'}; give another URL")

@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.a2a.auth import AuthParts, may_receive, place
+from pytest_a2a_bench.a2a.auth import AuthParts, may_receive
 from pytest_a2a_bench.a2a.card import parse_card
-from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
+from pytest_a2a_bench.a2a.oauth import authentication
 from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_list, as_object, as_text, objects, show
 from pytest_a2a_bench.conformance.card.judge import card_versions
 from pytest_a2a_bench.conformance.card.shared import CORE_BINDINGS
@@ -142,14 +143,14 @@ class Probe:
 
 
 def check_online(
-    raw: Any, endpoint: str, *, token: str = "", timeout: float = 10.0, verify: bool = True
+    raw: Any, endpoint: str, *, config: ClientConfig | None = None, timeout: float = 10.0
 ) -> list[Finding]:
     """Ask an agent whether its card is true; see :func:`check_online_async`."""
-    return run(check_online_async(raw, endpoint, token=token, timeout=timeout, verify=verify))
+    return run(check_online_async(raw, endpoint, config=config, timeout=timeout))
 
 
 async def check_online_async(
-    raw: Any, endpoint: str, *, token: str = "", timeout: float = 10.0, verify: bool = True
+    raw: Any, endpoint: str, *, config: ClientConfig | None = None, timeout: float = 10.0
 ) -> list[Finding]:
     """Ask every interface that a card names whether what the card says is true.
 
@@ -158,22 +159,21 @@ async def check_online_async(
 
     :param raw: the card.
     :param endpoint: where the card came from; credentials go to its origin only.
-    :param token: the secret to authenticate with; empty for none.
+    :param config: gives credentials, certificates and proxies.
     :param timeout: seconds for one request.
     """
     # The first ones are the preferred ones.
     asked = declared_interfaces(as_object(raw))[:_MOST_INTERFACES]
-    ledgers = await asyncio.gather(*(_check(p, raw, endpoint, token, timeout, verify) for p in asked))
+    config = config or ClientConfig(endpoint)
+    ledgers = await asyncio.gather(*(_check(p, raw, config, timeout) for p in asked))
     return [finding for ledger in ledgers for finding in ledger.findings()]
 
 
-async def _check(
-    interface: DeclaredInterface, raw: Any, endpoint: str, token: str, timeout: float, verify: bool
-) -> Ledger:
+async def _check(interface: DeclaredInterface, raw: Any, config: ClientConfig, timeout: float) -> Ledger:
     ledger = Ledger()
     rule = "CARD-007" if interface.version == "1.0" else "V03-CARD-022"
     try:
-        async with _connect(interface, raw, endpoint, token, timeout, verify) as probe:
+        async with _connect(interface, raw, config, timeout) as probe:
             probe.ledger = ledger
             await _ask_everything(probe)
     # What is not installed here is no defect of the card.
@@ -189,24 +189,22 @@ async def _check(
 @asynccontextmanager
 # Credentials go to the endpoint's own origin, whatever addresses the card names.
 async def _connect(
-    interface: DeclaredInterface, raw: Any, endpoint: str, token: str, timeout: float, verify: bool
+    interface: DeclaredInterface, raw: Any, config: ClientConfig, timeout: float
 ) -> AsyncIterator[Probe]:
-    auth = AuthParts()
-    if token:
-        credentials = Credentials(token, "the token")
-        config = ClientConfig(endpoint, auth=credentials)
-        if may_receive(interface.url, config):
-            auth = place(credentials, parse_card(raw, endpoint))
+    auth, network = AuthParts(), config.network.without_certificate()
+    if may_receive(interface.url, config):
+        network = config.network
+        auth = authentication(config, parse_card(raw, config.endpoint)) if config.has_credentials else auth
     wire = open_wire(
         interface.binding,
         interface.version,
         interface.url,
-        endpoint=endpoint,
+        endpoint=config.endpoint,
         tenant=interface.tenant,
         auth=auth,
-        verify_ssl=verify,
+        network=network,
         limits=_LIMITS,
-        redactor=Redactor((token,) if token else ()),
+        redactor=Redactor(config.secrets),
     )
     try:
         yield Probe(interface, wire, auth, timeout)

@@ -254,7 +254,7 @@ async def encryption_is_up_to_date(ctx: Context) -> None:
     """A request over TLS 1.2 or later, with a certificate that is verified, works."""
     if urllib.parse.urlsplit(ctx.target.url).scheme not in ("https", "grpcs"):
         ctx.skip("the interface does not use TLS")
-    if not ctx.target.verify_ssl:
+    if not ctx.target.network.verify:
         ctx.skip("the verification of certificates is switched off")
     # The TLS library refuses older versions and certificates that it cannot verify.
     reply = await ctx.get_task(ctx.unknown_id())

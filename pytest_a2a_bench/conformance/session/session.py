@@ -28,7 +28,7 @@ from pytest_a2a_bench.conformance.wire.connect import open_wire
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_late
 from pytest_a2a_bench.conformance.wire.reply import WireReply
 from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
-from pytest_a2a_bench.errors import MissingExtraError, ProtocolError
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, ProtocolError
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.context import Context
@@ -279,12 +279,12 @@ class Session:
                 endpoint=target.endpoint,
                 tenant=target.tenant,
                 auth=target.auth,
-                verify_ssl=target.verify_ssl,
+                network=target.network,
                 redactor=Redactor(target.secrets),
             )
         except MissingExtraError as error:
             raise SkipCheck(str(error)) from error
-        except (ProtocolError, ValueError) as error:
+        except (ProtocolError, ConfigurationError, ValueError) as error:
             raise NoAnswer(f"the interface {target.url!r:.200} cannot be asked: {error}") from error
 
     def _remember(self, reply: WireReply, configured: bool) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, place
+from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.network import USUAL, Network
+from pytest_a2a_bench.a2a.oauth import authentication
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.wire.webhook import Place
 
@@ -25,6 +27,7 @@ class Target:
     :param binding: ``JSONRPC``, ``HTTP+JSON`` or ``GRPC``.
     :param url: the interface's address.
     :param timeout: seconds for one answer.
+    :param network: how it is reached; without our certificate where it must not see that.
     :param refusal: what to say and to advise where the agent refuses the credentials that it gets.
     :param webhook: where the agent is to deliver push notifications; None for a loopback address.
     """
@@ -38,7 +41,7 @@ class Target:
     scenarios: Scenarios = field(default_factory=Scenarios)
     timeout: float = 10.0
     webhook: Place | None = None
-    verify_ssl: bool = True
+    network: Network = USUAL
     auth: AuthParts = field(default_factory=AuthParts, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     refusal: str = ""
@@ -107,7 +110,7 @@ def targets_of(
 ) -> tuple[Target, ...]:
     """Return one target for each (binding, version) of a card: its first interface of that kind.
 
-    :param config: gives credentials, allowed origins and TLS checking.
+    :param config: gives credentials, allowed origins, certificates and proxies.
     :raises CardError: if the card names no interface.
     """
     config = config or ClientConfig(endpoint=endpoint)
@@ -130,7 +133,7 @@ def targets_of(
             scenarios=scenarios or Scenarios(),
             timeout=timeout,
             webhook=webhook,
-            verify_ssl=config.verify_ssl,
+            network=config.network if may_receive(interface.url, config) else config.network.without_certificate(),
             auth=auth,
             secrets=(*config.secrets, *secrets),
             refusal=explain_refusal(interface.url, config, bool(auth)),
@@ -142,6 +145,4 @@ def targets_of(
 
 def _auth(config: ClientConfig, card: AgentCard, url: str) -> AuthParts:
     # Credentials go to the endpoint's own origin only: a card may name any address.
-    if config.auth is None or not may_receive(url, config):
-        return AuthParts()
-    return place(config.auth, card)
+    return authentication(config, card) if may_receive(url, config) else AuthParts()

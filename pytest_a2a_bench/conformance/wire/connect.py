@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_a2a_bench.a2a.auth import AuthParts
+from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.conformance.wire.base import Wire
 from pytest_a2a_bench.conformance.wire.exchange import Limits, Redactor
 from pytest_a2a_bench.conformance.wire.http import HttpWire
@@ -16,13 +17,14 @@ def open_wire(
     endpoint: str,
     tenant: str = "",
     auth: AuthParts | None = None,
-    verify_ssl: bool = True,
+    network: Network = USUAL,
     limits: Limits | None = None,
     redactor: Redactor | None = None,
 ) -> Wire:
     """Open a connection to one interface.
 
     :param endpoint: what the user gave; an address without a scheme is read in its light.
+    :param network: how; without our certificate where the interface must not see it.
     :raises MissingExtraError: for gRPC, where it is not installed.
     :raises ProtocolError: if the address is none.
     """
@@ -30,7 +32,14 @@ def open_wire(
         # An extra: whoever judges HTTP alone needs no grpcio.
         from pytest_a2a_bench.conformance.wire.grpc import GrpcWire
 
-        return GrpcWire(url, version, endpoint=endpoint, tenant=tenant, auth=auth, limits=limits, redactor=redactor)
-    return HttpWire(
-        url, binding, version, tenant=tenant, auth=auth, verify_ssl=verify_ssl, limits=limits, redactor=redactor
-    )
+        return GrpcWire(
+            url,
+            version,
+            endpoint=endpoint,
+            tenant=tenant,
+            auth=auth,
+            network=network,
+            limits=limits,
+            redactor=redactor,
+        )
+    return HttpWire(url, binding, version, tenant=tenant, auth=auth, network=network, limits=limits, redactor=redactor)

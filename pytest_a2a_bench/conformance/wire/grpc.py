@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.card import read_target
+from pytest_a2a_bench.a2a.network import USUAL, Network
+from pytest_a2a_bench.a2a.tokens import source_of
+from pytest_a2a_bench.a2a.transport import explain_grpc, open_channel
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation, operation
 from pytest_a2a_bench.conformance.wire.base import UNSET, CannotExpressError, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, dump, late
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply, read_grpc_error
-from pytest_a2a_bench.errors import MissingExtraError
+from pytest_a2a_bench.errors import InfrastructureError, MissingExtraError
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -39,6 +43,7 @@ class GrpcWire:
         endpoint: str = "",
         tenant: str = "",
         auth: AuthParts | None = None,
+        network: Network = USUAL,
         limits: Limits | None = None,
         redactor: Redactor | None = None,
     ) -> None:
@@ -47,22 +52,18 @@ class GrpcWire:
         self._limits = limits or Limits()
         self._redactor = redactor or Redactor()
         self._types = _load(version)
-        self._channel = self._open(endpoint)
+        self._network = network
+        self._target = read_target(url, endpoint)
+        self._channel = self._open()
 
-    def _open(self, endpoint: str) -> grpc.aio.Channel:
-        import grpc
-        import grpc.aio
-
-        # A proxy from the environment would be judged in the agent's place, and a retry would hide the first answer.
+    def _open(self) -> grpc.aio.Channel:
+        # A retry would hide the first answer.
         options = [
             ("grpc.max_receive_message_length", self._limits.body_bytes),
-            ("grpc.enable_http_proxy", 0),
             ("grpc.enable_retries", 0),
         ]
-        target = read_target(self.url, endpoint)
-        if target.tls:
-            return grpc.aio.secure_channel(target.address, grpc.ssl_channel_credentials(), options=options)
-        return grpc.aio.insecure_channel(target.address, options=options)
+        has_token = source_of(self._auth.headers.get("Authorization", "")) is not None
+        return open_channel(self._target, self._network, options, has_token=has_token)
 
     async def close(self) -> None:
         """Close the channel."""
@@ -125,7 +126,12 @@ class GrpcWire:
         return tuple((k.lower(), v) for k, v in pairs.items())
 
     async def _invoke(self, request: WireRequest, method: str, content: bytes, reply_type: Any) -> WireReply:
-        reading = _Reading(request, reply_type, self._limits)
+        reading = _Reading(
+            request,
+            reply_type,
+            self._limits,
+            lambda details: explain_grpc(details, self._target, self._network),
+        )
         path = f"/{SERVICES[self.version]}/{method}"
         metadata = self._metadata(request)
         started = time.monotonic()
@@ -156,8 +162,8 @@ class GrpcWire:
 class _Reading:
     """One call while its answer is read."""
 
-    def __init__(self, request: WireRequest, reply_type: Any, limits: Limits) -> None:
-        self.request, self.reply_type, self.limits = request, reply_type, limits
+    def __init__(self, request: WireRequest, reply_type: Any, limits: Limits, explain: Callable[[str], str]) -> None:
+        self.request, self.reply_type, self.limits, self.explain = request, reply_type, limits, explain
         self.status: int | None = None
         self.headers: dict[str, str] = {}
         self.events: list[Any] = []
@@ -183,6 +189,8 @@ class _Reading:
                 self.status = 0
         except grpc.aio.AioRpcError as error:
             self._fail(error)
+        except InfrastructureError as error:  # there is no access token
+            self.problem = str(error)
         except (grpc.RpcError, UnicodeError, ValueError) as error:
             self.problem = f"{type(error).__name__}: {error}"
 
@@ -233,7 +241,7 @@ class _Reading:
         if name == "DEADLINE_EXCEEDED":
             self.problem = late(self.request.timeout)
         elif name == "UNAVAILABLE":
-            self.problem = f"gRPC UNAVAILABLE: {message:.300}"
+            self.problem = self.explain(message) or f"gRPC UNAVAILABLE: {message:.300}"
         # The status is used for quotas, too; only the text tells that it is our own limit.
         elif name == "RESOURCE_EXHAUSTED" and "larger than max" in message:
             self.problem = f"the answer is larger than {self.limits.body_bytes} bytes, and was not read"

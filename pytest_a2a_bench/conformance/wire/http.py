@@ -16,12 +16,14 @@ import httpx
 
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.bodies import SSEParser, parse_json
+from pytest_a2a_bench.a2a.network import USUAL, Network
+from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, operation, rest_call
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import EVENT_BYTES, EVENTS_KEPT, Limits, Redactor, late
 from pytest_a2a_bench.conformance.wire.reply import ReplyError, WireReply, read_rest_error, read_rpc_error
-from pytest_a2a_bench.errors import ProtocolError
+from pytest_a2a_bench.errors import InfrastructureError, ProtocolError
 
 JSON = "application/json"
 A2A_JSON = "application/a2a+json"
@@ -66,7 +68,7 @@ class HttpWire:
         *,
         tenant: str = "",
         auth: AuthParts | None = None,
-        verify_ssl: bool = True,
+        network: Network = USUAL,
         limits: Limits | None = None,
         redactor: Redactor | None = None,
     ) -> None:
@@ -75,10 +77,10 @@ class HttpWire:
         self._limits = limits or Limits()
         self._redactor = redactor or Redactor()
         self._ids = itertools.count(1)
-        # Loading certificates takes 50 ms, and no redirect ever leads from http to https.
-        verify = verify_ssl and not url.lower().startswith("http:")
-        self._client = _open_client(verify, keep=_CONNECTIONS)
-        self._fresh = _open_client(verify, keep=0)
+        self._client = open_client(network, limits=httpx.Limits(max_connections=_CONNECTIONS))
+        # The second keeps no connection for another request.
+        only_new = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=0)
+        self._fresh = open_client(network, limits=only_new)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -102,7 +104,9 @@ class HttpWire:
                 await self._exchange_again(prepared, request, answer, started)
         except TimeoutError:
             answer.problem = answer.problem or self._late(request, answer)
-        except (ProtocolError, httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+        except (RefusedConnection, InfrastructureError) as error:  # these say all that there is to say
+            answer.problem = str(error)
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             answer.problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         exchange = self._record(request, prepared, answer, time.monotonic() - started)
         return self._read(exchange, answer, rpc_id)
@@ -305,13 +309,6 @@ class HttpWire:
         raw = document["error"]
         code = raw.get("code") if isinstance(raw, Mapping) else None
         return read_rest_error(document, code if isinstance(code, int) else 0)
-
-
-def _open_client(verify_ssl: bool, keep: int) -> httpx.AsyncClient:
-    pool = httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=keep)
-    # No timeouts of httpx's: the request's own is around everything. No redirects: an agent that sends them is judged
-    # so.
-    return httpx.AsyncClient(verify=verify_ssl, limits=pool, timeout=None, trust_env=False, follow_redirects=False)
 
 
 async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
 from pytest_a2a_bench.conformance.finding import CheckResult
@@ -171,8 +172,8 @@ def _waivers(run: BenchRun) -> tuple[Waiver, ...]:
 def _jwks(run: BenchRun) -> Any:
     if not run.settings.card_jwks:
         return None
-
-    return load_jwks(run.settings.card_jwks, timeout=_seconds(run))
+    source = run.settings.card_jwks
+    return load_jwks(source, timeout=_seconds(run), network=_config(run).network if "://" in source else USUAL)
 
 
 def _webhook(run: BenchRun) -> Place | None:

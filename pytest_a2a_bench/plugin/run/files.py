@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from pytest_a2a_bench.a2a.config import connection_problems
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.gates import files
 from pytest_a2a_bench.plugin.run.state import BenchRun
@@ -20,6 +22,9 @@ def read_files(run: BenchRun, directory: Path) -> None:
     found = files.read(run.settings, directory, run.plan.results)
     run.services.baseline = found.baseline
     durations, wrong = read_durations(run.settings)
+    if run.settings.endpoint_source == "cli" and not run.settings.replay:
+        # One that environment or ini name matters once an item uses it, and is looked at then.
+        wrong = (*wrong, *connection_problems(run.settings, os.environ))
     run.decide(
         quarantine=found.quarantine,
         missed=found.missed,

@@ -1,0 +1,145 @@
+"""A whole run, and the commands, against an agent behind TLS with an authority of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from harness import Bench
+from private_network import Authority, Place, answer, guarded_agent
+from raw_agent import RawAgent, raw_agent
+
+from pytest_a2a_bench.cli import main
+
+TEST = """
+def test_it(a2a_client):
+    from pytest_a2a_bench.model import Part
+    assert a2a_client.session().send([Part.of_text("hello")]).text == "fine"
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place.at(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def agent(place: Place) -> Iterator[RawAgent]:
+    """An agent that wants a client certificate."""
+    with raw_agent(answer, tls=place.server(asks=True), host="localhost") as found:
+        yield found
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_a_run_behind_mutual_tls(
+    pytester: pytest.Pytester,
+    bench: Bench,
+    place: Place,
+    agent: RawAgent,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("THE_KEY", place.key.read_text())
+    pytester.makepyfile(TEST)
+    pytester.makeini(f"[pytest]\na2a_ca = {place.ca}\na2a_client_key_env = THE_KEY")
+    where = ("--a2a-endpoint", agent.url, f"--a2a-client-cert={place.cert}")
+    bench.apart(*where, *workers).assert_outcomes(passed=1)
+    written = [p for p in pytester.path.rglob("*") if p.is_file() and p.suffix in (".json", ".jsonl")]
+    assert all("PRIVATE KEY" not in p.read_text() for p in written)
+
+
+def test_an_authority_that_is_not_trusted_is_one_line(bench: Bench, pytester: pytest.Pytester, agent: RawAgent) -> None:
+    pytester.makepyfile(TEST)
+    result = bench("--a2a-endpoint", agent.url)
+    assert result.ret == 4
+    (line,) = [line for line in result.errlines if line.startswith("ERROR:")]
+    assert "is not trusted" in line
+    assert line.index("--a2a-ca") < line.index("--a2a-no-verify-ssl")
+
+
+def test_all_wrong_options_are_one_line(bench: Bench, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TEST)
+    result = bench(
+        "--a2a-endpoint=https://127.0.0.1:9",
+        "--a2a-auth-env=NOT_SET_HERE",
+        "--a2a-ca=nowhere.pem",
+        "--a2a-client-key-env=NEITHER_THIS",
+        "--a2a-trials=0",
+        "--a2a-proxy=ftp://proxy",
+    )
+    assert result.ret == 4
+    (line,) = [line for line in result.errlines if line.startswith("ERROR:")]
+    for part in (
+        "--a2a-auth-env names NOT_SET_HERE, which is not set",
+        "nowhere.pem: cannot be read",
+        "--a2a-client-key-env belongs to a certificate",
+        "'0' is not a whole number",
+        "'ftp://proxy' is not a URL",
+    ):
+        assert part in line
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_a_variable_that_ini_names_matters_once_the_agent_is_used(
+    bench: Bench, pytester: pytest.Pytester, noop_url: str, workers: tuple[str, ...]
+) -> None:
+    pytester.makeini(f"[pytest]\na2a_endpoint = {noop_url}\na2a_auth_env = NOT_SET_HERE")
+    pytester.makepyfile("def test_one(): pass")
+    if not workers:
+        assert bench().ret == 0
+    pytester.makepyfile(test_two=TEST)
+    result = bench.apart(*workers)
+    assert result.ret == 4
+    assert "--a2a-auth-env names NOT_SET_HERE" in result.stderr.str()
+
+
+def test_a_run_with_oauth(
+    bench: Bench, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("A2A_OAUTH_CLIENT_ID", "bench")
+    monkeypatch.setenv("A2A_OAUTH_CLIENT_SECRET", "s3cret-of-the-client")
+    pytester.makepyfile(TEST)
+    authority = Authority()
+    with guarded_agent(authority) as url:
+        bench("--a2a-endpoint", url).assert_outcomes(passed=1)
+        monkeypatch.setenv("A2A_OAUTH_CLIENT_SECRET", "another-secret-entirely")
+        result = bench("--a2a-endpoint", url)
+        assert main.main(["conformance", url]) == 2
+    told = result.stdout.str() + result.stderr.str()
+    assert result.ret == 4
+    assert "HTTP 401, saying invalid_client" in told
+    assert "HTTP 401, saying invalid_client" in capsys.readouterr().err
+    assert "another-secret-entirely" not in told
+
+
+@pytest.mark.parametrize("prefix", ["--", "--a2a-"])
+def test_commands_take_the_same_options(
+    place: Place, agent: RawAgent, prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = [f"{prefix}ca", str(place.ca), f"{prefix}client-cert", str(place.cert), f"{prefix}client-key"]
+    assert main.main(["conformance", agent.url, *shown, str(place.key), "--id", "CARD-001"]) in (0, 1)
+    assert "card   1/1" in capsys.readouterr().out
+    assert main.main(["card", agent.url, *shown, str(place.key)]) in (0, 1)
+    assert "unreachable" not in capsys.readouterr().out
+    assert main.main(["card", agent.url]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "give the authority that signed it with --a2a-ca FILE" in told
+    assert main.main(["conformance", agent.url, *shown, "nowhere.key", f"{prefix}auth-env", "NOT_SET_HERE"]) == 2
+    told = capsys.readouterr().err
+    assert "--a2a-client-key" in told
+    assert "NOT_SET_HERE, which is not set" in told
+
+
+def test_doctor_says_how_requests_travel(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:pass-word-1@proxy.internal:3128")
+    monkeypatch.setenv("A2A_CA", str(place.ca))
+    assert main.main(["doctor"]) == 0
+    told = capsys.readouterr().out
+    assert "and 1 of --a2a-ca" in told
+    assert "http://proxy.internal:3128 for " in told
+    assert "pass-word-1" not in told
+    assert main.main(["doctor", "--ca", "nowhere.pem"]) == 0
+    assert "nowhere.pem: cannot be read" in capsys.readouterr().out
