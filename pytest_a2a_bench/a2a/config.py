@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import urllib.parse
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.secret import KnownSecret, Secret, SecretUrl, in_url
 from pytest_a2a_bench.settings import PROTOCOLS, STREAMING, TRANSPORTS
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ ALLOWED_ORIGINS_ENV = "A2A_ALLOWED_ORIGINS"
 """Environment variable: origins, separated by commas, to which credentials may also go."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Credentials:
     """A secret for the agent; where it goes in a request is decided by the agent card's security schemes.
 
@@ -28,17 +28,19 @@ class Credentials:
     :param source: the environment variable that it was read from, for messages.
     """
 
-    token: str = dataclasses.field(repr=False)
-    source: str = ""
+    token: Secret
+    source: str
+
+    def __init__(self, token: str | Secret, source: str = "") -> None:
+        object.__setattr__(self, "token", token if isinstance(token, Secret) else Secret(token))
+        object.__setattr__(self, "source", source)
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not leave this package: the token, and the password in it if it is ``user:password``."""
-        password = self.token.partition(":")[2]
-        return (self.token, password) if password else (self.token,)
-
-    def __repr__(self) -> str:
-        return f"Credentials(token='***', source={self.source!r})"
+        token = self.token.reveal()
+        password = token.partition(":")[2]
+        return (token, password) if password else (token,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class ClientConfig:
     max_connections: int = 512
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "endpoint", SecretUrl(self.endpoint))
         problems = [*_endpoint_problems(self.endpoint), *self._choice_problems(), *self._number_problems()]
         problems += _token_problems(self.auth)
         for origin in self.allowed_origins:
@@ -85,8 +88,15 @@ class ClientConfig:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not leave this package: the token, and the password in it if it is ``user:password``."""
-        return self.auth.secrets if self.auth is not None else ()
+        """What must not leave this package, whatever it is called."""
+        return tuple(dict.fromkeys(secret.text for secret in self.known))
+
+    @property
+    def known(self) -> tuple[KnownSecret, ...]:
+        """The token, the password in it if it is ``user:password``, and keys in the endpoint's query; all named."""
+        source = (self.auth.source if self.auth is not None else "") or "the token"
+        token = (KnownSecret(source, text) for text in (self.auth.secrets if self.auth is not None else ()))
+        return (*token, *in_url("the endpoint", self.endpoint))
 
     def _choice_problems(self) -> Iterator[str]:
         for name, choices in (("protocol", PROTOCOLS), ("transport", TRANSPORTS), ("streaming", STREAMING)):
@@ -154,8 +164,9 @@ def _token_problems(auth: Credentials | None) -> list[str]:
     if auth is None:
         return []
     where = auth.source or "auth"
-    if not auth.token:
+    token = auth.token.reveal()
+    if not token:
         return [f"{where} is empty"]
-    if not auth.token.isascii() or not auth.token.isprintable():
+    if not token.isascii() or not token.isprintable():
         return [f"{where} holds a character that no HTTP header can carry (a line break?)"]
     return []

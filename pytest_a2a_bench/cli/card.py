@@ -111,7 +111,7 @@ def _algorithms(given: str) -> dict[str, Any]:
 
 def _check_online(raw: Any, namespace: Namespace) -> list[Finding]:
     auth = _credentials(namespace)
-    return check_online(raw, namespace.source, token=auth.token if auth else "", timeout=namespace.timeout)
+    return check_online(raw, namespace.source, token=auth.token.reveal() if auth else "", timeout=namespace.timeout)
 
 
 def _credentials(namespace: Namespace) -> Credentials | None:

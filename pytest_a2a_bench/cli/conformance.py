@@ -34,6 +34,7 @@ from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, matrix, render
 from pytest_a2a_bench.reports import text as text_report
+from pytest_a2a_bench.secret import KNOWN
 
 TERMINATED = 143
 
@@ -224,7 +225,7 @@ def _config(namespace: Namespace) -> ClientConfig:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(KNOWN.hide(text), encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"-o {path}: cannot be written: {error}") from error
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from pytest_a2a_bench.benchmarks.tau2 import export
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import StoreError, write_atomically
+from pytest_a2a_bench.secret import dump_json
 
 FORMATS = ("tau2",)
 
@@ -25,12 +26,10 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Export, and say what keeps the file from tau2's leaderboard."""
-    import json
-
     found = manifest.load_selected(namespace.directory)
     data = export.export(found, domain=namespace.domain, allow_incomplete=namespace.allow_incomplete)
     try:
-        write_atomically(namespace.output, json.dumps(data, ensure_ascii=False, indent=1))
+        write_atomically(namespace.output, dump_json(data))
     except OSError as exc:
         raise StoreError(f"{namespace.output} cannot be written: {exc}") from exc
     ours = data["a2a_bench"]
