@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import html
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -84,9 +85,7 @@ class _Form:
         self._head = re.compile(("(?<![A-Za-z0-9])" if is_short else "") + "".join(patterns[:_HEAD]))
         self._telling = max(_FRAGMENT, len(choices) // 2)
         # What cannot be told from the text alone (a choice, a character of several octets) is looked for each time.
-        clear = "".join(c if len(c) == 1 and c.isascii() and c.isprintable() else "\0" for c in choices).partition(
-            "\0"
-        )[0]
+        clear = "".join(itertools.takewhile(lambda c: len(c) == 1 and c.isascii() and c.isprintable(), choices))
         self._heads = {clear[:_HEAD], _unescaped(clear)[:_HEAD], _unescaped(clear[:_HEAD])}
         self._raw_head = clear[:_HEAD]
 
@@ -98,23 +97,31 @@ class _Form:
         return self._raw_head in text or any(head in plain for head in self._heads)
 
     def hide(self, text: str) -> str:
+        """Return the text with ``***`` wherever this spelling, or a telling part of it, stands."""
         kept: list[str] = []
         start = 0
-        for found in self._head.finditer(text):
-            if found.start() < start:
+        found = self._head.search(text)
+        while found is not None:
+            end = self._end(text, found.end())
+            if end is None:  # the secret may begin within what looked like its beginning
+                found = self._head.search(text, found.start() + 1)
                 continue
-            end, count = found.end(), min(_HEAD, len(self._characters))
-            for character in self._characters[count:]:
-                following = character.match(text, end)
-                if following is None:
-                    break
-                end, count = following.end(), count + 1
-            if count == len(self._characters) and self._tail is not None and (last := self._tail.match(text, end)):
-                end = last.end()
-            if self._counts(text, end, count):
-                kept += [text[start : found.start()], HIDDEN]
-                start = end
+            kept += [text[start : found.start()], HIDDEN]
+            start = end
+            found = self._head.search(text, start)
         return "".join([*kept, text[start:]])
+
+    def _end(self, text: str, end: int) -> int | None:
+        """Return where the secret ends whose beginning ends there, or None if it is not it."""
+        count = min(_HEAD, len(self._characters))
+        for character in self._characters[count:]:
+            following = character.match(text, end)
+            if following is None:
+                break
+            end, count = following.end(), count + 1
+        if count == len(self._characters) and self._tail is not None and (last := self._tail.match(text, end)):
+            end = last.end()
+        return end if self._counts(text, end, count) else None
 
     def _counts(self, text: str, end: int, count: int) -> bool:
         is_whole = count == len(self._characters)
