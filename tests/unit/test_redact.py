@@ -6,11 +6,11 @@ import json
 import re
 import time
 import urllib.parse
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spellings import ENCODINGS
 
 from pytest_a2a_bench.redact import hide_secrets
 
@@ -19,27 +19,6 @@ printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size
 any_text = st.text(max_size=20)
 foreign = st.text("äöü\n", max_size=20)
 quick = settings(deadline=None)
-
-ENCODINGS: dict[str, Callable[[str], str]] = {
-    "plain": lambda s: s,
-    "percent": lambda s: urllib.parse.quote(s, safe=""),
-    "percent, lower case": lambda s: re.sub("%..", lambda m: m[0].lower(), urllib.parse.quote(s, safe="")),
-    "path": urllib.parse.quote,
-    "form": urllib.parse.quote_plus,
-    "twice": lambda s: urllib.parse.quote(urllib.parse.quote(s)),
-    "every octet": lambda s: "".join(f"%{b:02x}" for b in s.encode()),
-    "JSON": lambda s: json.dumps(s)[1:-1],
-    "JSON in JSON": lambda s: json.dumps(json.dumps(s)[1:-1])[1:-1],
-    "every \\u": lambda s: "".join(f"\\u{ord(c):04X}" for c in s),
-    "HTML": html.escape,
-    "entities": lambda s: "".join(f"&#{ord(c)};" for c in s),
-    "repr": lambda s: repr(s)[1:-1],
-    "base64": lambda s: base64.b64encode(s.encode()).decode(),
-    "base64, URL-safe": lambda s: base64.urlsafe_b64encode(s.encode()).decode().rstrip("="),
-    "base64, later": lambda s: base64.b64encode(b"user:" + s.encode() + b"!?").decode(),
-    "base64, one later": lambda s: base64.urlsafe_b64encode(b"x" + s.encode() + b"yz").decode(),
-    "base64 in a URL": lambda s: urllib.parse.quote_plus(base64.b64encode(b"ab" + s.encode()).decode()),
-}
 
 
 @pytest.mark.parametrize(
