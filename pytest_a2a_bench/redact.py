@@ -53,12 +53,15 @@ _FRAGMENT = 8
 _CUT = re.compile(r"\Z|['\"]?\.\.\.")
 
 
-def hide_secrets(text: str, secrets: Iterable[str]) -> str:
+def hide_secrets(text: str, secrets: Iterable[str], *, least: int = _HEAD) -> str:
     """Replace secrets by ``***``, in every spelling that a request or a report gives them.
 
     These are: as they are, escaped for a URL, JSON, Python or HTML, and as base64, alone or in a longer text as in
     HTTP's basic credentials. Long beginnings of them are replaced, too, and short ones where the text was cut off: a
     shortened text may end within one.
+
+    :param least: how many characters of a beginning are hidden where the text was cut off. Where that is not 4,
+        beginnings that are words or numbers are left: whoever asks for less has texts of which each word counts.
     """
     plain: str | None = None
     for secret in secrets:
@@ -66,7 +69,7 @@ def hide_secrets(text: str, secrets: Iterable[str]) -> str:
             if plain is None:
                 plain = _unescaped(text)
             if form.may_be_in(text, plain):
-                text = form.hide(text)
+                text = form.hide(text, least)
     return text
 
 
@@ -96,13 +99,13 @@ class _Form:
         """
         return self._raw_head in text or any(head in plain for head in self._heads)
 
-    def hide(self, text: str) -> str:
+    def hide(self, text: str, least: int) -> str:
         """Return the text with ``***`` wherever this spelling, or a telling part of it, stands."""
         kept: list[str] = []
         start = 0
         found = self._head.search(text)
         while found is not None:
-            end = self._end(text, found.end())
+            end = self._end(text, found, least)
             if end is None:  # the secret may begin within what looked like its beginning
                 found = self._head.search(text, found.start() + 1)
                 continue
@@ -111,23 +114,28 @@ class _Form:
             found = self._head.search(text, start)
         return "".join([*kept, text[start:]])
 
-    def _end(self, text: str, end: int) -> int | None:
-        """Return where the secret ends whose beginning ends there, or None if it is not it."""
-        count = min(_HEAD, len(self._characters))
+    def _end(self, text: str, found: re.Match[str], least: int) -> int | None:
+        """Return where a secret ends whose head was found, or None if it is none."""
+        end, count = found.end(), min(_HEAD, len(self._characters))
         for character in self._characters[count:]:
             following = character.match(text, end)
             if following is None:
                 break
             end, count = following.end(), count + 1
-        if count == len(self._characters) and self._tail is not None and (last := self._tail.match(text, end)):
-            end = last.end()
-        return end if self._counts(text, end, count) else None
+        if count == len(self._characters):
+            if self._is_short and text[end : end + 1].isalnum():
+                return None
+            last = self._tail.match(text, end) if self._tail is not None else None
+            return last.end() if last is not None else end
+        telling = count >= self._telling or (count >= least and _CUT.match(text, end))
+        if self._is_short or not telling or (least > _HEAD and is_plain(text[found.start() : end])):
+            return None
+        return end
 
-    def _counts(self, text: str, end: int, count: int) -> bool:
-        is_whole = count == len(self._characters)
-        if self._is_short:
-            return is_whole and not re.match("[A-Za-z0-9]", text[end : end + 1])
-        return is_whole or count >= self._telling or bool(_CUT.match(text, end))
+
+def is_plain(text: str) -> bool:
+    """Tell whether a text is a number or a lower-case word, of which any text is full."""
+    return re.fullmatch(r"[\d.]+|[a-z_]+", text) is not None
 
 
 @functools.lru_cache(maxsize=512)

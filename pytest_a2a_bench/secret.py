@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TextIO
 
-from pytest_a2a_bench.redact import HIDDEN, MINIMUM, hide_secrets, redact_url
+from pytest_a2a_bench.redact import HIDDEN, MINIMUM, hide_secrets, is_plain, redact_url
 
 
 class Secret:
@@ -126,7 +126,7 @@ class KnownSecrets:
 
     def hide(self, text: str) -> str:
         """Return a text without the secrets; a text without them is returned as it is."""
-        return hide_secrets(text, self._texts) if self._texts and text else text
+        return hide_secrets(text, self._texts, least=MINIMUM) if self._texts and text else text
 
     def hide_in(self, value: Any) -> Any:
         """Return a value of JSON without the secrets, in strings and names. Numbers stay, and so does its form."""
@@ -143,12 +143,19 @@ class KnownSecrets:
     def kinds_in(self, *texts: str) -> tuple[str, ...]:
         """Return what the secrets are called that occur in texts."""
         return tuple(
-            dict.fromkeys(s.kind for s in self._secrets if any(hide_secrets(t, (s.text,)) != t for t in texts if t))
+            dict.fromkeys(s.kind for s in self._secrets if any(_holds(text, s.text) for text in texts if text))
         )
+
+
+def _holds(text: str, secret: str) -> bool:
+    return hide_secrets(text, (secret,), least=MINIMUM) != text
 
 
 KNOWN = KnownSecrets()
 """Everything that leaves this process is asked of this."""
+
+
+_LONGEST_WORD = 20
 
 
 def is_telling(text: str) -> bool:
@@ -157,7 +164,7 @@ def is_telling(text: str) -> bool:
     It is not if it has fewer than 8 characters, only digits (numbers of results have as many), or is a word of
     lower-case letters as the names in our files are: a token ``test`` would be hidden in every node id.
     """
-    return len(text) >= MINIMUM and not re.fullmatch(r"[\d.]{1,20}|[a-z_]{1,20}", text)
+    return len(text) >= MINIMUM and not (len(text) <= _LONGEST_WORD and is_plain(text))
 
 
 def dump_json(value: object, *, indent: int | None = 1) -> str:

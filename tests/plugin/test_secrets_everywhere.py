@@ -110,7 +110,14 @@ def test_shows_an_error(broken):
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> Iterator[RawAgent]:
     numbers = itertools.count()
-    with raw_agent(lambda request: ANSWERS[next(numbers) % len(ANSWERS)](request)) as running:
+
+    def answer(request: Request) -> bytes:
+        try:
+            return ANSWERS[next(numbers) % len(ANSWERS)](request)
+        except ValueError:  # no JSON was asked
+            return refusal(request)
+
+    with raw_agent(answer) as running:
         running.card = {
             "name": f"raw {TOKEN}",
             "version": KEY,
