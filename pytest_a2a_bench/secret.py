@@ -256,12 +256,13 @@ class HidingStream:
 _plain_record = logging.getLogRecordFactory()
 
 
-def _hiding_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
+def _hiding_record(*given: Any, **named: Any) -> logging.LogRecord:
     """Make a record of which no handler, formatter or later reader sees a secret, whichever logger it is of."""
-    record = _plain_record(*args, **kwargs)
+    record = _plain_record(*given, **named)
     try:
         message = record.getMessage()
-    except Exception:  # wrong arguments: that is told where it is handled
+    except Exception:  # the arguments do not fit; whoever handles the record says so, and shows them
+        record.args = tuple(KNOWN.hide(str(a)) for a in args) if isinstance(args := record.args, tuple) else ()
         return record
     hidden = KNOWN.hide(message)
     if hidden != message:

@@ -155,6 +155,8 @@ def assert_clean(directory: Path, *shown: str) -> None:
     assert not leaks, "\n".join(sorted(leaks))
 
 
+Run = Callable[..., pytest.RunResult]
+
 EVERY_REPORT = (
     *("-ppytest_metadata.plugin", "-ppytest_jsonreport.plugin", "-ppytest_reportlog.plugin"),
     *("--json-report", "--report-log=log.jsonl", "--junitxml=junit.xml", "-ojunit_logging=all"),
@@ -163,32 +165,42 @@ EVERY_REPORT = (
 )
 
 
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
-def test_no_canary_is_found_in_anything_that_a_run_leaves(
-    pytester: pytest.Pytester, bench: Bench, agent: RawAgent, monkeypatch: pytest.MonkeyPatch, workers: str
-) -> None:
+def run_with_every_report(
+    pytester: pytest.Pytester, run: Run, agent: RawAgent, monkeypatch: pytest.MonkeyPatch, *more: str
+) -> pytest.RunResult:
+    """Run the agent's tests with every report that there is, look for canaries, and return what pytest said."""
     pytester.makepyfile(test_own=OWN)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
-    common = ("--a2a-endpoint", endpoint_of(agent), "--a2a-auth-env=MY_TOKEN", workers)
     with span_receiver() as spans:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", spans.url)
-        first = bench.apart(*common, *EVERY_REPORT, "--a2a-suite=mock,card", "test_own.py", "--a2a-record=tapes")
+        result = run("--a2a-endpoint", endpoint_of(agent), "--a2a-auth-env=MY_TOKEN", *EVERY_REPORT, *more)
         monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
     assert spans.spans
-    outcomes = first.parseoutcomes()
+    shown = result.stdout.str()
+    assert "***" in shown
+    assert "secret that it must keep to itself: MY_TOKEN" in shown
+    assert list((pytester.path / "tapes").iterdir())
+    assert_clean(pytester.path, shown, result.stderr.str(), str(spans.spans), str(spans.resources))
+    return result
+
+
+def test_no_canary_is_found_in_anything_that_a_run_leaves(
+    pytester: pytest.Pytester, bench: Bench, agent: RawAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = ("--a2a-suite=mock", "test_own.py", "--a2a-record=tapes", "-k", "create_task_1-t0 or shows")
+    result = run_with_every_report(pytester, bench, agent, monkeypatch, *chosen)
+    result.assert_outcomes(failed=2, errors=1, warnings=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_no_canary_is_found_in_anything_that_a_long_run_leaves(
+    pytester: pytest.Pytester, bench: Bench, agent: RawAgent, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    chosen = ("--a2a-suite=mock,card", "test_own.py", "--a2a-record=tapes", workers)
+    outcomes = run_with_every_report(pytester, bench.apart, agent, monkeypatch, *chosen).parseoutcomes()
     assert outcomes["failed"] > 3
     assert outcomes["errors"] >= 1
-    assert len(list((pytester.path / "tapes").iterdir())) > 2
-    shown = [first.stdout.str(), first.stderr.str(), str(spans.spans), str(spans.resources)]
-    assert "***" in shown[0]
-    assert_clean(pytester.path, *shown)
-    repeated = [
-        finding["rule"]
-        for path in (pytester.path / "a2a-results" / "trials").iterdir()
-        for finding in json.loads(path.read_text())["findings"]
-    ]
-    assert "secret-repeated" in repeated
-    assert "MY_TOKEN" in shown[0]
 
 
 def test_no_canary_is_found_after_replaying_resuming_and_gating(
@@ -223,13 +235,12 @@ def test_no_canary_is_found_after_replaying_resuming_and_gating(
 def test_no_canary_is_found_in_reports_of_conformance(
     pytester: pytest.Pytester, agent: RawAgent, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
-    arguments = ["conformance", endpoint_of(agent), "--auth-env", "MY_TOKEN", "--format", form, "--group", "core"]
-    arguments[-2:] = ["--timeout", "5"]
-    main([*arguments, "-o", "report.txt"])
+    chosen = ("--group=send", "--group=card", "--timeout=5")
+    main(["conformance", endpoint_of(agent), "--auth-env", "MY_TOKEN", "--format", form, *chosen, "-o", "report"])
     main(["card", endpoint_of(agent), "--auth-env", "MY_TOKEN"])
     told = capsys.readouterr()
-    text = (pytester.path / "report.txt").read_text()
-    assert len(text) > 2000
+    text = (pytester.path / "report").read_text()
+    assert "***" in text
     if form in ("json", "sarif"):
         json.loads(text)
     assert_clean(pytester.path, told.out, told.err)
@@ -238,18 +249,16 @@ def test_no_canary_is_found_in_reports_of_conformance(
 def test_a_crash_of_a_command_shows_no_secret(
     agent: RawAgent, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(environ: object) -> object:
+    def crash(*_: object) -> object:
         raise RuntimeError(f"a bug, with {EVERYTHING}")
 
-    monkeypatch.setattr("pytest_a2a_bench.cli.doctor.report", crash)
+    monkeypatch.setattr("pytest_a2a_bench.cli.conformance.judge_agent", crash)
     with pytest.raises(SystemExit) as ended:
-        main(["doctor", endpoint_of(agent)][:1])
+        main(["conformance", endpoint_of(agent), "--auth-env=MY_TOKEN"])
     assert ended.value.code == 1
     told = capsys.readouterr().err
     assert "RuntimeError: a bug, with" in told
-    assert not [
-        name for name in ("token", "model", "proxy", "salesforce") if found_in(told, CANARIES[name]) and name != "token"
-    ]
+    assert not {name: found for name, canary in CANARIES.items() if (found := found_in(told, canary))}
 
 
 @pytest.mark.parametrize("secret", ["test", "12345678", "password", "evaluated", "infrastructure_error"])
