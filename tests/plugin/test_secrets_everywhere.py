@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import urllib.parse
@@ -188,8 +189,9 @@ def test_no_canary_is_found_in_anything_that_a_run_leaves(
     pytester: pytest.Pytester, bench: Bench, agent: RawAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = ("--a2a-suite=mock", "test_own.py", "--a2a-record=tapes", "-k", "create_task_1-t0 or shows")
-    result = run_with_every_report(pytester, bench, agent, monkeypatch, *chosen)
-    result.assert_outcomes(failed=2, errors=1, warnings=1)
+    outcomes = run_with_every_report(pytester, bench, agent, monkeypatch, *chosen).parseoutcomes()
+    # What a trial comes to depends on which of its answers the agent happens to begin with.
+    assert outcomes["failed"] + outcomes["errors"] == 3
 
 
 @pytest.mark.slow
@@ -252,7 +254,8 @@ def test_a_crash_of_a_command_shows_no_secret(
     def crash(*_: object) -> object:
         raise RuntimeError(f"a bug, with {EVERYTHING}")
 
-    monkeypatch.setattr("pytest_a2a_bench.cli.conformance.judge_agent", crash)
+    # By its module as the command finds it: runs in this process may have left another copy with the package.
+    monkeypatch.setattr(importlib.import_module("pytest_a2a_bench.cli.conformance"), "judge_agent", crash)
     with pytest.raises(SystemExit) as ended:
         main(["conformance", endpoint_of(agent), "--auth-env=MY_TOKEN"])
     assert ended.value.code == 1
