@@ -1,6 +1,6 @@
 """What hiding secrets costs: a transcript of about a megabyte, with and without secrets in it.
 
-    python perf/secrets.py [--secrets 8]
+    python perf/hiding.py [--secrets 8]
 
 Times are CPU milliseconds, the least of several rounds.
 """
