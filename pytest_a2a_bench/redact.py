@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import html
-import logging
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -44,102 +44,192 @@ def without_commands(text: str) -> str:
     return _COMMAND.sub(r"\1> ", text).replace("##[", "## [")
 
 
-# A logger's filter does not see what its children log, so each of these has to have it.
-_LOGGERS = (
-    "httpx",
-    "httpcore.connection",
-    "httpcore.http11",
-    "httpcore.http2",
-    "httpcore.proxy",
-    "httpcore.socks",
-)
-
 HIDDEN = "***"
+MINIMUM = 8
+"""A secret with fewer characters is only hidden where it stands alone: it is part of too many words."""
 
-_LEARNT_LIMIT = 32
-_learnt: dict[str, None] = {}
-
-
-def learn_secret(secret: str) -> None:
-    """Hide a secret wherever secrets are hidden, from now on: one that this process was given while it ran.
-
-    The newest are kept; an access token from hours ago opens nothing.
-    """
-    _learnt[secret] = None
-    while len(_learnt) > _LEARNT_LIMIT:
-        del _learnt[next(iter(_learnt))]
-
-
-_SHORT = 4
-"""A secret shorter than this is only hidden where it stands alone: it is part of too many words."""
-
+_HEAD = 4
 _FRAGMENT = 8
 _CUT = re.compile(r"\Z|['\"]?\.\.\.")
 
 
-def hide_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Replace secrets by ``***``: as they are, escaped for a URL, JSON or HTML, and as HTTP's basic credentials.
+def hide_secrets(text: str, secrets: Iterable[str], *, least: int = _HEAD) -> str:
+    """Replace secrets by ``***``, in every spelling that a request or a report gives them.
 
-    So are long beginnings of them, and short ones where the text was cut off: a shortened text may end within one.
+    These are: as they are, escaped for a URL, JSON, Python or HTML, and as base64, alone or in a longer text as in
+    HTTP's basic credentials. Long beginnings of them are replaced, too, and short ones where the text was cut off: a
+    shortened text may end within one.
+
+    :param least: how many characters of a beginning are hidden where the text was cut off. Where that is not 4,
+        beginnings that are words or numbers are left: whoever asks for less has texts of which each word counts.
     """
-    for secret in (*secrets, *_learnt):
+    plain: str | None = None
+    for secret in secrets:
         for form in _forms(secret):
-            text = form.hide(text)
+            if plain is None:
+                plain = _unescaped(text)
+            if form.may_be_in(text, plain):
+                text = form.hide(text, least)
     return text
 
 
 class _Form:
-    """One spelling of a secret, to be found however each of its characters is escaped."""
+    """One spelling of a secret, to be found however each of its characters is escaped.
 
-    def __init__(self, secret: str) -> None:
-        self._characters = [re.compile(_character(c)) for c in secret]
-        whole = "".join(p.pattern for p in self._characters)
-        self._is_short = len(secret) < _SHORT
-        self._whole = re.compile(rf"(?<![A-Za-z0-9]){whole}(?![A-Za-z0-9])" if self._is_short else whole)
-        self._head = re.compile("".join(p.pattern for p in self._characters[:_SHORT]))
-        self._telling = max(_FRAGMENT, len(secret) // 2)
+    :param choices: for each character those that may stand for it; backslashes in a row count as one.
+    :param tail: what the character after it may be, if it is part of the secret, too.
+    """
 
-    def hide(self, text: str) -> str:
-        text = self._whole.sub(HIDDEN, text)
-        return text if self._is_short else self._hide_fragments(text)
+    def __init__(self, choices: Sequence[str], tail: str = "", *, is_short: bool) -> None:
+        patterns = [_choice(c) for c in choices]
+        self._characters = [_compiled(p) for p in patterns]
+        self._tail = _compiled(_choice(tail)) if tail else None
+        self._is_short = is_short
+        self._head = re.compile(("(?<![A-Za-z0-9])" if is_short else "") + "".join(patterns[:_HEAD]))
+        self._telling = max(_FRAGMENT, len(choices) // 2)
+        # What cannot be told from the text alone (a choice, a character of several octets) is looked for each time.
+        clear = "".join(itertools.takewhile(lambda c: len(c) == 1 and c.isascii() and c.isprintable(), choices))
+        self._heads = {clear[:_HEAD], _unescaped(clear)[:_HEAD], _unescaped(clear[:_HEAD])}
+        self._raw_head = clear[:_HEAD]
 
-    def _hide_fragments(self, text: str) -> str:
+    def may_be_in(self, text: str, plain: str) -> bool:
+        """Tell quickly whether it is worth looking: this is asked about every form and nearly every answer is no.
+
+        :param plain: the text without escapes.
+        """
+        return self._raw_head in text or any(head in plain for head in self._heads)
+
+    def hide(self, text: str, least: int) -> str:
+        """Return the text with ``***`` wherever this spelling, or a telling part of it, stands."""
         kept: list[str] = []
         start = 0
-        for found in self._head.finditer(text):
-            end, count = found.end(), _SHORT
-            for character in self._characters[_SHORT:]:
-                following = character.match(text, end)
-                if following is None:
-                    break
-                end, count = following.end(), count + 1
-            if found.start() >= start and (count >= self._telling or _CUT.match(text, end)):
-                kept += [text[start : found.start()], HIDDEN]
-                start = end
+        found = self._head.search(text)
+        while found is not None:
+            end = self._end(text, found, least)
+            if end is None:  # the secret may begin within what looked like its beginning
+                found = self._head.search(text, found.start() + 1)
+                continue
+            kept += [text[start : found.start()], HIDDEN]
+            start = end
+            found = self._head.search(text, start)
         return "".join([*kept, text[start:]])
 
+    def _end(self, text: str, found: re.Match[str], least: int) -> int | None:
+        """Return where a secret ends whose head was found, or None if it is none."""
+        end, count = found.end(), min(_HEAD, len(self._characters))
+        for character in self._characters[count:]:
+            following = character.match(text, end)
+            if following is None:
+                break
+            end, count = following.end(), count + 1
+        if count == len(self._characters):
+            if self._is_short and text[end : end + 1].isalnum():
+                return None
+            last = self._tail.match(text, end) if self._tail is not None else None
+            return last.end() if last is not None else end
+        telling = count >= self._telling or (count >= least and _CUT.match(text, end))
+        if self._is_short or not telling or (least > _HEAD and is_plain(text[found.start() : end])):
+            return None
+        return end
 
-@functools.lru_cache(maxsize=64)
+
+def is_plain(text: str) -> bool:
+    """Tell whether a text is a number or a lower-case word, of which any text is full."""
+    return re.fullmatch(r"[\d.]+|[a-z_]+", text) is not None
+
+
+@functools.lru_cache(maxsize=512)
 def _forms(secret: str) -> tuple[_Form, ...]:
+    if not secret:
+        return ()
     raw = secret.encode("utf-8", "surrogatepass")
-    encoded = (base64.b64encode(raw), base64.urlsafe_b64encode(raw))
-    spellings = [secret, *(e.decode().rstrip("=") for e in encoded)]
-    return tuple(_Form(s) for s in dict.fromkeys(spellings) if s)
-
-
-def _character(c: str) -> str:
-    """Return a pattern for one character: itself, after backslashes, percent-encoded (repeatedly), or an entity."""
-    if c == "\\":
-        plain = r"\\{1,4}"
+    is_short = len(secret) < MINIMUM
+    spellings = [(tuple(re.findall(r"\\+|[^\\]", secret, re.DOTALL)), "")]
+    if is_short:  # it has to stand alone, and so exactly
+        spellings.append((tuple(base64.b64encode(raw).decode().rstrip("=")), ""))
     else:
-        plain = r"\\{0,4}" + re.escape(c)
-    octets = "".join(rf"%(?:25){{0,2}}(?i:{b:02x})" for b in c.encode("utf-8", "surrogatepass"))
-    forms = [plain, octets, rf"\\{{1,4}}u(?i:{ord(c):04x})"]
+        spellings += [_base64(raw, shift) for shift in range(3)]
+    return tuple(_Form(choices, tail, is_short=is_short) for choices, tail in dict.fromkeys(spellings) if choices)
+
+
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_URLSAFE = {"+": "+-", "/": "/_"}
+
+
+def _base64(raw: bytes, shift: int) -> tuple[tuple[str, ...], str]:
+    """Return what octets are in base64 where ``shift`` (0 to 2) others precede them, and the last character's choice.
+
+    At both ends a character may hold bits of a neighbour. The first is left where it stands.
+    """
+    encoded = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
+    whole = (shift + len(raw)) * 8 // 6
+    tail = ""
+    if whole < len(encoded):
+        known = _ALPHABET.index(encoded[whole])
+        tail = "".join(_ALPHABET[known : known + (4 if (shift + len(raw)) % 3 == 2 else 16)])
+    first = {0: 0, 1: 2, 2: 3}[shift]
+    return tuple(_URLSAFE.get(c, c) for c in encoded[first:whole]), tail
+
+
+_compiled = functools.lru_cache(maxsize=1024)(re.compile)
+
+
+def _choice(characters: str) -> str:
+    if len(characters) > 1 and characters[0] == "\\":
+        number = len(characters)
+        written = (r"\\{1,4}u(?i:005c)", r"\\{1,4}x(?i:5c)", "%(?:25){0,2}(?i:5c)", "&#0*92;", "&#[xX]0*(?i:5c);")
+        runs = [rf"(?:{one}){{{number}}}" for one in written]
+        return f"(?:{'|'.join(runs)}|" + rf"\\{{{number},{4 * number}}})"
+    return "(?:" + "|".join(map(_character, characters)) + ")"
+
+
+_LETTERS = {"\n": "n", "\r": "r", "\t": "t"}
+
+
+@functools.lru_cache(maxsize=1024)
+def _character(c: str) -> str:
+    """Return a pattern for one character: itself, after backslashes, percent-encoded (repeatedly), or an entity.
+
+    Each alternative begins with a literal character, so that a search can skip what begins no secret.
+    """
+    raw = c.encode("utf-8", "surrogatepass")
+    units = c.encode("utf-16-be", "surrogatepass")
+    escapes = [
+        r"\\{1,4}".join(f"u(?i:{units[i : i + 2].hex()})" for i in range(0, len(units), 2)),
+        r"\\{1,4}".join(f"x(?i:{b:02x})" for b in raw),
+    ]
+    if c != "\\":
+        escapes.append(re.escape(_LETTERS.get(c, c)))
+    after_backslash = rf"\\\\{{0,3}}(?:{'|'.join(escapes)})"
+    octets = "".join(rf"%(?:25){{0,2}}(?i:{b:02x})" for b in raw)
+    # The longer first: what was found of a character is not looked at again.
+    forms = [after_backslash, octets, f"&#0*{ord(c)};", f"&#[xX]0*(?i:{ord(c):x});"]
+    if html.escape(c) != c:
+        forms.append(re.escape(html.escape(c)))
     if c == " ":
         forms.append(r"\+")
-    if html.escape(c) != c:
-        forms += [re.escape(html.escape(c)), f"&#0*{ord(c)};"]
-    return f"(?:{'|'.join(forms)})"
+    forms.append(r"\\\\{0,3}" if c == "\\" else re.escape(c))
+    return "|".join(forms)
+
+
+_BACKSLASHED = re.compile(r"\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([nrt]))")
+_PERCENT = re.compile(r"%(?:25)*([0-9A-Fa-f]{2})")
+_ENTITY = re.compile(r"&(?:#0*(\d{1,6})|#[xX]0*([0-9A-Fa-f]{1,5})|(amp|lt|gt|quot|apos));")
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_CONTROLS = {letter: c for c, letter in _LETTERS.items()}
+
+
+def _unescaped(text: str) -> str:
+    """Return a text as it might have been before it was escaped; only good for telling that something is not in it."""
+    if "%" in text:
+        text = _PERCENT.sub(lambda m: chr(int(m[1], 16)), text)
+    if "\\" in text:
+        if "\\u" in text or "\\x" in text:
+            text = _BACKSLASHED.sub(lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else m[0], text)
+        text = text.replace("\\", "")
+    if "&" in text:
+        text = _ENTITY.sub(lambda m: _NAMED[m[3]] if m[3] else chr(int(m[1]) if m[1] else int(m[2], 16)), text)
+    return text.replace("+", " ")
 
 
 def redact_url(url: str, *, query: bool = True) -> str:
@@ -173,32 +263,3 @@ def _shows(error: BaseException | None, secrets: Sequence[str]) -> bool:
         return False
     shown = f"{error}\n{error!r}\n"
     return hide_secrets(shown, secrets) != shown
-
-
-class SecretFilter(logging.Filter):
-    """Rewrites what the HTTP client logs (URLs at INFO, headers of answers at DEBUG) without the secrets.
-
-    :param secrets: of one connection; other connections have filters of their own.
-    """
-
-    def __init__(self, secrets: Sequence[str]) -> None:
-        super().__init__()
-        self._secrets = tuple(secrets)
-
-    def install(self) -> None:
-        """Begin."""
-        for name in _LOGGERS if self._secrets else ():
-            logging.getLogger(name).addFilter(self)
-
-    def remove(self) -> None:
-        """End."""
-        for name in _LOGGERS:
-            logging.getLogger(name).removeFilter(self)
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, changed where it must be."""
-        message = record.getMessage()
-        hidden = hide_secrets(message, self._secrets)
-        if hidden != message:
-            record.msg, record.args = hidden, ()
-        return True

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_a2a_bench.secret import KnownSecret, SecretUrl, in_url
+
 PROTOCOLS = ("auto", "1.0", "0.3")
 TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
 STREAMING = ("auto", "on", "off")
@@ -141,6 +143,27 @@ class Settings:
     github: str = "auto"
     otel: str = "auto"
     benchmark_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.endpoint is not None:
+            object.__setattr__(self, "endpoint", SecretUrl(self.endpoint))
+
+    @property
+    def secrets(self) -> tuple[KnownSecret, ...]:
+        """Secrets in URLs among the settings; all others are in the environment."""
+        urls = {
+            "the endpoint": self.endpoint,
+            "--a2a-webhook-url": self.webhook_url,
+            "--a2a-card-jwks": self.card_jwks,
+            "--a2a-oauth-token-url": self.oauth_token_url,
+        }
+        return tuple(secret for kind, url in urls.items() for secret in in_url(kind, url))
+
+    @property
+    def secret_variables(self) -> tuple[str, ...]:
+        """Environment variables that settings name and that hold secrets, whatever they are called."""
+        named = (self.auth_env or AUTH_ENV, self.oauth_client_secret_env)
+        return (*named, *filter(None, (self.client_key_env, self.client_passphrase_env)))
 
     @property
     def builtin(self) -> str | None:

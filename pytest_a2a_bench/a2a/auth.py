@@ -15,6 +15,7 @@ from typing import Any
 from pytest_a2a_bench.a2a.card import AgentCard, host_of, is_bare, read_target
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV
+from pytest_a2a_bench.secret import SecretValues
 
 Origin = tuple[str, str, int | None]
 
@@ -24,11 +25,15 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class AuthParts:
-    """What authentication adds to a request."""
+    """What authentication adds to a request; it shows names only."""
 
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    query: Mapping[str, str] = field(default_factory=dict, repr=False)
-    cookies: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    cookies: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("headers", "query", "cookies"):
+            object.__setattr__(self, name, SecretValues(getattr(self, name)))
 
     def __bool__(self) -> bool:
         return bool(self.headers or self.query or self.cookies)
@@ -71,11 +76,12 @@ def place(credentials: Credentials, card: AgentCard | None) -> AuthParts:
 
     The first requirement that one token can meet decides; a card without requirements lets its first scheme decide.
     """
+    token = credentials.token.reveal()
     for scheme in _candidates(card) if card is not None else ():
-        parts = _for_scheme(credentials.token, scheme)
+        parts = _for_scheme(token, scheme)
         if parts is not None:
             return parts
-    return _bearer(credentials.token)
+    return _bearer(token)
 
 
 def explain_refusal(url: str, config: ClientConfig, sent: bool) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, USUAL, Network, read_variable
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors
 from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.secret import KnownSecret, Secret, SecretUrl, in_url
 from pytest_a2a_bench.settings import AUTH_ENV, OAUTH_METHODS, PROTOCOLS, STREAMING, TRANSPORTS, Settings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Credentials:
     """A secret for the agent; where it goes in a request is decided by the agent card's security schemes.
 
@@ -22,17 +22,19 @@ class Credentials:
     :param source: the environment variable that it was read from, for messages.
     """
 
-    token: str = dataclasses.field(repr=False)
-    source: str = ""
+    token: Secret
+    source: str
+
+    def __init__(self, token: str | Secret, source: str = "") -> None:
+        object.__setattr__(self, "token", token if isinstance(token, Secret) else Secret(token))
+        object.__setattr__(self, "source", source)
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not leave this package: the token, and the password in it if it is ``user:password``."""
-        password = self.token.partition(":")[2]
-        return (self.token, password) if password else (self.token,)
-
-    def __repr__(self) -> str:
-        return f"Credentials(token='***', source={self.source!r})"
+        token = self.token.reveal()
+        password = token.partition(":")[2]
+        return (token, password) if password else (token,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class OAuthClient:
     """
 
     client_id: str
-    client_secret: str = dataclasses.field(repr=False)
+    client_secret: str = field(repr=False)
     token_url: str = ""
     scopes: tuple[str, ...] = ()
     method: str = "basic"
@@ -100,6 +102,7 @@ class ClientConfig:
     max_connections: int = 512
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "endpoint", SecretUrl(self.endpoint))
         problems = [*_endpoint_problems(self.endpoint), *self._choice_problems(), *self._number_problems()]
         problems += _token_problems(self.auth)
         if self.oauth is not None:
@@ -111,15 +114,24 @@ class ClientConfig:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not leave this package: the token, the OAuth client's secret, passwords of key and proxies."""
-        auth = self.auth.secrets if self.auth is not None else ()
-        oauth = self.oauth.secrets if self.oauth is not None else ()
-        return (*auth, *oauth, *self.network.secrets)
+        """What must not leave this package, whatever it is called."""
+        return tuple(dict.fromkeys(secret.text for secret in self.known))
 
     @property
     def has_credentials(self) -> bool:
         """Whether there is anything to authenticate with."""
         return self.auth is not None or self.oauth is not None
+
+    @property
+    def known(self) -> tuple[KnownSecret, ...]:
+        """The same, each with its name: of the token, the OAuth client, key, proxies, and the endpoint's query."""
+        found: list[KnownSecret] = []
+        if self.auth is not None:
+            found += [KnownSecret(self.auth.source or "the token", text) for text in self.auth.secrets]
+        if self.oauth is not None:
+            found += [KnownSecret(self.oauth.secret_source, text) for text in self.oauth.secrets]
+        found += [KnownSecret("the key's passphrase, or a proxy's password", text) for text in self.network.secrets]
+        return (*found, *in_url("the endpoint", self.endpoint))
 
     def _choice_problems(self) -> Iterator[str]:
         for name, choices in (("protocol", PROTOCOLS), ("transport", TRANSPORTS), ("streaming", STREAMING)):
@@ -243,8 +255,9 @@ def _token_problems(auth: Credentials | None) -> list[str]:
     if auth is None:
         return []
     where = auth.source or "auth"
-    if not auth.token:
+    token = auth.token.reveal()
+    if not token:
         return [f"{where} is empty"]
-    if not auth.token.isascii() or not auth.token.isprintable():
+    if not token.isascii() or not token.isprintable():
         return [f"{where} holds a character that no HTTP header can carry (a line break?)"]
     return []

@@ -29,7 +29,8 @@ from pytest_a2a_bench.errors import (
     TransportError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.redact import SecretFilter, hide_secrets, redact_url
+from pytest_a2a_bench.redact import hide_secrets, redact_url
+from pytest_a2a_bench.secret import KNOWN
 
 _MAX_REDIRECTS = 5
 _ERROR_BODY = 4096
@@ -67,8 +68,8 @@ class HttpEdge:
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
-        self._log_filter = SecretFilter(config.secrets)
-        self._log_filter.install()
+        # What the HTTP client logs has URLs at INFO and headers of answers at DEBUG.
+        self._forget = KNOWN.remember(config.known)
         timeout = httpx.Timeout(config.timeout, connect=config.connect_timeout, read=config.read_timeout, pool=None)
         limits = httpx.Limits(
             max_connections=config.max_connections,
@@ -82,7 +83,7 @@ class HttpEdge:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
-        self._log_filter.remove()
+        self._forget()
 
     async def get(self, request: HttpRequest) -> tuple[int, bytes, str]:
         """Return status, body and the URL that answered, whatever the status is.

@@ -33,6 +33,7 @@ from pytest_a2a_bench.errors import (
 )
 from pytest_a2a_bench.model import DialectFinding, Part, ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_in_error, hide_secrets
+from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import NO_SPAN, Span, names
 
 if TYPE_CHECKING:
@@ -334,12 +335,14 @@ class AgentSession:
 
     def _conclude(self, turn: Turn, records: list[RequestRecord], seconds: float) -> AgentReply:
         reply = turn.reply()
+        repeated = KNOWN.kinds_in(*(r.raw for r in records), reply.text)
         notes = dict.fromkeys(map(self._hide, [*reply.notes, *(n for r in records for n in r.notes)]))
         raw = "\n".join(self._hide(r.raw) for r in records if r.raw)[:RAW_LIMIT]
         reply = dataclasses.replace(reply, raw=raw, notes=tuple(notes), context_id=reply.context_id or self.context_id)
         self._account(reply)
         number = sum(e.direction == "received" for e in self.history)
         self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
+        self.findings += [DialectFinding("secret-repeated", _repeats(kind), turn=number) for kind in repeated]
         self.history.append(HistoryEntry("received", reply.parts, _now(), state=reply.state))
         if reply.state != "auth-required":  # that ends in an infrastructure error, whose duration says nothing
             self.turn_seconds.append(self._tape.timed(seconds) if self._tape else seconds)
@@ -382,6 +385,10 @@ class AgentSession:
         wire = await self._wire()
         state = await self._requests.cancel_task(wire, task_id, self.context_id, _CANCEL_SECONDS)
         self._state = state or self._state
+
+
+def _repeats(kind: str) -> str:
+    return f"the agent's answer repeats a secret that it must keep to itself: {kind}; it is shown and stored as ***"
 
 
 def _now() -> str:

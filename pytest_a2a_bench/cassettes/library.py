@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.redact import hide_secrets
 from pytest_a2a_bench.results.store import save
 from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.secret import dump_json
 
 AGENT = "agent.json"
 
@@ -117,7 +117,7 @@ def _agent(directory: Path) -> RecordedAgent:
 
 
 def _write(path: Path, content: dict[str, Any], secrets: tuple[str, ...]) -> None:
-    save(path, hide_secrets(json.dumps(content, ensure_ascii=False, indent=1), secrets))
+    save(path, hide_secrets(dump_json(content), secrets))
 
 
 def _path(directory: Path, key: TrialKey) -> Path:

@@ -22,6 +22,7 @@ from pytest_a2a_bench.cassettes.form import (
     write_send,
 )
 from pytest_a2a_bench.errors import CassetteError, TurnTimeoutError
+from pytest_a2a_bench.secret import KNOWN
 
 
 class Tape(Protocol):
@@ -146,7 +147,8 @@ class ReplayTape:
             )
         exchange = exchanges[self._next]
         self._next += 1
-        compare(exchange.request, request, key=self._cassette.key, number=self._next, where=self._where)
+        # As it would have been recorded.
+        compare(exchange.request, KNOWN.hide_in(request), key=self._cassette.key, number=self._next, where=self._where)
         record.method, record.status_code = exchange.method, exchange.status_code
         record.notes.extend(exchange.notes)
         record.lasted(exchange.seconds)

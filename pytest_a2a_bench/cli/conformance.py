@@ -36,6 +36,7 @@ from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, matrix, render
 from pytest_a2a_bench.reports import text as text_report
+from pytest_a2a_bench.secret import KNOWN
 
 # What a shell reports of a process that SIGTERM ended: 128 + 15.
 TERMINATED = 143
@@ -218,7 +219,7 @@ def _scenarios(namespace: Namespace) -> Scenarios:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(KNOWN.hide(text), encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"-o {path}: cannot be written: {error}") from error
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import StoreError, write_atomically
+from pytest_a2a_bench.secret import dump_json
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -25,13 +26,11 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Export, and say what whoever uses the file must know."""
-    import json
-
     found = manifest.load_selected(namespace.directory)
     exporter = import_module(registry.load(namespace.format).exporter)
     data, lines = exporter.EXPORT(found, namespace.domain, namespace.allow_incomplete)
     try:
-        write_atomically(namespace.output, json.dumps(data, ensure_ascii=False, indent=1))
+        write_atomically(namespace.output, dump_json(data))
     except OSError as exc:
         raise StoreError(f"{namespace.output} cannot be written: {exc}") from exc
     for line in lines:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import itertools
+import os
+import re
 import sys
+import traceback
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import NoReturn, Protocol, cast
+from typing import NoReturn, Protocol, TextIO, cast
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.secret import KNOWN, HidingStream, in_environment, in_url
 
 # As argparse itself exits for arguments that it refuses.
 USAGE_ERROR = 2
@@ -56,6 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     # First of all, since the line of an error quotes what agents and files say, too.
     _write_whatever_it_is()
     argv = sys.argv[1:] if argv is None else argv
+    with _secrets_hidden(argv):
+        return _run(argv)
+
+
+def _run(argv: Sequence[str]) -> int:
     # No option before the command takes a value, so the first word is the command.
     parser = make_parser(next((word for word in argv if not word.startswith("-")), None))
     namespace = parser.parse_args(argv)
@@ -69,6 +80,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `a2a-bench doctor | head`: nobody reads on, and nobody would read a message
         sys.stderr.close()
         return 0
+
+
+_SECRET_OPTION = re.compile(r"--(?:a2a-)?(?:auth|oauth-client-secret|client-key|client-passphrase)-env")
+"""Options that name an environment variable with a secret in it."""
+
+
+@contextlib.contextmanager
+def _secrets_hidden(argv: Sequence[str]) -> Iterator[None]:
+    """Let no output show a secret of the environment or of a URL among the arguments; a traceback neither."""
+    given = [*itertools.pairwise(argv), *(word.partition("=")[::2] for word in argv)]
+    named = [value for option, value in given if _SECRET_OPTION.fullmatch(option)]
+    in_urls = (secret for word in argv for secret in in_url("a URL of the command line", word))
+    forget = KNOWN.remember([*in_environment(os.environ, *named), *in_urls])
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", tuple(map(HidingStream, streams)))
+    try:
+        yield
+    except Exception as error:
+        traceback.print_exception(error)
+        raise SystemExit(1) from None
+    finally:
+        sys.stdout, sys.stderr = streams
+        forget()
 
 
 def _write_whatever_it_is() -> None:

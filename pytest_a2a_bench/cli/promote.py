@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results.baseline import BY_TASK, load
 from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.secret import dump_json
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.results.baseline import Baseline
@@ -41,7 +41,7 @@ def run(namespace: Namespace) -> int:
         _check_replaced(target, found)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps(found.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        target.write_text(dump_json(found.to_json()) + "\n", encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"-o {target}: cannot be written: {error}") from error
     ok = sum(sum(t.outcomes) for t in found.tasks.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.store import write_atomically
 from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.secret import dump_json
 from pytest_a2a_bench.settings import Settings
 
 VERDICT_FILE = "verdict.json"
@@ -181,7 +181,7 @@ def write_verdict(results: Path, data: dict[str, Any]) -> Path:
     """
     path = results / VERDICT_FILE
     whole = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **data}
-    write_atomically(path, json.dumps(whole, ensure_ascii=False, indent=1) + "\n")
+    write_atomically(path, dump_json(whole) + "\n")
     return path
 
 

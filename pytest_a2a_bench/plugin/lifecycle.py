@@ -44,6 +44,8 @@ def configure(config: pytest.Config) -> None:
         selection.take_arguments(config, run.settings)
     else:
         run = _start(config)
+    if run.worker is not None:
+        _conceal(config, run)
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
     config.pluginmanager.register(conformance_fixtures, "a2a-bench-conformance-fixtures")
@@ -69,6 +71,7 @@ def _start(config: pytest.Config) -> BenchRun:
     if takes_part:
         from pytest_a2a_bench.plugin.run import files
 
+        _conceal(config, run)
         files.read_files(run, config.invocation_params.dir)
     if plan.asked and run.plan.problems:
         raise pytest.UsageError(options.usage_text(run.plan.problems))
@@ -77,6 +80,12 @@ def _start(config: pytest.Config) -> BenchRun:
     else:
         run.decide(selection=selection.take_arguments(config, settings))
     return run
+
+
+def _conceal(config: pytest.Config, run: BenchRun) -> None:
+    from pytest_a2a_bench.plugin.report import concealment
+
+    concealment.begin(config, run)
 
 
 def _take_part(config: pytest.Config, run: BenchRun) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from pytest_a2a_bench.secret import HidingStream
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.plugin.run.modules import SuiteModuleSpec
@@ -128,3 +130,40 @@ def ini_file(config: pytest.Config, arguments: Sequence[str]) -> Path | None:
     taken = inspect.signature(determine_setup).parameters  # 8.4 does not take override_ini
     found: Path | None = determine_setup(**{n: v for n, v in values.items() if n in taken})[1]
     return found
+
+
+def watch_terminal(config: pytest.Config) -> None:
+    """Let everything that pytest writes to the terminal pass through a stream that hides secrets."""
+    if config.pluginmanager.get_plugin("terminalreporter") is None:
+        return
+    writer: Any = config.get_terminal_writer()
+    stream = getattr(writer, "_file", None)
+    if stream is not None and not isinstance(stream, HidingStream):
+        writer._file = HidingStream(stream)
+
+
+_KEPT = ("nodeid", "location", "keywords", "outcome", "when")
+"""What tells reports apart: pytest and xdist find items by it."""
+
+
+def conceal_report(report: object, hide: Callable[[str], str]) -> None:
+    """Change all texts of a report, those included that other plugins put into it."""
+    for name, value in vars(report).items():
+        if name not in _KEPT:
+            setattr(report, name, conceal(value, hide))
+
+
+def conceal(value: Any, hide: Callable[[str], str]) -> Any:
+    """Return a value with other texts; what pytest makes of an exception is changed where it is."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(conceal(v, hide) for v in value)
+    if isinstance(value, list):
+        return [conceal(v, hide) for v in value]
+    if isinstance(value, dict):
+        return {k: conceal(v, hide) for k, v in value.items()}
+    if type(value).__module__.startswith("_pytest._code"):
+        for name, inner in vars(value).items():
+            setattr(value, name, conceal(inner, hide))
+    return value

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from pytest_a2a_bench.conformance.report import Report
 from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.secret import dump_json
 
 _TEXT = 8_000
 _ITEMS = 100
@@ -15,7 +15,7 @@ _MOST = {"results": None, "findings": 20, "exchanges": 5}
 
 def render(report: Report) -> str:
     """Return the report as a JSON object, its texts bounded and without control characters."""
-    return json.dumps(_bounded(report.to_json()), ensure_ascii=False, indent=2) + "\n"
+    return dump_json(_bounded(report.to_json()), indent=2) + "\n"
 
 
 def _bounded(value: Any, whole: bool = False) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from pytest_a2a_bench.conformance.finding import Finding, Requirement
 from pytest_a2a_bench.conformance.report import Judgement, Report
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports import evidence
+from pytest_a2a_bench.secret import dump_json
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 INFORMATION = "https://github.com/pytest-a2a-bench/pytest-a2a-bench"
@@ -40,7 +40,7 @@ def render(report: Report) -> str:
         "results": _indexed(results, list(entries)),
         "columnKind": "unicodeCodePoints",
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
+    return dump_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
 def _rule(entry: Requirement) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results.store import Store, StoreError, save
 from pytest_a2a_bench.results.stored import StoredForm, adapter_of, explain
+from pytest_a2a_bench.secret import dump_json
 from pytest_a2a_bench.settings import Settings
 
 SCHEMA_VERSION = 1
@@ -58,7 +59,7 @@ class Manifest:
         :raises StoreError: if it cannot be written.
         """
         path = directory / NAME
-        save(path, json.dumps(self.to_json(), ensure_ascii=False, indent=1))
+        save(path, dump_json(self.to_json()))
         return path
 
 

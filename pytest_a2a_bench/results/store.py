@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import platform
 import re
@@ -24,6 +23,7 @@ from pathlib import Path
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
 from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.secret import KNOWN, dump_json
 
 _HOST = re.sub(r"[^A-Za-z0-9]", "_", platform.node())
 # Only this machine's: on a shared disk, the process of that number may be another machine's and still write.
@@ -92,10 +92,9 @@ class Store:
         :raises StoreError: if it cannot be written.
         """
         target = self.path(result.key)
-        text = json.dumps(result.to_json(), ensure_ascii=False, indent=1)
         try:
             self.trials.mkdir(parents=True, exist_ok=True)
-            write_atomically(target, text)
+            write_atomically(target, dump_json(result.to_json()))
         except OSError as exc:
             raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
         return dataclasses.replace(result, path=str(target))
@@ -175,10 +174,11 @@ def save(path: Path, text: str) -> None:
 
 
 def write_atomically(target: Path, text: str) -> None:
-    """Write a file whole or not at all, readable by its owner only.
+    """Write a file whole or not at all, readable by its owner only, and without the secrets of this process.
 
     :raises OSError: if it cannot be written.
     """
+    text = KNOWN.hide(text)
     target = target.resolve()  # what a link names is to change, and not the link
     if target.exists() and not target.is_file():
         # /dev/stdout is written to; replacing it would take it from everybody else on this machine.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.errors import MissingExtraError
+from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import Kind, Span, Tracing, Value
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class TracedSpan(Span):
         from opentelemetry.trace import Status, StatusCode
 
         self._span.set_attribute("error.type", error_type)
-        self._span.set_status(Status(StatusCode.ERROR, description or None))
+        self._span.set_status(Status(StatusCode.ERROR, KNOWN.hide(description) or None))
 
     def end(self) -> None:
         """End the span."""
@@ -127,8 +128,9 @@ def _start(
     from opentelemetry.trace import SpanKind
 
     kinds = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT}
-    return TracedSpan(tracer, tracer.start_span(name, context, kinds[kind], _known(attributes)))
+    return TracedSpan(tracer, tracer.start_span(KNOWN.hide(name), context, kinds[kind], _known(attributes)))
 
 
 def _known(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
-    return {name: value for name, value in attributes.items() if value is not None}
+    known = {name: value for name, value in attributes.items() if value is not None}
+    return {name: KNOWN.hide(value) if isinstance(value, str) else value for name, value in known.items()}

@@ -3,17 +3,22 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import time
 import urllib.parse
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from spellings import ENCODINGS
 
 from pytest_a2a_bench.redact import hide_secrets
 
 SECRET = "a b/\"c'+&\\=t0ken~<x>"
-printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=4, max_size=40)
+printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=8, max_size=40)
+any_text = st.text(max_size=20)
+foreign = st.text("äöü\n", max_size=20)
+quick = settings(deadline=None)
 
 
 @pytest.mark.parametrize(
@@ -38,10 +43,23 @@ def test_every_spelling_is_hidden(spelling: str) -> None:
     assert hide_secrets(f"you sent <{spelling}>, {spelling}!", [SECRET]) == "you sent <***>, ***!"
 
 
-@given(printable, st.text(max_size=20), st.text(max_size=20))
-def test_no_secret_survives(secret: str, before: str, after: str) -> None:
-    hidden = hide_secrets(before + secret + after, [secret])
-    assert secret not in hidden.replace("***", "\0")
+@quick
+@given(printable, foreign, foreign, st.sampled_from(sorted(ENCODINGS)))
+def test_no_secret_survives_in_any_encoding(secret: str, before: str, after: str, encoding: str) -> None:
+    spelt = ENCODINGS[encoding](secret)
+    hidden = hide_secrets(f"{before}<{spelt}>{after}", [secret])
+    if "base64" not in encoding:
+        assert hidden == f"{before}<***>{after}"
+        return
+    # At both ends there are characters of its neighbours, and one that is shared with them.
+    left = hidden.removeprefix(f"{before}<").removesuffix(f">{after}")
+    assert re.fullmatch(r"[\w+/%-]{0,11}\*\*\*[\w+/=%-]{0,12}", left)
+
+
+@quick
+@given(printable, any_text, any_text)
+def test_no_secret_survives_wherever_it_stands(secret: str, before: str, after: str) -> None:
+    assert secret not in hide_secrets(before + secret + after, [secret]).replace("***", "\0")
 
 
 @given(st.text(alphabet="0123456789 .,\n", max_size=60))

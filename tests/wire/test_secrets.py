@@ -172,11 +172,32 @@ def test_grpc_hides_the_token_and_advises_an_origin_that_helps(connect: Connect,
 
 
 def test_a_closed_connection_leaves_the_log_alone(connect: Connect) -> None:
-    logger = logging.getLogger("httpx")
-    before = list(logger.filters)
+    before = logging.getLogRecordFactory()
     with raw_agent(ANSWERS["500"]) as agent:
         connection = connect(agent.url, auth=Credentials(SECRET))
         connection.card()
-        assert len(logger.filters) == len(before) + 1
+        assert logging.getLogRecordFactory() is not before
         connection.close()
-    assert logger.filters == before
+    assert logging.getLogRecordFactory() is before
+
+
+def test_an_agent_that_repeats_the_token_is_told_of(connect: Connect) -> None:
+    def handler(request: Request) -> bytes:
+        text = base64.b64encode(f"x{request.headers['authorization']}".encode()).decode()
+        return rpc(
+            {"kind": "message", "role": "agent", "messageId": "m", "parts": [{"kind": "text", "text": text}]}, request
+        )
+
+    with raw_agent(handler) as agent:
+        session = connect(agent.url, auth=Credentials(SECRET, "MY_TOKEN")).session()
+        session.send(HELLO)
+    (found,) = [f for f in session.findings if f.rule == "secret-repeated"]
+    assert "MY_TOKEN" in found.message
+    assert_hidden(repr(found))
+
+
+def test_an_agent_that_repeats_nothing_is_not_told_of(connect: Connect) -> None:
+    with raw_agent(lambda r: rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": []}, r)) as agent:
+        session = connect(agent.url, auth=Credentials(SECRET, "MY_TOKEN")).session()
+        session.send(HELLO)
+    assert not [f for f in session.findings if f.rule == "secret-repeated"]

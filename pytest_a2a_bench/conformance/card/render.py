@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -11,6 +10,7 @@ from pytest_a2a_bench.conformance.finding import Finding, Severity
 from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.secret import dump_json
 
 _ORDER: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 _RED, _YELLOW, _DIM, _BOLD, _RESET = "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
@@ -66,7 +66,7 @@ def to_json(source: str, versions: Sequence[str], findings: Sequence[Finding]) -
         "counts": {kind: counts[kind] for kind in ("error", "warning", "note")},
         "findings": [f.to_json() for f in by_severity(findings)],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return dump_json(document, indent=2) + "\n"
 
 
 def to_markdown(source: str, versions: Sequence[str], findings: Sequence[Finding]) -> str:
@@ -90,7 +90,7 @@ def to_sarif(source: str, versions: Sequence[str], findings: Sequence[Finding]) 
         "properties": {"protocolVersions": list(versions)},
         "results": [_sarif_result(source, f) for f in by_severity(findings)],
     }
-    return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+    return dump_json({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
 def _sarif_rule(rule: str) -> dict[str, object]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pytest_a2a_bench.conformance.finding import Exchange, Finding
 from pytest_a2a_bench.redact import HIDDEN, hide_secrets
+from pytest_a2a_bench.secret import KNOWN
 
 SHOWN_BYTES = 65_536
 """Most characters of one body that an exchange keeps as evidence; what is parsed may be larger."""
@@ -76,7 +77,7 @@ class Redactor:
         # Cut first: to look for a secret in 8 MB of which 64 KB are kept took 0.6 s an answer, and kept the event loop
         # from reading the others. What is left of a secret at the cut is hidden as well.
         left_out = f"... ({len(text) - limit} more characters)" if len(text) > limit else ""
-        return hide_secrets(text[:limit], self.secrets) + left_out
+        return KNOWN.hide(hide_secrets(text[:limit], self.secrets)) + left_out
 
     def headers(self, headers: Mapping[str, str] | Sequence[tuple[str, str]]) -> dict[str, str]:
         """Return headers without the values that authenticate."""

@@ -16,6 +16,7 @@ from pytest_a2a_bench.plugin.run.explanation import is_excused_miss, sections_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.reports import run_markdown, summary
 from pytest_a2a_bench.reports.run_markdown import RunSummary, Trouble
+from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.settings import without_query
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Publisher:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("a" if append else "w", encoding="utf-8", errors="backslashreplace") as stream:
-                stream.write(text)
+                stream.write(KNOWN.hide(text))
         except OSError as error:
             self._unwritten = self._unwritten or not append
             self._say(f"a2a: {path} cannot be written: {error}")

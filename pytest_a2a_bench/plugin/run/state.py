@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_a2a_bench.secret import KNOWN, SecretUrl
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class Endpoint:
     interface: str = ""
     card_url: str = ""
     interface_url: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", SecretUrl(self.url))
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,4 +285,4 @@ def refuse(session: pytest.Session, run: BenchRun, text: str) -> None:
 
 def raise_usage_error(text: str) -> NoReturn:
     """Raise pytest's usage error: one line, exit code 4."""
-    raise pytest.UsageError(text)
+    raise pytest.UsageError(KNOWN.hide(text))

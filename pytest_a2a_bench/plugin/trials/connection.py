@@ -22,6 +22,7 @@ from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.results.fingerprint import where
 from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.runner import Runner
@@ -35,6 +36,7 @@ def start_schedule(
 
     :param metadata: goes with every message to the agent.
     """
+    session.config.add_cleanup(KNOWN.remember(connection.config.known))  # a fixture may have credentials of its own
     store = Store(run.plan.results)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
     stopping = _stopping(run, connection)
