@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
+from pytest_a2a_bench.chaos.spec import parse_chaos
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS, Settings
 
@@ -52,6 +53,8 @@ class AgentOptions:
     :param crm_data: directory (or ``hub``) of CRM tasks whose golds it plays (``oracle`` and ``readonly`` only), with
         ``crm_tasks`` and ``crm_seed`` of the mini org; the values of the run with which the agent is started, unless
         given.
+    :param chaos: faults between it and its callers, such as ``reset=0.05,seed=7`` (see :mod:`...chaos.spec`).
+    :param chaos_log: file to which each of these faults adds a line of JSON.
     :param contexts: conversations remembered; the least recently used is forgotten first.
     """
 
@@ -75,6 +78,8 @@ class AgentOptions:
     crm_data: str | None = None
     crm_tasks: int = CrmOptions().tasks
     crm_seed: int = CrmOptions().seed
+    chaos: str | None = None
+    chaos_log: str | None = None
     contexts: int = 2000
 
     def __post_init__(self) -> None:
@@ -104,6 +109,7 @@ class AgentOptions:
         if self.name != "faulty" and (self.fault or self.variant != "auto"):
             found.append("fault and variant are for the agent 'faulty' only")
         found.extend(_llm_args_problems(self.llm_args))
+        found.extend(_chaos_problems(self.chaos, self.chaos_log))
         return found
 
     @property
@@ -146,6 +152,16 @@ def _llm_args_problems(text: str) -> list[str]:
         return [f"llm_args must be a JSON object, not {text!r}"]
     # Arguments are seen by everybody who may list processes, and by CI logs.
     return ["llm_args must not hold the api_key; set OPENAI_API_KEY or your provider's"] if "api_key" in parsed else []
+
+
+def _chaos_problems(chaos: str | None, log: str | None) -> list[str]:
+    if chaos is None:
+        return ["chaos_log is for chaos only; say which faults there shall be"] if log else []
+    try:
+        parse_chaos(chaos)
+    except ConfigurationError as error:
+        return [str(error)]
+    return []
 
 
 def parse_spec(spec: str, settings: Settings | None = None) -> AgentOptions:
@@ -211,6 +227,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--crm-data", metavar="DIR|hub", help="oracle: where the golds of CRM tasks are (default: the mini org only)")
     add("--crm-tasks", type=int, default=CrmOptions().tasks, metavar="N", help="oracle: tasks of each mini category")
     add("--crm-seed", type=int, default=CrmOptions().seed, metavar="N", help="oracle: seed of the mini org")
+    add("--chaos", metavar="SPEC", help="faults between it and its callers (a2a-bench chaos --list shows all)")
+    add("--chaos-log", metavar="FILE", help="add a line of JSON to it for each of these faults")
     add("--contexts", type=int, default=2000, metavar="N", help="conversations remembered (default: %(default)s)")
 
 
