@@ -68,12 +68,12 @@ class Journal:
     def summary(self, spec: ChaosSpec) -> str:
         """Return one line about all of it."""
         faults = ", ".join(f"{name} {count}" for name, count in sorted(self.injected.items()))
-        said = f"chaos: {self.requests} requests, {self.injected.total()} faults"
+        said = f"chaos: {_counted(self.requests, 'request')}, {_counted(self.injected.total(), 'fault')}"
         said += f" ({faults})" if faults else ""
         if self.unfit:
             said += f", {self.unfit.total()} drawn and not injected"
         if self.troubles:
-            said += f", {self.troubles} troubles of the agent's own"
+            said += f", {_counted(self.troubles, 'time')} the agent itself gave no whole answer"
         said += f"; {spec}"
         return f"{said}; log {self._path}{self._broken}" if self._path is not None else said
 
@@ -84,3 +84,7 @@ class Journal:
             # What could not be written is tried again at the end, and is no more welcome then.
             with contextlib.suppress(OSError):
                 file.close()
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" + "s" * (number != 1)

@@ -128,9 +128,7 @@ def parse_chaos(text: str) -> ChaosSpec:
     total = math.fsum(rate for _, rate in rates)
     # Ten rates of 0.1 are 1, whatever binary fractions make of it.
     if total > 1 + 1e-9:
-        problems.append(
-            f"the probabilities sum to {total:g}; a request has one fault at most, so they must stay within 1"
-        )
+        problems.append(f"the probabilities sum to {total:g}; a request has one fault at most, so keep them within 1")
     if problems:
         raise ConfigurationError(f"chaos {text!r}: {'; '.join(problems)}")
     settings: dict[str, Any] = {name.replace("-", "_"): v for name, v in values.items() if name in SETTINGS}
