@@ -204,9 +204,11 @@ class Door:
         """Close the port and every connection."""
         self._refusals += 1
         self.shut()
-        for task in (*self._refusing, *self._connections.values()):
+        tasks = [*self._refusing, *self._connections.values()]
+        self.drop()
+        for task in self._refusing:
             task.cancel()
-        await asyncio.gather(*self._refusing, *self._connections.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._guard.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

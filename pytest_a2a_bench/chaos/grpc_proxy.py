@@ -88,21 +88,21 @@ class GrpcProxy:
         try:
             await asyncio.wait({up, down}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # Before anything is waited for: who is canceled here once may be canceled again.
+            writer.close()
             for task in (up, down):
                 task.cancel()
-            await asyncio.gather(up, down, return_exceptions=True)
             del self._connections[port]
-            writer.close()
-
-    def _client(self, context: Any) -> _Client:
-        return self._connections[int(context.peer().rpartition(":")[2])]
+            await asyncio.gather(up, down, return_exceptions=True)
 
     # -- calls --
 
     async def _call(self, name: str, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         sent = [request async for request in requests]
+        client = self._connections.get(int(context.peer().rpartition(":")[2]))
+        if client is None:  # it left meanwhile
+            return
         fate = self._monkey.meet(_read_call(name, sent))
-        client = self._client(context)
         client.calls += 1
         try:
             async for piece in self._answer(fate, client, name, sent, context):

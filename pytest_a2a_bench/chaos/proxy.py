@@ -73,7 +73,6 @@ async def standing_before(
     monkey = Monkey(spec, journal, on_restart)
     places = find_places(card)
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(monkey.stop)
         client = await stack.enter_async_context(_make_client(verify_ssl=verify_ssl))
         origins: dict[str, str] = {}
         targets: dict[str, str] = {}
@@ -81,16 +80,19 @@ async def standing_before(
         for number, origin in enumerate(places.origins):
             where = (listen.host, 0 if number else listen.port)
             proxy = HttpProxy(monkey, client, origin, doorplate.rewrite, where)
+            stack.push_async_callback(proxy.door.close)
             monkey.doors.append(proxy.door)
             public = None if number or listen.public is None else listen.public.rstrip("/")
             origins[origin] = public or f"http://{_reached(listen.host)}:{proxy.door.port}"
         shown_host = urllib.parse.urlsplit(listen.public or "").hostname or _reached(listen.host).strip("[]")
         for number, target in enumerate(places.targets):
             grpc_proxy = _make_grpc(monkey, target, doorplate, (listen.host, 0 if number else listen.grpc_port))
-            monkey.doors.append(grpc_proxy.door)
             await grpc_proxy.start()
             stack.push_async_callback(grpc_proxy.stop)
+            stack.push_async_callback(grpc_proxy.door.close)
+            monkey.doors.append(grpc_proxy.door)
             targets[target.address] = f"{_bracketed(shown_host)}:{grpc_proxy.door.port}"
+        stack.push_async_callback(monkey.stop)
         await monkey.start()
         here = f"http://{_reached(listen.host)}:{monkey.doors[0].port}"
         yield Standing(here + _base_path(card.url), here + urllib.parse.urlsplit(card.url).path)
