@@ -157,9 +157,10 @@ class Door:
     def _bound(self, host: str, port: int) -> socket.socket:
         sock = socket.socket(self._family, socket.SOCK_STREAM)
         try:
-            # The guard is bound and never listens: without a listener beside it connections are refused, and nobody
-            # else gets the port, a client's own socket included.
+            # The guard is bound and never listens: without a listener beside it connections are refused, and the
+            # port is given to nobody who asks for any, a client's own socket included.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            # Connections that ended lately must not keep the port from us.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind((host, port))
         except OSError:

@@ -13,6 +13,7 @@ from pytest_a2a_bench.model import Part
 Connect = Callable[..., AgentConnection]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streaming", ["off", "on"])
 @pytest.mark.parametrize("protocol", ["1.0", "0.3"])
 @pytest.mark.parametrize("transport", ["jsonrpc", "rest", "grpc"])
