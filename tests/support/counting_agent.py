@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -120,6 +121,8 @@ class Scene:
 async def under_chaos(spec: str, log: Path | None = None) -> AsyncIterator[Scene]:
     """Serve an agent that counts, with a proxy before it."""
     agent = CountingAgent()
+    broken: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context))
     async with contextlib.AsyncExitStack() as stack:
         server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         a2a_pb2_grpc.add_A2AServiceServicer_to_server(agent, server)  # type: ignore[no-untyped-call]
@@ -136,3 +139,5 @@ async def under_chaos(spec: str, log: Path | None = None) -> AsyncIterator[Scene
         card = parse_card(agent.card, url + CARD_PATH[1:])
         standing = await stack.enter_async_context(standing_before(card, parse_chaos(spec), journal, Listen()))
         yield Scene(agent, standing.url, standing.card_url, journal, log)
+    # What a task of the proxy's dies of is seen by nobody else.
+    assert not broken
