@@ -34,12 +34,13 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(options: AgentOptions) -> None:
     # After the watch over the parent has begun: these imports take a second, in which the parent may die.
-    from pytest_a2a_bench.agents.server import Served, serve
+    from pytest_a2a_bench.agents.behind_chaos import serve_agent
+    from pytest_a2a_bench.agents.server import Served
 
     def announce(served: Served) -> None:
         print(json.dumps(served._asdict()), flush=True)
 
-    asyncio.run(serve(options, announce))
+    asyncio.run(serve_agent(options, announce))
 
 
 def _end_with_parent(parent: int) -> None:

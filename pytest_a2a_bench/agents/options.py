@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.chaos.spec import parse_chaos
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.configuration.readers import read_json_object
 from pytest_a2a_bench.errors import ConfigurationError
@@ -60,6 +61,8 @@ class AgentOptions:
         of its player.
     :param dedupe: whether a message that comes again under its id gets the answer that was given already, instead of
         being taken for a new one, as A2A allows (not ``faulty``).
+    :param chaos: faults between it and its callers, such as ``reset=0.05,seed=7`` (see :mod:`...chaos.spec`).
+    :param chaos_log: file to which each of these faults adds a line of JSON.
     :param contexts: conversations remembered; the least recently used is forgotten first.
     """
 
@@ -83,6 +86,8 @@ class AgentOptions:
     benchmark_options: Mapping[str, Any] = field(default_factory=dict)
     players: str = ""
     dedupe: bool = True
+    chaos: str | None = None
+    chaos_log: str | None = None
     contexts: int = 2000
 
     def __post_init__(self) -> None:
@@ -111,6 +116,7 @@ class AgentOptions:
         if self.name != "faulty" and (self.fault or self.variant != "auto"):
             found.append("fault and variant are for the agent 'faulty' only")
         found.extend(_llm_args_problems(self.llm_args))
+        found.extend(_chaos_problems(self.chaos, self.chaos_log))
         return found
 
     @property
@@ -165,6 +171,16 @@ def _llm_args_problems(text: str) -> list[str]:
         return [f"llm_args must be a JSON object, not {text!r}"]
     # Arguments are seen by everybody who may list processes, and by CI logs.
     return ["llm_args must not hold the api_key; set OPENAI_API_KEY or your provider's"] if "api_key" in parsed else []
+
+
+def _chaos_problems(chaos: str | None, log: str | None) -> list[str]:
+    if chaos is None:
+        return ["chaos_log is for chaos only; say which faults there shall be"] if log else []
+    try:
+        parse_chaos(chaos)
+    except ConfigurationError as error:
+        return [str(error)]
+    return []
 
 
 def parse_spec(spec: str, settings: Settings | None = None) -> AgentOptions:
@@ -278,6 +294,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=MODULE,...",
         help="suites that this command does not know, and the modules of their players",
     )
+    add("--chaos", metavar="SPEC", help="faults between it and its callers (a2a-bench chaos --list shows all)")
+    add("--chaos-log", metavar="FILE", help="add a line of JSON to it for each of these faults")
     add("--contexts", type=int, default=2000, metavar="N", help="conversations remembered (default: %(default)s)")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import os
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import uvicorn
@@ -57,6 +58,52 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
     :param on_ready: called once, when requests are answered.
     :raises ConfigurationError: if the agent cannot be served as the options say.
     """
+    prepared = await _prepare(options)
+    http_server = uvicorn.Server(_http_config(prepared.app))
+    announcing = asyncio.create_task(_announce(http_server, prepared.url, on_ready))
+    try:
+        await http_server.serve(sockets=[prepared.listener])
+    finally:
+        announcing.cancel()
+        if prepared.grpc_server:
+            await prepared.grpc_server.stop()
+
+
+@contextlib.asynccontextmanager
+async def running(options: AgentOptions) -> AsyncIterator[Served]:
+    """Serve beside others in this event loop, as long as the context lasts. Signals are left to them.
+
+    :raises ConfigurationError: if the agent cannot be served as the options say.
+    """
+    prepared = await _prepare(options)
+    http_server = _Beside(_http_config(prepared.app))
+    ready: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
+    announcing = asyncio.create_task(_announce(http_server, prepared.url, ready.set_result))
+    serving = asyncio.create_task(http_server.serve(sockets=[prepared.listener]))
+    try:
+        yield await ready
+    finally:
+        announcing.cancel()
+        # A stream that is open would hold the end up for its whole grace.
+        http_server.should_exit = http_server.force_exit = True
+        await serving
+        if prepared.grpc_server:
+            await prepared.grpc_server.stop(grace=0)
+
+
+class _Beside(uvicorn.Server):  # type: ignore[misc]
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+
+class _Prepared(NamedTuple):
+    app: App
+    listener: socket.socket
+    url: str
+    grpc_server: GrpcServer | None
+
+
+async def _prepare(options: AgentOptions) -> _Prepared:
     token = _read_token(options)
     brain = None if options.name == "faulty" else make_brain(options)
     listener = _listen(options, options.port, "--port")
@@ -68,14 +115,7 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
         app = await _start_faulty(options, where, token, grpc_server)
     else:
         app = await start_brain(brain, options, where, token, grpc_server)
-    http_server = _make_http(app)
-    announcing = asyncio.create_task(_announce(http_server, listening_url(options, port), on_ready))
-    try:
-        await http_server.serve(sockets=[listener])
-    finally:
-        announcing.cancel()
-        if grpc_server:
-            await grpc_server.stop()
+    return _Prepared(app, listener, listening_url(options, port), grpc_server)
 
 
 async def start_brain(
@@ -206,10 +246,9 @@ def _make_grpc(options: AgentOptions, token: str | None) -> GrpcServer | None:
     return GrpcServer(options.host, options.grpc_port, token)
 
 
-def _make_http(app: App) -> uvicorn.Server:
+def _http_config(app: App) -> uvicorn.Config:
     # Nothing here needs startup or shutdown events; a stream that is open at Ctrl-C gets a moment, not for ever.
-    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
-    return uvicorn.Server(config)
+    return uvicorn.Config(app, log_level="error", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
 
 
 async def _announce(server: uvicorn.Server, url: str, on_ready: Callable[[Served], None]) -> None:

@@ -26,6 +26,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "agent": "serve a built-in agent",
     "card": "judge an agent card",
+    "chaos": "inject faults between a client and any agent",
     "compare": "compare two runs, paired by task",
     "conformance": "judge an agent: its card and what it does on the wire",
     "doctor": "show versions, extras, benchmark data and LLM settings",
