@@ -11,6 +11,7 @@
     │   │   ├── EndpointUnreachableError
     │   │   └── TurnTimeoutError  one request, or one turn with its polling, took too long
     │   ├── ProtocolError         the reply is not A2A (malformed JSON, JSON-RPC error, unreadable shape)
+    │   │   └── ReplyLimitError   an answer beyond ``--a2a-reply-limits``: inside a conversation the agent's fault
     │   ├── AuthenticationError   HTTP 401 / 403, or an agent that asks for credentials
     │   ├── TrialTimeoutError     the whole trial exceeded ``--a2a-trial-timeout``
     │   ├── TrialCancelledError   the run is stopping
@@ -44,6 +45,7 @@ __all__ = [
     "LLMError",
     "MissingExtraError",
     "ProtocolError",
+    "ReplyLimitError",
     "TransportError",
     "TrialCancelledError",
     "TrialTimeoutError",
@@ -107,6 +109,18 @@ class ProtocolError(InfrastructureError):
     def __init__(self, message: str, *, code: int | None = None) -> None:
         super().__init__(message)
         self.code = code
+
+
+class ReplyLimitError(ProtocolError):
+    """An answer is larger, or takes more to read, than ``--a2a-reply-limits`` allows; inside a conversation that is how
+    the agent ended it (:class:`AgentOutcomeError`).
+
+    :param limit: the name of the limit, such as ``bytes``.
+    """
+
+    def __init__(self, message: str, *, limit: str = "") -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class AuthenticationError(InfrastructureError):

@@ -33,6 +33,8 @@ class Settings:
     :param auth_env: name of the environment variable that holds the token; the token itself is never kept here.
     :param timeout: seconds for one whole turn.
     :param wait: seconds to wait until a freshly started agent answers.
+    :param reply_limits: the bounds of a reply that differ from their defaults, by name (``Bounds.of``).
+    :param env_file: file of environment variables for the language models' providers, as given.
     :param results: directory of result files, as given.
     :param html: file of the report page, as given.
     :param concurrency: conversations in flight in one process.
@@ -89,6 +91,8 @@ class Settings:
     concurrency: int = 1
     trial_timeout: float | None = None
     wait: float = 0.0
+    reply_limits: dict[str, float] = field(default_factory=dict)
+    env_file: str | None = None
     min_pass: dict[str, float] = field(default_factory=dict)
     min_pass_k: dict[str, float] = field(default_factory=dict)
     baseline: str | None = None

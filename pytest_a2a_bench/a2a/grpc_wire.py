@@ -178,7 +178,7 @@ def _open_channel(target: GrpcTarget, config: ClientConfig) -> grpc.aio.Channel:
     import grpc.aio
 
     options = [
-        ("grpc.max_receive_message_length", min(config.max_response_bytes, 2**31 - 1)),
+        ("grpc.max_receive_message_length", min(config.bounds.bytes, 2**31 - 1)),
         ("grpc.enable_http_proxy", 0),
         # Retries are the session's, where they are counted and recorded.
         ("grpc.enable_retries", 0),

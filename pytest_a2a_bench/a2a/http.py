@@ -20,6 +20,7 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
 from pytest_a2a_bench.a2a.bodies import SSEParser, as_objects, excerpt, parse_json
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.meter import Meter
 from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
 from pytest_a2a_bench.errors import (
     AuthenticationError,
@@ -91,7 +92,7 @@ class HttpEdge:
         async with self._open(request, RequestRecord("", request.url)) as response:
             if response.status_code >= 400:
                 return response.status_code, await self._error_body(response)
-            return response.status_code, b"".join([c async for c in self._chunks(response)])
+            return response.status_code, b"".join([c async for c in self._chunks(response, Meter(self._config.bounds))])
 
     async def documents(self, request: HttpRequest, record: RequestRecord) -> AsyncGenerator[Document, None]:
         """Send a request and yield the JSON documents of its answer.
@@ -103,12 +104,12 @@ class HttpEdge:
                 raise self._refusal(request, response, await self._error_body(response))
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "text/event-stream":
-                async with contextlib.aclosing(self._events(response)) as events:
+                async with contextlib.aclosing(self._events(response, record.meter)) as events:
                     async for document in events:
                         record.keep(document.text)
                         yield document
                 return
-            body = b"".join([c async for c in self._chunks(response)])
+            body = b"".join([c async for c in self._chunks(response, record.meter)])
             record.keep(body)
             if kind and "json" not in kind:
                 record.notes.append(f"the answer's content type is {kind!r}")
@@ -160,21 +161,23 @@ class HttpEdge:
             )
         return following
 
-    async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
+    async def _chunks(self, response: httpx.Response, meter: Meter) -> AsyncIterator[bytes]:
         size = 0
+        limit = self._config.bounds.bytes
         async for chunk in response.aiter_bytes():
             size += len(chunk)
-            if size > self._config.max_response_bytes:
-                raise ProtocolError(
-                    f"{redact_url(str(response.url.copy_with(query=None)))}: the answer is larger than "
-                    f"{self._config.max_response_bytes} bytes and was dropped"
-                )
+            if size > limit:
+                where = redact_url(str(response.url.copy_with(query=None)))
+                raise meter.error("bytes", f"{where}: the answer is larger than {limit} bytes and was dropped")
+            meter.take(len(chunk))
             yield chunk
 
-    async def _events(self, response: httpx.Response) -> AsyncGenerator[Document, None]:
-        parser = SSEParser(self._config.max_response_bytes)
-        async for chunk in self._chunks(response):
-            for event in parser.feed(chunk):
+    async def _events(self, response: httpx.Response, meter: Meter) -> AsyncGenerator[Document, None]:
+        parser = SSEParser(self._config.bounds.bytes)
+        async for chunk in self._chunks(response, meter):
+            with meter.reading():
+                events = parser.feed(chunk)
+            for event in events:
                 yield Document(event.data, event.event)
         for event in parser.close():
             yield Document(event.data, event.event)

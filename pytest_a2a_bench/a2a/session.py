@@ -23,6 +23,7 @@ from pytest_a2a_bench.errors import (
     AuthenticationError,
     InfrastructureError,
     ProtocolError,
+    ReplyLimitError,
     TransportError,
     TrialCancelledError,
     TurnTimeoutError,
@@ -166,9 +167,13 @@ class AgentSession:
         self._running = asyncio.current_task()
         self._requests.deadline = time.monotonic() + limit
         self._requests.waiting_for = "the agent card"
+        self._requests.meter.begin_turn()
         try:
             async with asyncio.timeout(limit):
                 return await self._turn(parts)
+        except ReplyLimitError as error:
+            hide_in_error(error, self._config.secrets)
+            raise self._ended_by(error) from error
         except A2ABenchError as error:
             hide_in_error(error, self._config.secrets)
             raise
@@ -184,6 +189,12 @@ class AgentSession:
             raise
         finally:
             self._running = None
+
+    def _ended_by(self, error: ReplyLimitError) -> AgentOutcomeError:
+        """Return how an answer beyond a bound ends the conversation: it is the agent's doing, and a finding."""
+        number = sum(e.direction == "received" for e in self.history)
+        self.findings.append(DialectFinding(f"limit-{error.limit}", str(error)[:2000], turn=number))
+        return AgentOutcomeError(str(error), state="failed")
 
     async def _wire(self) -> Wire:
         if self._tape is not None:
