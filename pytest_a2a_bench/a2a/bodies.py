@@ -19,7 +19,7 @@ def parse_json(body: bytes | str) -> Any:
     """
     try:
         text = body.decode("utf-8-sig") if isinstance(body, bytes) else body
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = _load(text)
         return _mend(value) if "\\ud" in text.lower() else value
     except UnicodeDecodeError as error:
         raise ProtocolError(f"not UTF-8: {error.reason} at byte {error.start}") from error
@@ -27,6 +27,23 @@ def parse_json(body: bytes | str) -> Any:
         raise ReplyLimitError("nested too deeply", limit="depth") from error
     except ValueError as error:
         raise ProtocolError(f"malformed JSON: {error}") from error
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # Python reads no integer of more than 4,300 digits, although that is JSON: it is nobody's number, but infinite.
+        return json.loads(text, parse_constant=_refuse_constant, parse_int=_read_integer)
+
+
+def _read_integer(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -6,6 +6,7 @@ Messages cross as protobuf's JSON, so that one codec serves every binding.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,9 +117,13 @@ class GrpcWire:
         from google.protobuf import json_format
 
         record.answered, record.status_code = True, 0
+        record.meter.take(response.ByteSize())
         try:
-            record.keep(json_format.MessageToJson(response, indent=None))
-            return json_format.MessageToDict(response)
+            with record.meter.reading():
+                value = json_format.MessageToDict(response)
+                record.keep(json.dumps(value))
+            record.meter.check_depth(value)
+            return value
         except (ValueError, RecursionError, json_format.Error) as error:
             raise ProtocolError(f"{record.method} {record.endpoint}: the reply cannot be read: {error}") from error
 
@@ -149,7 +154,9 @@ class GrpcWire:
         if name == "RESOURCE_EXHAUSTED":
             # gRPC uses one code for "too many requests" and for a message above our own size limit.
             large = "larger than max" in (error.details() or "")
-            return ProtocolError(what) if large else TransportError(what, status_code=429)
+            if large:
+                return record.meter.error("bytes", what)
+            return TransportError(what, status_code=429)
         return ProtocolError(what, code=_ERROR_CODES.get(name))
 
 

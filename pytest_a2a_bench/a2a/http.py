@@ -27,6 +27,7 @@ from pytest_a2a_bench.errors import (
     EndpointUnreachableError,
     InfrastructureError,
     ProtocolError,
+    ReplyLimitError,
     TransportError,
     TurnTimeoutError,
 )
@@ -88,11 +89,18 @@ class HttpEdge:
         self._log_filter.remove()
 
     async def get(self, request: HttpRequest) -> tuple[int, bytes]:
-        """Return status and body, whatever the status is (redirects within the origin are followed)."""
-        async with self._open(request, RequestRecord("", request.url)) as response:
+        """Return status and body, whatever the status is (redirects within the origin are followed).
+
+        For what is not part of a conversation, as the agent card: nothing here is an agent's reply.
+        """
+        record = RequestRecord("", request.url, meter=Meter(self._config.bounds))
+        async with self._open(request, record) as response:
             if response.status_code >= 400:
                 return response.status_code, await self._error_body(response)
-            return response.status_code, b"".join([c async for c in self._chunks(response, Meter(self._config.bounds))])
+            try:
+                return response.status_code, b"".join([c async for c in self._chunks(response, record.meter)])
+            except ReplyLimitError as error:
+                raise ProtocolError(str(error)) from error
 
     async def documents(self, request: HttpRequest, record: RequestRecord) -> AsyncGenerator[Document, None]:
         """Send a request and yield the JSON documents of its answer.

@@ -1,4 +1,4 @@
-"""What an agent's answers cost to read, against the bounds of a reply: depth, CPU seconds, and bytes of a whole trial."""
+"""What an agent's answers cost to read, against the bounds of a reply: depth, CPU seconds, bytes of a whole trial."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_a2a_bench.a2a.bodies import parse_json
-from pytest_a2a_bench.errors import ReplyLimitError
+from pytest_a2a_bench.errors import AgentOutcomeError, ReplyLimitError
+from pytest_a2a_bench.model import DialectFinding
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, is_deeper
 
 ENVELOPE = 16
@@ -72,5 +73,10 @@ class Meter:
             raise self.error("depth", "nested too deeply")
 
     def error(self, limit: str, message: str) -> ReplyLimitError:
-        """Return an error that names the bound."""
+        """Return an error that names the bound and its option."""
         return ReplyLimitError(f"{message} ({self.bounds.show(limit)})", limit=limit)
+
+
+def ended_by(error: ReplyLimitError, turn: int) -> tuple[DialectFinding, AgentOutcomeError]:
+    """Return how an answer beyond a bound ends a conversation, which is the agent's doing, and the finding about it."""
+    return DialectFinding(f"limit-{error.limit}", str(error), turn=turn), AgentOutcomeError(str(error), state="failed")

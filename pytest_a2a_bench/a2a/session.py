@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.messages import TERMINAL, InEvent, InTask, OutMessage
+from pytest_a2a_bench.a2a.meter import Meter, ended_by
 from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn
 from pytest_a2a_bench.errors import (
@@ -171,11 +172,12 @@ class AgentSession:
         try:
             async with asyncio.timeout(limit):
                 return await self._turn(parts)
-        except ReplyLimitError as error:
-            hide_in_error(error, self._config.secrets)
-            raise self._ended_by(error) from error
         except A2ABenchError as error:
             hide_in_error(error, self._config.secrets)
+            if isinstance(error, ReplyLimitError):
+                finding, outcome = ended_by(error, sum(e.direction == "received" for e in self.history))
+                self.findings.append(finding)
+                raise outcome from error
             raise
         except TimeoutError as error:
             waiting = self._requests.waiting_for
@@ -189,12 +191,6 @@ class AgentSession:
             raise
         finally:
             self._running = None
-
-    def _ended_by(self, error: ReplyLimitError) -> AgentOutcomeError:
-        """Return how an answer beyond a bound ends the conversation: it is the agent's doing, and a finding."""
-        number = sum(e.direction == "received" for e in self.history)
-        self.findings.append(DialectFinding(f"limit-{error.limit}", str(error)[:2000], turn=number))
-        return AgentOutcomeError(str(error), state="failed")
 
     async def _wire(self) -> Wire:
         if self._tape is not None:
@@ -270,7 +266,7 @@ class AgentSession:
         async def once(record: RequestRecord) -> None:
             records.append(record)
             async with aclosing(wire.send(message, record, stream=stream)) as events:
-                self._answered_at = await _read(events, turn)
+                self._answered_at = await _read(events, turn, record.meter)
 
         try:
             await self._requests.send(wire, once, what, self.context_id)
@@ -382,7 +378,7 @@ class AgentSession:
         self._state = state or self._state
 
 
-async def _read(events: AsyncGenerator[InEvent, None], turn: Turn) -> float:
+async def _read(events: AsyncGenerator[InEvent, None], turn: Turn, meter: Meter) -> float:
     """Feed a turn until the events end or, a moment after the answer is there, are no longer waited for.
 
     :returns: when the answer was there, or the events ended without one.
@@ -390,9 +386,11 @@ async def _read(events: AsyncGenerator[InEvent, None], turn: Turn) -> float:
     iterator = aiter(events)
     while not (turn.settled or turn.final):
         try:
-            turn.feed(await anext(iterator))
+            event = await anext(iterator)
         except StopAsyncIteration:
             return time.perf_counter()
+        with meter.reading():
+            turn.feed(event)
     answered_at = time.perf_counter()
     with suppress(TimeoutError, InfrastructureError):
         async with asyncio.timeout(_DRAIN_SECONDS):

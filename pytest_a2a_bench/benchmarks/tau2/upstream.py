@@ -18,6 +18,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm, import_litellm
+from pytest_a2a_bench.benchmarks.tau2.isolation import isolate_environments
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
 _LOCK = threading.Lock()
@@ -71,7 +72,9 @@ def _load() -> Tau2:
         # What tau2's dependencies deprecate is not our users' concern, and under "error" it would break the import.
         warnings.simplefilter("ignore")
         try:
-            return _collect_parts(found.distribution)
+            parts = _collect_parts(found.distribution)
+            isolate_environments(parts.registry, importlib.import_module("tau2.environment.toolkit").ToolKitBase)
+            return parts
         except ImportError as exc:
             raise MissingExtraError(f"something that {found.distribution} needs", "tau2", str(exc)) from exc
         except AttributeError as exc:
