@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench import env_file
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.redact import redact_url
@@ -53,6 +54,7 @@ class ClientConfig:
     :param max_retries: repetitions of one request after trouble of the transport.
     :param poll_interval: seconds before the first GetTask of an unfinished a2a_task; grows to ``poll_max_interval``.
     :param bounds: how much of the agent's answers is read; one that is beyond it ends the conversation.
+    :param hidden: other secrets than the agent's that must not be shown: of the language models' providers.
     :param allowed_origins: origins beside the endpoint's own to which credentials may go.
     :param wait: seconds to wait until a freshly started agent answers.
     """
@@ -72,6 +74,7 @@ class ClientConfig:
     poll_interval: float = 0.05
     poll_max_interval: float = 5.0
     bounds: Bounds = DEFAULT_BOUNDS
+    hidden: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     allowed_origins: tuple[str, ...] = ()
     wait: float = 0.0
     max_connections: int = 512
@@ -86,8 +89,8 @@ class ClientConfig:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not leave this package: the token, and the password in it if it is ``user:password``."""
-        return self.auth.secrets if self.auth is not None else ()
+        """What must not leave this package: the token, a password in it, and what is hidden besides."""
+        return (*(self.auth.secrets if self.auth is not None else ()), *self.hidden)
 
     def _choice_problems(self) -> Iterator[str]:
         for name, choices in (("protocol", PROTOCOLS), ("transport", TRANSPORTS), ("streaming", STREAMING)):
@@ -126,6 +129,7 @@ class ClientConfig:
             auth=Credentials(token, settings.auth_env) if token else None,
             allowed_origins=origins,
             wait=settings.wait,
+            hidden=env_file.secrets(settings.env_file),
             bounds=Bounds.of(settings.reply_limits),
         )
 

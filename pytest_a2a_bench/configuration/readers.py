@@ -14,13 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_a2a_bench import settings as s
+from pytest_a2a_bench.env_file import is_secret_name
 from pytest_a2a_bench.settings import without_query
-
-_SECRET_NAME = re.compile(
-    r"(?:^|_)(?:(?:api|access|secret|private|subscription|auth)_?key|apikey|key|token|secret|password|passwd|credentials?"
-    r"|authorization|cookie)$",
-    re.IGNORECASE,
-)
 
 ENDPOINTS = "expected an http(s):// URL or one of " + ", ".join(s.BUILTIN_PREFIX + n for n in s.BUILTIN_AGENTS)
 
@@ -111,7 +106,7 @@ def read_model_arguments(text: str) -> dict[str, Any]:
 def _secret_names(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for name, inner in value.items():
-            if _SECRET_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", name)):
+            if is_secret_name(name):
                 yield name
             else:
                 yield from _secret_names(inner)

@@ -37,7 +37,9 @@ def data_part(data: str) -> str:
     return f'{{"data": {data}}}'
 
 
-def hold(folder: Path, parts: list[str], *, transport: str = "jsonrpc", metadata: str = "{}", **options: Any) -> TrialResult:
+def hold(
+    folder: Path, parts: list[str], *, transport: str = "jsonrpc", metadata: str = "{}", **options: Any
+) -> TrialResult:
     """Hold one trial with an agent that always answers with some parts, written as JSON text."""
     message = f'{{"messageId": "m", "role": "ROLE_AGENT", "parts": [{", ".join(parts)}], "metadata": {metadata}}}'
 

@@ -10,20 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import sys
 import threading
 import types
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_a2a_bench.containment import load_litellm
+
 _NAMES = ("litellm", "litellm.caching", "litellm.caching.caching", "litellm.main")
-
-
-def import_litellm() -> Any:
-    """Import LiteLLM, with its download of a price list switched off unless the user asked for it."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    return importlib.import_module("litellm")
 
 
 class _Replay:
@@ -44,7 +39,7 @@ class _Replay:
 
     def real(self, module: str) -> Any:
         with self._lock:
-            import_litellm()
+            load_litellm()
             if not self._done:
                 self._done = True
                 for where, name, value in self._attributes:
