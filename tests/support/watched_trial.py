@@ -1,7 +1,7 @@
 """Hold a trial with tau2's own LLM user, and print what that did to the process: environment, files, network.
 
-Run in a directory with a ``.env``; ``sys.frozen`` makes python-dotenv look there, as it does above a virtual environment
-inside a project.
+Run in a directory with a ``.env``; ``sys.frozen`` makes python-dotenv look there, as it does above a virtual
+environment inside a project.
 """
 
 from __future__ import annotations

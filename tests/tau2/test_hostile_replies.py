@@ -13,6 +13,7 @@ from trials import run_against
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.translate.parsing import RAW_LIMIT
 
 KEY = TrialKey("tau2", "mock", "create_task_1", 0)
 DEEP = 100_000
@@ -79,9 +80,62 @@ HOSTILE: dict[str, Callable[[], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("transport", ["jsonrpc", "rest"])
+def check_blame(result: TrialResult) -> None:
+    """Check that the agent is blamed, in few words, and that the file can be read again."""
+    assert (result.status, result.reward, result.error) == ("evaluated", 0, None)
+    assert result.termination_reason in ("user_stop", "agent_error")
+    assert rules(result) & {"limit-depth", "unreadable-call"} or result.termination_reason == "user_stop"
+    assert all(len(f.message) < 2_000 and len(f.raw) <= RAW_LIMIT for f in result.findings)
+
+
 @pytest.mark.parametrize("what", list(HOSTILE))
-def test_nesting_is_the_agents_error(what: str, transport: str, tmp_path: Path) -> None:
-    result = hold(tmp_path, HOSTILE[what](), transport=transport)
-    print(what, result.status, result.termination_reason, rules(result), (result.error or "")[:3000])
-    assert (result.status, result.reward) == ("evaluated", 0)
+def test_nesting_is_the_agents_error(what: str, tmp_path: Path) -> None:
+    check_blame(hold(tmp_path, HOSTILE[what]()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", list(HOSTILE))
+def test_nesting_is_the_agents_error_over_rest(what: str, tmp_path: Path) -> None:
+    check_blame(hold(tmp_path, HOSTILE[what](), transport="rest"))
+
+
+def test_deep_metadata_of_a_message_is_the_agents_error(tmp_path: Path) -> None:
+    result = hold(tmp_path, [text_part("hello")], metadata=nested(900, kind="{}"))
+    assert (result.status, result.termination_reason, rules(result)) == ("evaluated", "agent_error", {"limit-depth"})
+    [finding] = result.findings
+    assert "--a2a-reply-limits depth=64" in finding.message
+
+
+STRANGE = {
+    "a number of 4,000 digits": '{"user_id": "user_1", "title": %s}' % ("9" * 4_000),
+    "a number of 5,000 digits": '{"user_id": "user_1", "title": %s}' % ("9" * 5_000),
+    "a half surrogate": r'{"user_id": "user_1", "title": "\ud800"}',
+    "a half surrogate as a name": r'{"user_id": "user_1", "title": "x", "\udfff": 1}',
+    "a zero character": r'{"user_id": "user_1", "title": "\u0000"}',
+    "names of the method's own arguments": '{"self": 1, "tool_name": "x", "requestor": "user"}',
+    "as deep as may be": '{"user_id": "user_1", "title": %s}' % nested(60),
+    "a large float": '{"user_id": "user_1", "title": "x", "description": 1e308}',
+    "a list for a name": '{"user_id": ["user_1"], "title": {}}',
+    "a long text": '{"user_id": "user_1", "title": "%s"}' % ("x" * 300_000),
+}
+
+
+@pytest.mark.parametrize("what", list(STRANGE))
+def test_strange_arguments_reach_the_tools_and_upstreams_hashes(what: str, tmp_path: Path) -> None:
+    result = hold(tmp_path, [data_part(call(STRANGE[what]))])
+    assert (result.status, result.error) == ("evaluated", None)
+    if what == "a number of 5,000 digits":  # Python itself reads none so large
+        assert "unreadable-call" in rules(result)
+    else:
+        assert result.tool_calls
+
+
+def test_not_more_calls_than_allowed_are_carried_out(tmp_path: Path) -> None:
+    one = {"name": "create_task", "arguments": {"user_id": "user_1", "title": "x"}}
+    result = hold(tmp_path, [json.dumps({"data": {"tool_calls": [one] * 10_000}})], reply_limits={"calls": 3})
+    assert {len(t.calls) for t in result.transcript if t.role == "agent"} <= {0, 3}
+    [finding] = [f for f in result.findings if f.rule == "limit-calls"][:1]
+    assert finding.message == (
+        "the reply has 10000 calls; only the first 3 are carried out (--a2a-reply-limits calls=3)"
+    )
+    assert (result.status, result.error) == ("evaluated", None)

@@ -2,8 +2,8 @@
 
 tau2's telecom keeps the phone's VPN details in an attribute of the class of the user's tools, hands out that very
 object to whichever phone connects, and changes it (``break_vpn``): from then on every fresh environment of the process
-has a poor VPN, the evaluator's too (upstream issue 154). What is found here is found by what it is, an object in a class
-that can be changed, and not by its name, so that the next of its kind is contained as well.
+has a poor VPN, the evaluator's too (upstream issue 154). What is contained is found by what it is, an object in a class
+that can be changed, and not by its name: the next of its kind is contained as well.
 """
 
 from __future__ import annotations
