@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Iterator
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
@@ -55,7 +56,7 @@ class GrpcWire:
         self._metadata = _metadata(auth if self._sent_auth else AuthParts(), self._form)
         self._types = _load(self._form)
         self._channel = _open_channel(read_target(interface.url, config.endpoint), config)
-        self._stub = self._types.stub(self._channel)
+        self._stub = self._types.stub(_Decoding(self._channel))
 
     async def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
@@ -117,6 +118,9 @@ class GrpcWire:
         from google.protobuf import json_format
 
         record.answered, record.status_code = True, 0
+        if isinstance(response, _Undecodable):
+            what = f"{record.method} {record.endpoint}: the reply cannot be read: {response.reason}"
+            raise record.meter.error("depth", what) if response.is_deep else ProtocolError(what)
         record.meter.take(response.ByteSize())
         try:
             with record.meter.reading():
@@ -158,6 +162,39 @@ class GrpcWire:
                 return record.meter.error("bytes", what)
             return TransportError(what, status_code=429)
         return ProtocolError(what, code=_ERROR_CODES.get(name))
+
+
+class _Undecodable(NamedTuple):
+    """An answer that is no message of its type, or is one that is nested deeper than protobuf reads."""
+
+    reason: str
+
+    @property
+    def is_deep(self) -> bool:
+        return bool(re.search("depth|nest|recurs", self.reason, re.IGNORECASE))
+
+
+class _Decoding:
+    """A channel as the stubs use it; an answer that cannot be decoded says why (grpc logs that, and gives None)."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._channel = channel
+
+    def unary_unary(self, path: str, *, response_deserializer: Callable[[bytes], Any], **options: Any) -> Any:
+        return self._channel.unary_unary(path, response_deserializer=_decode(response_deserializer), **options)
+
+    def unary_stream(self, path: str, *, response_deserializer: Callable[[bytes], Any], **options: Any) -> Any:
+        return self._channel.unary_stream(path, response_deserializer=_decode(response_deserializer), **options)
+
+
+def _decode(deserializer: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    def decode(answer: bytes) -> Any:
+        try:
+            return deserializer(answer)
+        except Exception as error:  # protobuf's DecodeError, or a RecursionError of its Python implementation
+            return _Undecodable(f"{type(error).__name__}: {error}"[:300])
+
+    return decode
 
 
 class _Types(NamedTuple):

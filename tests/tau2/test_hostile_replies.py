@@ -80,23 +80,24 @@ HOSTILE: dict[str, Callable[[], list[str]]] = {
 }
 
 
-def check_blame(result: TrialResult) -> None:
-    """Check that the agent is blamed, in few words, and that the file can be read again."""
+def check_blame(result: TrialResult, what: str) -> None:
+    """Check that the agent is blamed, in few words."""
     assert (result.status, result.reward, result.error) == ("evaluated", 0, None)
     assert result.termination_reason in ("user_stop", "agent_error")
-    assert rules(result) & {"limit-depth", "unreadable-call"} or result.termination_reason == "user_stop"
+    # Brackets alone look like no call: they are words, however many.
+    assert what == "text" or rules(result) & {"limit-depth", "unreadable-call"}
     assert all(len(f.message) < 2_000 and len(f.raw) <= RAW_LIMIT for f in result.findings)
 
 
 @pytest.mark.parametrize("what", list(HOSTILE))
 def test_nesting_is_the_agents_error(what: str, tmp_path: Path) -> None:
-    check_blame(hold(tmp_path, HOSTILE[what]()))
+    check_blame(hold(tmp_path, HOSTILE[what]()), what)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", list(HOSTILE))
 def test_nesting_is_the_agents_error_over_rest(what: str, tmp_path: Path) -> None:
-    check_blame(hold(tmp_path, HOSTILE[what](), transport="rest"))
+    check_blame(hold(tmp_path, HOSTILE[what](), transport="rest"), what)
 
 
 def test_deep_metadata_of_a_message_is_the_agents_error(tmp_path: Path) -> None:
@@ -106,17 +107,22 @@ def test_deep_metadata_of_a_message_is_the_agents_error(tmp_path: Path) -> None:
     assert "--a2a-reply-limits depth=64" in finding.message
 
 
+def create(title: str) -> str:
+    """Write arguments with a title of some JSON."""
+    return f'{{"user_id": "user_1", "title": {title}}}'
+
+
 STRANGE = {
-    "a number of 4,000 digits": '{"user_id": "user_1", "title": %s}' % ("9" * 4_000),
-    "a number of 5,000 digits": '{"user_id": "user_1", "title": %s}' % ("9" * 5_000),
+    "a number of 4,000 digits": create("9" * 4_000),
+    "a number of 5,000 digits": create("9" * 5_000),
     "a half surrogate": r'{"user_id": "user_1", "title": "\ud800"}',
     "a half surrogate as a name": r'{"user_id": "user_1", "title": "x", "\udfff": 1}',
     "a zero character": r'{"user_id": "user_1", "title": "\u0000"}',
     "names of the method's own arguments": '{"self": 1, "tool_name": "x", "requestor": "user"}',
-    "as deep as may be": '{"user_id": "user_1", "title": %s}' % nested(60),
+    "as deep as may be": create(nested(60)),
     "a large float": '{"user_id": "user_1", "title": "x", "description": 1e308}',
     "a list for a name": '{"user_id": ["user_1"], "title": {}}',
-    "a long text": '{"user_id": "user_1", "title": "%s"}' % ("x" * 300_000),
+    "a long text": create(json.dumps("x" * 300_000)),
 }
 
 
