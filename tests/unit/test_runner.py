@@ -25,7 +25,7 @@ from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials import runner as runner_module
-from pytest_a2a_bench.trials.runner import Runner, classify, trial_seed
+from pytest_a2a_bench.trials.runner import TRACEBACK_LIMIT, Runner, classify, describe, trial_seed
 
 KEY = TrialKey("fake", "desk", "1", 2)
 
@@ -164,3 +164,22 @@ def test_a_turn_that_ran_into_the_trials_limit_is_the_trials_timeout(
     assert runner.run(KEY).error_type == "TrialTimeoutError"
     with pytest.raises(TrialTimeoutError, match="--a2a-trial-timeout"):
         fake.contexts[0].checkpoint()
+
+
+def test_the_traceback_of_a_bug_is_bounded_and_shows_where_and_what() -> None:
+    def dig(value: Any) -> Any:
+        return dig([value]) if len(str(value)) < 400 else json.loads("[" * 100_000)
+
+    try:
+        dig([])
+    except RecursionError as error:
+        assert describe(error).startswith("Traceback")
+    try:
+        raise ValueError("x" * 250_000 + "the end") from KeyError("the beginning")
+    except ValueError as error:
+        text = describe(error)
+    assert len(text) < TRACEBACK_LIMIT + 100
+    assert "the beginning" in text
+    assert text.endswith("the end")
+    assert "characters left out" in text
+    assert describe(ConfigurationError("as it is")) == "as it is"
