@@ -13,6 +13,7 @@
     │   │   └── TurnTimeoutError  one request, or one turn with its polling, took too long
     │   │       └── StreamStalledError  a stream began and then went silent
     │   ├── ProtocolError         the reply is not A2A (malformed JSON, JSON-RPC error, unreadable shape)
+    │   │   └── ReplyLimitError   an answer beyond ``--a2a-reply-limits``: inside a conversation the agent's fault
     │   ├── AuthenticationError   HTTP 401 / 403, or an agent that asks for credentials
     │   ├── TrialTimeoutError     the whole trial exceeded ``--a2a-trial-timeout``
     │   ├── RunTimeoutError       the run exceeded ``--a2a-run-timeout`` while this trial was under way
@@ -48,6 +49,7 @@ __all__ = [
     "LLMError",
     "MissingExtraError",
     "ProtocolError",
+    "ReplyLimitError",
     "RunTimeoutError",
     "StreamStalledError",
     "TransportError",
@@ -132,6 +134,18 @@ class ProtocolError(InfrastructureError):
     def __init__(self, message: str, *, code: int | None = None) -> None:
         super().__init__(message)
         self.code = code
+
+
+class ReplyLimitError(ProtocolError):
+    """An answer is larger, or takes more to read, than ``--a2a-reply-limits`` allows; inside a conversation that is how
+    the agent ended it (:class:`AgentOutcomeError`).
+
+    :param limit: the name of the limit, such as ``bytes``.
+    """
+
+    def __init__(self, message: str, *, limit: str = "") -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class AuthenticationError(InfrastructureError):

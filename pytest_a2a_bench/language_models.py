@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
+from pytest_a2a_bench.containment import load_litellm
 from pytest_a2a_bench.errors import LLMError, MissingExtraError
 from pytest_a2a_bench.model import Usage
 
@@ -24,10 +24,8 @@ def import_litellm(who: str) -> Any:
     :param who: what needs it, for the message.
     :raises MissingExtraError: if it is not installed.
     """
-    # Must be set before the import; otherwise an offline machine retries a download of the price list.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     try:
-        import litellm
+        litellm = load_litellm()
     except ImportError as error:
         raise MissingExtraError("litellm", "tau2", detail=f"{who} needs it") from error
     litellm.suppress_debug_info = True

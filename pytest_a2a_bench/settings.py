@@ -45,6 +45,8 @@ class Settings:
         ``oauth_client_secret_env`` likewise its secret.
     :param oauth_token_url: where tokens are asked for; None leaves it to the card.
     :param wait: seconds to wait until a freshly started agent answers.
+    :param reply_limits: the bounds of a reply that differ from their defaults, by name (``Bounds.of``).
+    :param env_file: file of environment variables for the language models' providers, as given.
     :param results: directory of result files, as given.
     :param html: file of the report page, as given.
     :param concurrency: conversations in flight in one process.
@@ -118,6 +120,8 @@ class Settings:
     run_timeout: float | None = None
     breaker: int = 3
     wait: float = 0.0
+    reply_limits: dict[str, float] = field(default_factory=dict)
+    env_file: str | None = None
     min_pass: dict[str, float] = field(default_factory=dict)
     min_pass_k: dict[str, float] = field(default_factory=dict)
     baseline: str | None = None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pytest_a2a_bench.errors import ProtocolError
+from pytest_a2a_bench.errors import ProtocolError, ReplyLimitError
 
 _EXCERPT = 200
 
@@ -15,18 +15,35 @@ _EXCERPT = 200
 def parse_json(body: bytes | str) -> Any:
     """Parse JSON; no NaN, no invalid UTF-8, no nesting that exhausts the stack, no half surrogates.
 
-    :raises ProtocolError: that says what is wrong; nothing else is ever raised.
+    :raises ProtocolError: that says what is wrong (a :class:`ReplyLimitError` for the nesting); nothing else is raised.
     """
     try:
         text = body.decode("utf-8-sig") if isinstance(body, bytes) else body
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = _load(text)
         return _mend(value) if "\\ud" in text.lower() else value
     except UnicodeDecodeError as error:
         raise ProtocolError(f"not UTF-8: {error.reason} at byte {error.start}") from error
     except RecursionError as error:
-        raise ProtocolError("nested too deeply") from error
+        raise ReplyLimitError("nested too deeply", limit="depth") from error
     except ValueError as error:
         raise ProtocolError(f"malformed JSON: {error}") from error
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # Python reads no integer of more than 4,300 digits, although that is JSON: it is nobody's number, but infinite.
+        return json.loads(text, parse_constant=_refuse_constant, parse_int=_read_integer)
+
+
+def _read_integer(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -88,7 +105,7 @@ class SSEParser:
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Take some bytes and return the events that they complete.
 
-        :raises ProtocolError: if an event is too large or not UTF-8.
+        :raises ProtocolError: if an event is not UTF-8, or (:class:`ReplyLimitError`) too large.
         """
         if self._skip_lf and chunk:
             chunk = chunk.removeprefix(b"\n")
@@ -149,4 +166,5 @@ class SSEParser:
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:
-            raise ProtocolError(f"a server-sent event is larger than {self._limit} bytes; the stream was dropped")
+            message = f"a server-sent event is larger than {self._limit} bytes; the stream was dropped"
+            raise ReplyLimitError(message, limit="bytes")

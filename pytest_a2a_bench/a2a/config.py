@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, USUAL, Network, read_variable
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.secret import KnownSecret, Secret, SecretUrl, in_url
 from pytest_a2a_bench.settings import AUTH_ENV, OAUTH_METHODS, PROTOCOLS, STREAMING, TRANSPORTS, Settings
@@ -75,7 +76,7 @@ class ClientConfig:
     :param stall_timeout: most seconds of silence within a streamed answer, from its first event on.
     :param max_retries: repetitions of one request after trouble of the transport.
     :param poll_interval: seconds before the first GetTask of an unfinished a2a_task; grows to ``poll_max_interval``.
-    :param max_response_bytes: larger answers (or streams) are dropped.
+    :param bounds: how much of the agent's answers is read; one that is beyond it ends the conversation.
     :param allowed_origins: origins beside the endpoint's own to which credentials may go.
     :param wait: seconds to wait until a freshly started agent answers.
     """
@@ -96,7 +97,7 @@ class ClientConfig:
     backoff_max: float = 30.0
     poll_interval: float = 0.05
     poll_max_interval: float = 5.0
-    max_response_bytes: int = 16 * 1024 * 1024
+    bounds: Bounds = DEFAULT_BOUNDS
     allowed_origins: tuple[str, ...] = ()
     wait: float = 0.0
     max_connections: int = 512
@@ -141,7 +142,7 @@ class ClientConfig:
 
     def _number_problems(self) -> Iterator[str]:
         positive = ("timeout", "connect_timeout", "read_timeout", "stall_timeout", "poll_interval", "poll_max_interval")
-        for name in (*positive, "max_response_bytes", "max_connections"):
+        for name in (*positive, "max_connections"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 yield f"{name} is {value!r}; use a number above 0"
@@ -176,6 +177,7 @@ class ClientConfig:
             network=Network.from_settings(how, told),
             allowed_origins=origins,
             wait=settings.wait,
+            bounds=Bounds.of(settings.reply_limits),
         )
 
 

@@ -148,7 +148,7 @@ def _never_left(error: grpc.aio.AioRpcError, channel: grpc.aio.Channel) -> bool:
 
 def _options(config: ClientConfig) -> list[tuple[str, Any]]:
     return [
-        ("grpc.max_receive_message_length", min(config.max_response_bytes, 2**31 - 1)),
+        ("grpc.max_receive_message_length", min(config.bounds.bytes, 2**31 - 1)),
         # Retries are the session's, where they are counted and recorded.
         ("grpc.enable_retries", 0),
         # Channels to one target share their connections otherwise, and a new one would get the dead one's.

@@ -7,7 +7,9 @@ can have left, is :mod:`.grpc_channel`'s.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
@@ -57,7 +59,7 @@ class GrpcWire:
         self._metadata = _metadata(auth if self._sent_auth else AuthParts(), self._form)
         self._types = _load(self._form)
         self._target = read_target(interface.url, config.endpoint)
-        self._channels = Channels(self._open_channel, config, self._types.stub)
+        self._channels = Channels(self._open_channel, config, lambda channel: self._types.stub(_Decoding(channel)))
 
     def _open_channel(self, options: list[tuple[str, Any]]) -> grpc.aio.Channel:
         network = self._config.network
@@ -126,9 +128,16 @@ class GrpcWire:
         from google.protobuf import json_format
 
         record.answered, record.status_code = True, 0
+        if isinstance(response, _Undecodable):
+            what = f"{record.method} {record.endpoint}: the reply cannot be read: {response.reason}"
+            raise record.meter.error("depth", what) if response.is_deep else ProtocolError(what)
+        record.meter.take(response.ByteSize())
         try:
-            record.keep(json_format.MessageToJson(response, indent=None))
-            return json_format.MessageToDict(response)
+            with record.meter.reading():
+                value = json_format.MessageToDict(response)
+                record.keep(json.dumps(value))
+            record.meter.check_depth(value)
+            return value
         except (ValueError, RecursionError, json_format.Error) as error:
             raise ProtocolError(f"{record.method} {record.endpoint}: the reply cannot be read: {error}") from error
 
@@ -165,8 +174,43 @@ class GrpcWire:
         if name == "RESOURCE_EXHAUSTED":
             # gRPC uses one code for "too many requests" and for a message above our own size limit.
             large = "larger than max" in (error.details() or "")
-            return ProtocolError(what) if large else TransportError(what, status_code=429)
+            if large:
+                return record.meter.error("bytes", what)
+            return TransportError(what, status_code=429)
         return ProtocolError(what, code=_ERROR_CODES.get(name))
+
+
+class _Undecodable(NamedTuple):
+    """An answer that is no message of its type, or is one that is nested deeper than protobuf reads."""
+
+    reason: str
+
+    @property
+    def is_deep(self) -> bool:
+        return bool(re.search("depth|nest|recurs", self.reason, re.IGNORECASE))
+
+
+class _Decoding:
+    """A channel as the stubs use it; an answer that cannot be decoded says why (grpc logs that, and gives None)."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._channel = channel
+
+    def unary_unary(self, path: str, *, response_deserializer: Callable[[bytes], Any], **options: Any) -> Any:
+        return self._channel.unary_unary(path, response_deserializer=_decode(response_deserializer), **options)
+
+    def unary_stream(self, path: str, *, response_deserializer: Callable[[bytes], Any], **options: Any) -> Any:
+        return self._channel.unary_stream(path, response_deserializer=_decode(response_deserializer), **options)
+
+
+def _decode(deserializer: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    def decode(answer: bytes) -> Any:
+        try:
+            return deserializer(answer)
+        except Exception as error:  # protobuf's DecodeError, or a RecursionError of its Python implementation
+            return _Undecodable(f"{type(error).__name__}: {error}"[:300])
+
+    return decode
 
 
 class _Types(NamedTuple):

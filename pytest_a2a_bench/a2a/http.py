@@ -19,6 +19,7 @@ import httpx
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
 from pytest_a2a_bench.a2a.bodies import SSEParser, as_objects, excerpt, parse_json
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.meter import Meter
 from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
 from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.errors import (
@@ -26,6 +27,7 @@ from pytest_a2a_bench.errors import (
     EndpointUnreachableError,
     InfrastructureError,
     ProtocolError,
+    ReplyLimitError,
     TransportError,
     TurnTimeoutError,
 )
@@ -88,13 +90,18 @@ class HttpEdge:
     async def get(self, request: HttpRequest) -> tuple[int, bytes, str]:
         """Return status, body and the URL that answered, whatever the status is.
 
-        Redirects within the origin are followed.
+        Redirects within the origin are followed. For what is not part of a conversation, as the agent card: nothing
+        here is an agent's reply.
         """
-        async with self._open(request, RequestRecord("", request.url)) as response:
-            if response.status_code >= 400:
-                body = await self._error_body(response)
-            else:
-                body = b"".join([c async for c in self._chunks(response)])
+        record = RequestRecord("", request.url, meter=Meter(self._config.bounds))
+        async with self._open(request, record) as response:
+            try:
+                if response.status_code >= 400:
+                    body = await self._error_body(response)
+                else:
+                    body = b"".join([c async for c in self._chunks(response, record.meter)])
+            except ReplyLimitError as error:
+                raise ProtocolError(str(error)) from error
             return response.status_code, body, _final_url(request, response)
 
     async def documents(self, request: HttpRequest, record: RequestRecord) -> AsyncGenerator[Document, None]:
@@ -112,7 +119,7 @@ class HttpEdge:
                         record.keep(document.text)
                         yield document
                 return
-            body = b"".join([c async for c in self._chunks(response)])
+            body = b"".join([c async for c in self._chunks(response, record.meter)])
             record.keep(body)
             if kind and "json" not in kind:
                 record.notes.append(f"the answer's content type is {kind!r}")
@@ -167,23 +174,25 @@ class HttpEdge:
             )
         return following
 
-    async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
+    async def _chunks(self, response: httpx.Response, meter: Meter) -> AsyncIterator[bytes]:
         size = 0
+        limit = self._config.bounds.bytes
         async for chunk in response.aiter_bytes():
             size += len(chunk)
-            if size > self._config.max_response_bytes:
-                raise ProtocolError(
-                    f"{redact_url(str(response.url.copy_with(query=None)))}: the answer is larger than "
-                    f"{self._config.max_response_bytes} bytes and was dropped"
-                )
+            if size > limit:
+                where = redact_url(str(response.url.copy_with(query=None)))
+                raise meter.error("bytes", f"{where}: the answer is larger than {limit} bytes and was dropped")
+            meter.take(len(chunk))
             yield chunk
 
     async def _events(self, response: httpx.Response, record: RequestRecord) -> AsyncGenerator[Document, None]:
-        parser = SSEParser(self._config.max_response_bytes)
-        async for chunk in self._chunks(response):
+        parser = SSEParser(self._config.bounds.bytes)
+        async for chunk in self._chunks(response, record.meter):
             # Also the comments that servers send while there is nothing to tell.
             record.heard()
-            for event in parser.feed(chunk):
+            with record.meter.reading():
+                events = parser.feed(chunk)
+            for event in events:
                 yield Document(event.data, event.event)
         for event in parser.close():
             yield Document(event.data, event.event)

@@ -29,9 +29,11 @@ async def read_events(
     count = 0
     while not (turn.settled or turn.final):
         try:
-            turn.feed(await _next(events, record, stall_seconds if count else None, count))
+            event = await _next(events, record, stall_seconds if count else None, count)
         except StopAsyncIteration:
             return time.perf_counter()
+        with record.meter.reading():
+            turn.feed(event)
         count += 1
     answered_at = time.perf_counter()
     with suppress(TimeoutError, InfrastructureError):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.delivery import is_repeatable, is_uncertain, uncertain
+from pytest_a2a_bench.a2a.meter import Meter
 from pytest_a2a_bench.errors import InfrastructureError, TransportError
 from pytest_a2a_bench.model import ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_secrets
@@ -40,6 +41,7 @@ class RequestRecord:
     :param left: whether the request may have reached the agent whole; False only where it certainly did not.
     :param heard: to be called when anything arrives, be it only a sign of life.
     :param raw: what arrived, bounded.
+    :param meter: what reading the answer is counted by.
     :param headers: what goes with the request beside what the protocol wants: HTTP headers, gRPC metadata.
     """
 
@@ -53,6 +55,7 @@ class RequestRecord:
     heard: Callable[[], None] = lambda: None
     notes: list[str] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
+    meter: Meter = field(default_factory=Meter)
     timestamp: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
     _raw: list[str] = field(default_factory=list)
     _raw_size: int = 0
@@ -99,12 +102,14 @@ class Requests:
     :ivar count: tries, polls included.
     :ivar deadline: when the turn's time is up, by the monotonic clock.
     :ivar waiting_for: what the conversation waits for, as a time-out's message says it.
+    :ivar meter: counts what reading the answers takes.
     :ivar turn_span: what requests are part of, for tracing.
     """
 
     def __init__(self, config: ClientConfig) -> None:
         self._retry = RetryPolicy(config.max_retries, config.backoff_base, config.backoff_max)
         self._secrets = config.secrets
+        self.meter = Meter(config.bounds)
         self.metrics: list[ProtocolMetrics] = []
         self.count = 0
         self.deadline = math.inf
@@ -133,7 +138,9 @@ class Requests:
         while True:
             self.waiting_for = what if attempt == 1 else f"{what}, try {attempt}"
             span = self.turn_span.child("a2a request", "client")
-            record = RequestRecord(request_id, wire.interface.url, attempt=attempt, headers=span.headers())
+            record = RequestRecord(
+                request_id, wire.interface.url, attempt=attempt, headers=span.headers(), meter=self.meter
+            )
             self.count += 1
             try:
                 await once(record)

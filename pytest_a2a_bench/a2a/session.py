@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.delivery import unasked
 from pytest_a2a_bench.a2a.messages import TERMINAL, OutMessage
+from pytest_a2a_bench.a2a.meter import ended_by
 from pytest_a2a_bench.a2a.reading import read_events
 from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn
@@ -26,6 +27,7 @@ from pytest_a2a_bench.errors import (
     DeliveryUncertain,
     InfrastructureError,
     ProtocolError,
+    ReplyLimitError,
     StreamStalledError,
     TransportError,
     TrialCancelledError,
@@ -170,11 +172,16 @@ class AgentSession:
         self._running = asyncio.current_task()
         self._requests.deadline = time.monotonic() + limit
         self._requests.waiting_for = "the agent card"
+        self._requests.meter.begin_turn()
         try:
             async with asyncio.timeout(limit):
                 return await self._turn(parts)
         except A2ABenchError as error:
             hide_in_error(error, self._config.secrets)
+            if isinstance(error, ReplyLimitError):
+                finding, outcome = ended_by(error, sum(e.direction == "received" for e in self.history))
+                self.findings.append(finding)
+                raise outcome from error
             raise
         except TimeoutError as error:
             waiting = self._requests.waiting_for

@@ -9,13 +9,13 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from pytest_a2a_bench.a2a.auth import AuthParts
-from pytest_a2a_bench.a2a.bodies import excerpt, parse_json
+from pytest_a2a_bench.a2a.bodies import excerpt
 from pytest_a2a_bench.a2a.card import Interface
 from pytest_a2a_bench.a2a.codec import Form, read_event, read_task, write_send
 from pytest_a2a_bench.a2a.http import Document, HttpEdge, HttpRequest, error_from
 from pytest_a2a_bench.a2a.messages import InEvent, InTask, OutMessage
 from pytest_a2a_bench.a2a.requests import RequestRecord
-from pytest_a2a_bench.errors import HarnessError, ProtocolError
+from pytest_a2a_bench.errors import HarnessError, ProtocolError, ReplyLimitError
 
 _SEND_SUFFIXES = ("/message:send", "/message:stream")
 # A2A 1.0 §5.3 renamed the methods of 0.3.
@@ -71,10 +71,12 @@ class _HttpWire:
     async def close(self) -> None:
         """Do nothing: the connections belong to the edge."""
 
-    async def _events(self, results: AsyncGenerator[Any, None]) -> AsyncGenerator[InEvent, None]:
+    async def _events(self, results: AsyncGenerator[Any, None], record: RequestRecord) -> AsyncGenerator[InEvent, None]:
         async with aclosing(results):
             async for result in results:
-                yield read_event(result, self._form)
+                with record.meter.reading():
+                    event = read_event(result, self._form)
+                yield event
 
     async def _read_task(self, results: AsyncGenerator[Any, None], record: RequestRecord) -> InTask:
         async with aclosing(results):
@@ -93,7 +95,7 @@ class JsonRpcWire(_HttpWire):
     def send(self, message: OutMessage, record: RequestRecord, *, stream: bool) -> AsyncGenerator[InEvent, None]:
         """Send a message and yield what comes back."""
         params = write_send(message, self._form, self.interface.tenant)
-        return self._events(self._results("stream" if stream else "send", params, record))
+        return self._events(self._results("stream" if stream else "send", params, record), record)
 
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
@@ -157,7 +159,7 @@ class RestWire(_HttpWire):
         """Send a message and yield what comes back."""
         params = write_send(message, self._form, self.interface.tenant)
         path = "/message:stream" if stream else "/message:send"
-        return self._events(self._results("POST", path, params, record, stream=stream))
+        return self._events(self._results("POST", path, params, record, stream=stream), record)
 
     async def get_task(self, task_id: str, record: RequestRecord) -> InTask:
         """Ask for an a2a_task."""
@@ -226,7 +228,10 @@ def _dump(body: Mapping[str, Any]) -> bytes:
 
 def _parse(document: Document, record: RequestRecord) -> Any:
     try:
-        return parse_json(document.text)
+        with record.meter.reading():
+            return record.meter.parse(document.text)
+    except ReplyLimitError as error:
+        raise ReplyLimitError(f"{record.method} {record.endpoint}: {error}", limit=error.limit) from error
     except ProtocolError as error:
         found = excerpt(document.text) if document.text else "an empty body"
         raise ProtocolError(f"{record.method} {record.endpoint}: {error}; found {found}") from error

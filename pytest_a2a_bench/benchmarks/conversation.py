@@ -9,6 +9,7 @@ from typing import Protocol
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.errors import AgentOutcomeError
 from pytest_a2a_bench.model import AgentSaid, Briefing, DialectFinding, Event, Part, ToolCall, Usage
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, Dialect
 
 
@@ -45,6 +46,7 @@ class Conversation:
 
     :param dialect: name of the dialect, or ``auto``.
     :param resend: send everything again with each turn (``--a2a-history full``).
+    :param bounds: how much of a reply is read and carried out.
     :param before_turn: called before each request; raises to stop the trial; returns the seconds that are left.
     """
 
@@ -53,6 +55,7 @@ class Conversation:
     dialect: str = "auto"
     resend: bool = False
     before_turn: Callable[[], float | None] = lambda: None
+    bounds: Bounds = DEFAULT_BOUNDS
     events: list[Event] = dataclasses.field(default_factory=list)
     findings: list[DialectFinding] = dataclasses.field(default_factory=list)
     usage: Usage = dataclasses.field(default_factory=Usage)
@@ -117,7 +120,7 @@ class Conversation:
 
     def _exchange(self, parts: Sequence[Part]) -> tuple[DecodedReply, Usage]:
         reply = self.session.send(parts, timeout=self.before_turn())
-        decoded = self._writer().decode_reply(reply.parts, self.briefing.tools)
+        decoded = self._writer().decode_reply(reply.parts, self.briefing.tools, self.bounds)
         if self.dialect == "auto":
             self.settled = translate.settle(self.settled, decoded)
         self.findings.extend(dataclasses.replace(f, turn=self._turn) for f in decoded.findings)

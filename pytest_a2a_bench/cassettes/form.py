@@ -24,7 +24,7 @@ _KINDS: Mapping[str, type[Any]] = {
     "status": StatusUpdate,
     "artifact": ArtifactUpdate,
 }
-_NUMBERS = ("status_code", "retry_after", "code")
+_DETAILS = {"status_code": int, "retry_after": float, "code": int, "limit": str}
 _DIFF_LINES = 40
 
 
@@ -34,7 +34,7 @@ class Exchange:
 
     :param request: what was asked, without what differs from run to run.
     :param events: the answer's events in order.
-    :param error: class name, message and numbers of the error that ended it.
+    :param error: class name, message and details of the error that ended it.
     :param attempt: from 1; a later one repeats the exchange before.
     """
 
@@ -113,19 +113,23 @@ def read_event(data: Mapping[str, Any]) -> InEvent:
 
 def write_error(error: BaseException) -> dict[str, Any]:
     """Return an error as JSON."""
-    numbers = {name: getattr(error, name, None) for name in _NUMBERS}
-    known = {name: number for name, number in numbers.items() if number is not None}
+    details = {name: getattr(error, name, None) for name in _DETAILS}
+    known = {name: value for name, value in details.items() if value is not None}
     return {"type": type(error).__name__, "message": str(error), **known}
 
 
 def read_error(data: Mapping[str, Any]) -> A2ABenchError:
     """Return an error of the class that was recorded."""
     cls = getattr(errors, str(data.get("type")), None)
-    numbers = {name: data[name] for name in _NUMBERS if isinstance(data.get(name), int | float)}
+    details: dict[str, Any] = {
+        name: data[name]
+        for name, kind in _DETAILS.items()
+        if isinstance(data.get(name), str if kind is str else int | float)
+    }
     message = str(data.get("message", ""))
     if isinstance(cls, type) and issubclass(cls, A2ABenchError):
         try:
-            return cls(message, **numbers)
+            return cls(message, **details)
         except TypeError:
             pass
     return InfrastructureError(f"{data.get('type')}: {message}")

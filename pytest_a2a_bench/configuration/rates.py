@@ -88,6 +88,28 @@ def read_errors(text: str) -> int | float:
     return float(share)
 
 
+def read_reply_limits(text: str) -> dict[str, float]:
+    """Read ``calls=64,bytes=16M``: the bounds of one reply by name, without those that are what they are anyway."""
+    # The vocabulary is loaded where something is asked; this module in every pytest run.
+    from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, LARGEST
+
+    if text.strip().lower() == "default":
+        return {}
+    example = "NAME=NUMBER pairs such as calls=64,bytes=16M"
+    limits: dict[str, float] = {}
+    for name, value in _pairs(text, example):
+        if name not in LARGEST:
+            raise ValueError(f"{name or value!r} is no limit of a reply; the limits are {', '.join(LARGEST)}")
+        sized = re.fullmatch(r"(\d{1,15})([KMG])", value, re.ASCII) if name in ("bytes", "total") else None
+        number = int(sized[1]) * 1024 ** (1 + "KMG".index(sized[2])) if sized else _number(value, example)
+        whole = name == "cpu" or number == int(number)
+        if not whole or not (0 < number if name == "cpu" else 1 <= number) or number > LARGEST[name]:
+            kind = "seconds above 0" if name == "cpu" else "a whole number from 1"
+            raise ValueError(f"{name}={value} is not {kind} up to {LARGEST[name]:g}; write {example}")
+        _once(limits, name, number)
+    return {name: value for name, value in limits.items() if value != getattr(DEFAULT_BOUNDS, name)}
+
+
 def _pairs(text: str, example: str) -> list[tuple[str, str]]:
     found = []
     for part in re.split(r"[,\n]", text):

@@ -14,6 +14,7 @@ from pytest_a2a_bench.configuration.rates import (
     read_latencies,
     read_pass_k,
     read_rates,
+    read_reply_limits,
 )
 from pytest_a2a_bench.configuration.readers import (
     locate_ca,
@@ -115,6 +116,20 @@ OPTIONS: tuple[Option, ...] = (
         read_breaker,
     ),
     Option("wait", "SECONDS", "Wait until a freshly started agent answers", seconds(zero=True)),
+    Option(
+        "reply_limits",
+        "NAME=N,...",
+        "How much of a reply is read and carried out: "
+        "calls=64,parts=4096,bytes=16M,depth=64,cpu=5 (seconds),total=256M (a trial)",
+        read_reply_limits,
+    ),
+    Option(
+        "env_file",
+        "FILE",
+        "File of NAME=VALUE lines for the language models' providers; no .env file is read otherwise",
+        read_text,
+        locate=locate_file,
+    ),
     Option(
         "min_pass",
         "RATE|NAME=RATE,...",

@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench import env_file
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.plugin.collect import items, markers, selection
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run import options, state
 from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, RUN, TRIAL, WORKER_INPUT, BenchRun, Plan
 from pytest_a2a_bench.plugin.trials import fixtures
+from pytest_a2a_bench.secret import KNOWN, in_environment
 
 _HANDLER = pytest.StashKey[Any]()
 
@@ -95,6 +97,8 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     from pytest_a2a_bench.plugin.report import page, publishing, terminal
     from pytest_a2a_bench.plugin.run import root_directory
 
+    config.add_cleanup(KNOWN.remember(in_environment(run.services.variables)))
+    config.add_cleanup(env_file.lend(run.services.variables, os.environ))
     if wrong := root_directory.problems(config):
         raise pytest.UsageError(options.usage_text(wrong))
     named = selection.is_named(config, run.settings)

@@ -32,6 +32,7 @@ WITHOUT_EFFECT = frozenset(
         "durations",
         "endpoint",  # is in the agent's identity
         "endpoint_source",
+        "env_file",  # how a model's provider is reached, as the rest of the environment
         "github",
         "html",
         "inconclusive",
@@ -75,6 +76,9 @@ WITHOUT_EFFECT = frozenset(
 """Settings that a result does not depend on. A setting that is not named here makes a difference: forgetting one costs
 a conversation, never a wrong number."""
 
+WITHOUT_EFFECT_IF_EMPTY = frozenset({"reply_limits"})
+"""Settings that hold only what differs from how it always was: results from before there was the option stay good."""
+
 
 def fingerprint(
     settings: Settings, agent: str, data: str, told: Mapping[str, Any] | None = None, package: str = ""
@@ -87,6 +91,7 @@ def fingerprint(
     :param package: version of this package.
     """
     values = {k: v for k, v in dataclasses.asdict(settings).items() if k not in WITHOUT_EFFECT}
+    values = {k: v for k, v in values.items() if v or k not in WITHOUT_EFFECT_IF_EMPTY}
     values |= {"user_kind": settings.user_kind, "where": where(settings.endpoint or ""), "agent": agent, "data": data}
     values |= {"told": dict(told or {}), "package": package}
     # default=str: an unknown type makes a difference rather than an exception.

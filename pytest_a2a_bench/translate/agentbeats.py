@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.translate.calls import RESPOND
 from pytest_a2a_bench.translate.event_marks import Piece, join_pieces, labelled, read_marks
@@ -92,9 +93,11 @@ class _ProseDialect:
     _separator: str
     _how: str
 
-    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
         """Read calls or a ``respond``."""
-        return read_reply(parts, tools, self._rules)
+        return read_reply(parts, tools, self._rules, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read back what this format's ``encode_request`` wrote, or what the format's own programs did."""

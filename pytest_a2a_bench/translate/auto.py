@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_a2a_bench.model import Part, ToolSpec
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate import agentbeats, data, org_dialects, tool_call
 from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect, SierraDialect
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
@@ -23,13 +24,15 @@ class AutoDialect(ToolCallDialect):
 
     name = "auto"
 
-    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
         """Read a reply in any dialect and name it.
 
         The forms of the tasks about an org are looked for only where the tools are that org's two actions.
         """
-        decoded = read_reply(parts, tools, _RULES)
-        return _read_org(parts, decoded) if is_about_org(tools) and not decoded.calls else decoded
+        decoded = read_reply(parts, tools, _RULES, bounds)
+        return _read_org(parts, decoded, bounds) if is_about_org(tools) and not decoded.calls else decoded
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a request in whichever dialect it is written in."""
@@ -52,9 +55,9 @@ DIALECTS: dict[str, Dialect] = {
 """Every dialect by name."""
 
 
-def _read_org(parts: Sequence[Part], decoded: DecodedReply) -> DecodedReply:
+def _read_org(parts: Sequence[Part], decoded: DecodedReply, bounds: Bounds) -> DecodedReply:
     """Read a reply in which no call was found by the forms of the tasks about an org."""
-    found = read_org_reply(parts, _RULES.name, prose_allowed=True)
+    found = read_org_reply(parts, _RULES.name, prose_allowed=True, bounds=bounds)
     if not found.calls:
         return decoded
     # In ``auto`` no form was asked for, so none is a finding.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, DialectFinding, Event, Part, ToolCall, ToolSpec
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ class Dialect(Protocol):
         """Write what the agent is told: the briefing if given, then the events in order."""
         ...
 
-    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
         """Read what the agent answered. Never raises, whatever the parts contain."""
         ...
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from pytest_a2a_bench.model import ToolCall
-from pytest_a2a_bench.translate.json_blocks import BROKEN, is_shallow, parse_json
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, is_deeper
+from pytest_a2a_bench.translate.json_blocks import BROKEN, parse_json
 
 Shape = Literal["wrapped", "bare", "kwargs", "tagged", "listed", "message"]
 """How a call was written.
@@ -55,14 +57,34 @@ class Reading(NamedTuple):
 _BAD = Reading((), "bare", bad=1)
 
 
-def read_calls(value: Any, known: Collection[str]) -> Reading | None:
+def read_calls(value: Any, known: Collection[str], depth: int = DEFAULT_BOUNDS.depth) -> Reading | None:
     """Read the calls in a JSON value, or return None if it does not mean to be a call.
 
     :param known: names of the tools that exist; a looser spelling is accepted for them.
+    :param depth: how deep the value, and the arguments of a call, may be nested.
     """
-    if not is_shallow(value):
+    if is_deeper(value, depth):
         return _BAD
-    return _read(value, known, wrapped=False, nesting=0)
+    reading = _read(value, known, wrapped=False, nesting=0)
+    if reading is None:
+        return None
+    # Arguments may have come as a text of their own, whose levels have not been counted yet.
+    good = tuple(c for c in reading.calls if not is_deeper(c.arguments, depth) and _is_finite(c.arguments))
+    return reading._replace(calls=good, bad=reading.bad + len(reading.calls) - len(good))
+
+
+def _is_finite(value: Any) -> bool:
+    """Tell whether no number in a JSON value is infinite, as ``1e999`` is once it is read; no tool can mean that."""
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, float) and not math.isfinite(inner):
+            return False
+        if isinstance(inner, Mapping):
+            waiting.extend(inner.values())
+        elif isinstance(inner, list):
+            waiting.extend(inner)
+    return True
 
 
 def _read(value: Any, known: Collection[str], *, wrapped: bool, nesting: int) -> Reading | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.translate.json_forms import (
     call_to_json,
@@ -46,9 +47,11 @@ class DataDialect:
             body = {"policy": briefing.policy, "tools": tools, "instructions": _HOW}
         return (Part.of_data({**body, "messages": [_write(e) for e in events]}),)
 
-    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
         """Read calls or a message."""
-        return read_reply(parts, tools, _RULES)
+        return read_reply(parts, tools, _RULES, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read back what :meth:`encode_request` wrote; a text part is the user's words."""

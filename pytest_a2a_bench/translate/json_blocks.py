@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NamedTuple
 
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, MAX_DEPTH, CpuAllowance, is_deeper
+
 MAX_TEXT: Final = 1_000_000
 """Characters of one text in which calls are looked for."""
-
-MAX_DEPTH: Final = 64
-"""Nesting of objects and lists that is still read."""
 
 # A text of openers that nothing closes would be read once from each of them: the work is bounded by so many passes
 # over the text, and what is left then counts as one unreadable stretch.
@@ -45,47 +44,54 @@ class Block(NamedTuple):
     """A bracketed stretch of a text: what it says, or :data:`BROKEN`.
 
     :param exhausted: True where the search ended here because the text is too hostile to go on.
+    :param deep: True where it was given up because of its nesting.
     """
 
     start: int
     end: int
     value: Any
     exhausted: bool = False
+    deep: bool = False
 
 
-def find_blocks(text: str) -> Iterator[Block]:
-    """Yield the outermost readable blocks of a text, and the unreadable ones around or between them."""
+def find_blocks(text: str, depth: int = DEFAULT_BOUNDS.depth, allowance: CpuAllowance | None = None) -> Iterator[Block]:
+    """Yield the outermost readable blocks of a text, and the unreadable ones around or between them.
+
+    :param depth: how deep they may be nested.
+    :param allowance: once it is spent, what is left of the text is one unreadable block.
+    """
     budget = _PASSES * len(text) + 10_000
     position = 0
     for _ in range(_MAX_BLOCKS):
         opener = _OPENER.search(text, position)
         if opener is None:
             return
-        block, position, cost = _read_block(text, opener.start())
+        block, position, cost = _read_block(text, opener.start(), depth)
         yield block
         budget -= cost
-        if budget < 0:
+        if budget < 0 or (allowance is not None and allowance.is_spent):
             break
     if _OPENER.search(text, position):
         yield Block(position, len(text), BROKEN, exhausted=True)
 
 
-def _read_block(text: str, start: int) -> tuple[Block, int, int]:
+def _read_block(text: str, start: int, depth: int) -> tuple[Block, int, int]:
     """Return the block, where to go on, and how many characters it took."""
     cost = 0
     resume = stop = start + 1
+    deep = False
     for tokens in (_JSON_TOKENS, _PYTHON_TOKENS):
-        end, outcome = _find_end(text, start, tokens)
+        end, outcome = _find_end(text, start, tokens, depth)
         cost += end - start
         stop = max(stop, end)
-        if outcome == "closed" and (value := parse_json(text[start:end])) is not BROKEN:
+        if outcome == "closed" and (value := parse_json(text[start:end], depth)) is not BROKEN:
             return Block(start, end, value), end, cost
         if outcome == "deep":
-            resume = max(resume, end)
-    return Block(start, stop, BROKEN), resume, cost
+            resume, deep = max(resume, end), True
+    return Block(start, stop, BROKEN, deep=deep), resume, cost
 
 
-def _find_end(text: str, start: int, tokens: re.Pattern[str]) -> tuple[int, _Outcome]:
+def _find_end(text: str, start: int, tokens: re.Pattern[str], depth: int) -> tuple[int, _Outcome]:
     """Return where the block that opens at ``start`` ends, or where looking for its end was given up."""
     open_brackets: list[str] = []
     for token in tokens.finditer(text, start):
@@ -93,7 +99,7 @@ def _find_end(text: str, start: int, tokens: re.Pattern[str]) -> tuple[int, _Out
         if len(char) > 1:
             continue
         if char in "{[":
-            if len(open_brackets) == MAX_DEPTH:
+            if len(open_brackets) == depth:
                 return token.start(), "deep"
             open_brackets.append("}" if char == "{" else "]")
         elif char in "}]":
@@ -106,23 +112,23 @@ def _find_end(text: str, start: int, tokens: re.Pattern[str]) -> tuple[int, _Out
     return len(text), "torn"
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, depth: int = MAX_DEPTH) -> Any:
     """Read JSON, or what people write for it (single quotes, ``True``, trailing commas); else :data:`BROKEN`."""
     try:
-        return _load(text)
+        return _load(text, depth)
     except (ValueError, RecursionError):
         pass
     try:
-        return _load(_LOOSE.sub(_tighten, text))
+        return _load(_LOOSE.sub(_tighten, text), depth)
     except (ValueError, RecursionError):
         return BROKEN
 
 
-def _load(text: str) -> Any:
+def _load(text: str, depth: int) -> Any:
     # strict=False: models write raw newlines inside strings.
     value = json.loads(text, strict=False, parse_float=_finite, parse_constant=_refuse)
-    if not is_shallow(value):
-        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    if is_deeper(value, depth):
+        raise ValueError(f"nested deeper than {depth}")
     if r"\u" in text or _SURROGATE.search(text):
         value = _without_surrogates(value)
     return value
@@ -159,19 +165,3 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
     return value
-
-
-def is_shallow(value: Any) -> bool:
-    """Tell whether a JSON value is nested no deeper than :data:`MAX_DEPTH`."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [child for v in level for child in _children(v)]
-        if not level:
-            return True
-    return False
-
-
-def _children(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.model import DialectFinding, Part, ToolCall, ToolSpec
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 from pytest_a2a_bench.translate.base import DecodedReply
 from pytest_a2a_bench.translate.calls import read_calls
 from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, Block, find_blocks
+from pytest_a2a_bench.translate.limits import cut_parts, too_deep, too_slow
 from pytest_a2a_bench.translate.parsing import RAW_LIMIT
 
 ORG_DIALECTS = ("crm_action", "execute_tags", "crm_entropic")
@@ -171,17 +174,19 @@ def _id(value: Mapping[str, Any]) -> str:
     return call_id if isinstance(call_id, str) and len(call_id) <= 256 else ""
 
 
-def find_actions(text: str) -> Findings:
+def find_actions(text: str, allowance: CpuAllowance | None = None) -> Findings:
     """Find the actions in a text: tags, JSON objects, calls of the two tools. What an agent thinks aloud is no action.
 
     Takes time linear in the text's length, whatever it holds.
+
+    :param allowance: once it is spent, no further JSON is read.
     """
     head = text[:MAX_TEXT]
     spoken = _THOUGHTS.sub("", head)
     # Tags escaped for HTML are read only where no action is plain, whose query may have an &lt; of its own.
     if not _SUSPICIOUS.search(spoken) and _ESCAPED.search(spoken):
         spoken = spoken.replace("&lt;", "<").replace("&gt;", ">")
-    blocks = [b for b in find_blocks(spoken) if b.value is not BROKEN]
+    blocks = [b for b in find_blocks(spoken, allowance=allowance) if b.value is not BROKEN]
     objects = [found for b in blocks if (found := _read_block(b)) is not None]
     tags = [t for t in _find_tags(spoken) if not any(o.start <= t.start < o.end for o in objects)]
     outside = [o for o in objects if not any(t.start <= o.start < t.end for t in tags)]
@@ -250,15 +255,29 @@ def _without(text: str, actions: Sequence[Found]) -> str:
     return "\n".join(p for p in cleaned if p)
 
 
-def read_org_reply(parts: Sequence[Part], dialect: str, *, prose_allowed: bool = False) -> DecodedReply:
+def read_org_reply(
+    parts: Sequence[Part], dialect: str, *, prose_allowed: bool = False, bounds: Bounds = DEFAULT_BOUNDS
+) -> DecodedReply:
     """Read a reply. Never raises, whatever the parts contain.
 
-    Of several actions the first query counts, otherwise the first answer, as upstream's parser has it.
+    Of several actions the first query counts, otherwise the first answer, as upstream's parser has it. What is beyond a
+    bound is not read, and a finding says so.
 
     :param dialect: the one that the agent was addressed in; another one's form is read too, and is a finding.
     :param prose_allowed: whether words beside the action are welcome.
     """
-    found, prose, raw, suspicious = _gather(parts)
+    kept, limits = cut_parts(parts, bounds)
+    allowance = CpuAllowance(bounds.cpu)
+    shallow = [p for p in kept if p.kind != "data" or not is_deeper(p.data, bounds.depth)]
+    limits += [too_deep(bounds)] * (len(shallow) < len(kept))
+    decoded = _read(shallow, dialect, prose_allowed=prose_allowed, allowance=allowance)
+    limits += [too_slow(bounds)] * allowance.is_spent
+    unreadable = decoded.unreadable or (bool(limits) and not decoded.calls)
+    return replace(decoded, findings=(*decoded.findings, *limits), unreadable=unreadable)
+
+
+def _read(parts: Sequence[Part], dialect: str, *, prose_allowed: bool, allowance: CpuAllowance) -> DecodedReply:
+    found, prose, raw, suspicious = _gather(parts, allowance)
     if not found:
         return _nothing(prose, raw, suspicious, dialect)
     chosen = next((f for f in found if f.name == EXECUTE), found[0])
@@ -277,24 +296,25 @@ def read_org_reply(parts: Sequence[Part], dialect: str, *, prose_allowed: bool =
     return DecodedReply(prose or None, (chosen.call(),), tuple(findings), dialect=form)
 
 
-def _gather(parts: Sequence[Part]) -> tuple[list[Found], str, str, bool]:
+def _gather(parts: Sequence[Part], allowance: CpuAllowance) -> tuple[list[Found], str, str, bool]:
     """Return the actions, the prose, the reply as it came (bounded), and whether it looks like an action."""
-    found = [f for p in parts if p.kind == "data" and (f := read_data(p.data)) is not None]
+    read = [(p.data, read_data(p.data)) for p in parts if p.kind == "data" and not allowance.is_spent]
+    found = [f for _, f in read if f is not None]
     texts = [p.text for p in parts if p.kind == "text" and p.text]
-    scanned = _scan_texts(texts)
+    scanned = _scan_texts(texts, allowance)
     known = {(f.name, f.payload) for f in found}
     found += [f for f in scanned.actions if (f.name, f.payload) not in known]
-    unread = [p.data for p in parts if p.kind == "data" and p.data not in (None, {}, []) and read_data(p.data) is None]
+    unread = [data for data, f in read if f is None and data not in (None, {}, [])]
     raw = ("\n".join(texts) or (_show(unread[0]) if unread else ""))[:RAW_LIMIT]
     return found, scanned.prose, raw, scanned.suspicious or bool(unread)
 
 
-def _scan_texts(texts: Sequence[str]) -> Findings:
+def _scan_texts(texts: Sequence[str], allowance: CpuAllowance) -> Findings:
     # Some servers stream one text as many parts, torn anywhere.
-    whole = find_actions("".join(texts))
-    if whole.actions or len(texts) < 2:
+    whole = find_actions("".join(texts), allowance)
+    if whole.actions or len(texts) < 2 or allowance.is_spent:
         return whole
-    return find_actions("\n".join(texts))
+    return find_actions("\n".join(texts), allowance)
 
 
 def _nothing(prose: str, raw: str, suspicious: bool, dialect: str) -> DecodedReply:

@@ -24,6 +24,7 @@ from pytest_a2a_bench.model import (
     ToolSpec,
     UserSaid,
 )
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.translate.event_marks import Piece, join_pieces, labelled, read_marks
 from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, parse_json
@@ -81,9 +82,11 @@ class ActionDialect:
             head = f"{briefing.policy}\n\n{self.how}{_QUESTION}"
         return (join_pieces(head, _pieces(events), "\n\n"),)
 
-    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
         """Read one action."""
-        return read_org_reply(parts, self.name, prose_allowed=self.prose_allowed)
+        return read_org_reply(parts, self.name, prose_allowed=self.prose_allowed, bounds=bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read back what :meth:`encode_request` wrote."""
@@ -193,9 +196,11 @@ class EntropicDialect:
         body = {"type": _TASK, **{key: facts.get(key, "") for key in _OWN}, "prompt": prompt, "config": config}
         return (Part.of_text(_dump({**body, "entropy": facts.get("entropy", {})})),)
 
-    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
         """Read the answer; a text that is no JSON is the answer itself."""
-        decoded = read_org_reply(parts, self.name)
+        decoded = read_org_reply(parts, self.name, bounds=bounds)
         if not decoded.calls:
             return _take_words(decoded)
         if decoded.calls[0].name == RESPOND:

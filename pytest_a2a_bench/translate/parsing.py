@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, CpuAllowance
 from pytest_a2a_bench.translate.calls import Reading, read_calls
 from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, Block, find_blocks
 
@@ -32,12 +33,14 @@ class Scan(NamedTuple):
     :param unreadable: stretches that look like a call and cannot be read, each bounded.
     :param prose: the text without its calls; the text itself where it has none.
     :param value: the JSON value where the text is nothing but one; else :data:`BROKEN`.
+    :param deep: whether something in it is nested too deeply to be read.
     """
 
     readings: tuple[Reading, ...]
     unreadable: tuple[str, ...]
     prose: str
     value: Any = BROKEN
+    deep: bool = False
 
 
 class _Found(NamedTuple):
@@ -52,17 +55,23 @@ class _Tag(NamedTuple):
     name: str
 
 
-def scan_text(text: str, known: Collection[str]) -> Scan:
+def scan_text(
+    text: str, known: Collection[str], depth: int = DEFAULT_BOUNDS.depth, allowance: CpuAllowance | None = None
+) -> Scan:
     """Find the calls in a text. Takes time linear in its length, whatever it holds.
 
     :param known: names of the tools that exist.
+    :param depth: how deep a call may be nested.
+    :param allowance: once it is spent, what is left of the text is not looked at.
     """
     head = text[:MAX_TEXT]
-    blocks = list(find_blocks(head))
+    blocks = list(find_blocks(head, depth, allowance))
     if len(text) > MAX_TEXT:
         blocks.append(Block(MAX_TEXT, len(text), BROKEN, exhausted=True))
     tags = _find_tags(head, [b for b in blocks if b.value is not BROKEN])
-    found = [_Found(b.start, b.end, r) for b in blocks if b.value is not BROKEN and (r := read_calls(b.value, known))]
+    found = [
+        _Found(b.start, b.end, r) for b in blocks if b.value is not BROKEN and (r := read_calls(b.value, known, depth))
+    ]
     suspects = [(f.start, f.end) for f in found if f.reading.bad]
     suspects += [(b.start, b.end) for b in blocks if b.value is BROKEN and _looks_like_call(text, b, known)]
     suspects += [(t.start, t.end) for t in tags]
@@ -73,6 +82,7 @@ def scan_text(text: str, known: Collection[str]) -> Scan:
         tuple(text[start : min(end, start + RAW_LIMIT)] for start, end in unreadable),
         _without(text, [_widen(head, f, tags) for f in good]) if good else text,
         _only_value(head, blocks),
+        any(b.deep for b in blocks),
     )
 
 

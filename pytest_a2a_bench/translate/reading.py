@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_a2a_bench.model import DialectFinding, Part, ToolCall, ToolSpec
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 from pytest_a2a_bench.translate.base import DecodedReply
 from pytest_a2a_bench.translate.calls import Reading, find_message, is_respond, read_calls, respond_content
 from pytest_a2a_bench.translate.integers import restore_integers
+from pytest_a2a_bench.translate.limits import cut_parts, limit_finding, too_deep, too_slow
+from pytest_a2a_bench.translate.merging import merge_calls
 from pytest_a2a_bench.translate.parsing import RAW_LIMIT, Scan, scan_text
 
 _MAX_FINDINGS = 5
@@ -51,30 +54,48 @@ class _Gathered:
     """What is being collected from the parts of one reply."""
 
     known: frozenset[str]
+    bounds: Bounds
+    allowance: CpuAllowance
     data_calls: list[ToolCall] = field(default_factory=list)
     text_calls: list[ToolCall] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     prose: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     dialect: str | None = None
+    deep: bool = False
+    torn: bool = False
 
 
-def read_reply(parts: Sequence[Part], tools: Sequence[ToolSpec], rules: Rules) -> DecodedReply:
-    """Read a reply by a dialect's rules. Never raises, whatever the parts contain."""
-    gathered = _Gathered(frozenset(t.name for t in tools))
-    for part in parts:
+def read_reply(
+    parts: Sequence[Part], tools: Sequence[ToolSpec], rules: Rules, bounds: Bounds = DEFAULT_BOUNDS
+) -> DecodedReply:
+    """Read a reply by a dialect's rules. Never raises, whatever the parts contain.
+
+    What is beyond a bound is not read, or not called, and a finding says so. Where nothing readable is left of a reply
+    that was cut short because reading it took too long, it is unreadable.
+    """
+    kept, findings = cut_parts(parts, bounds)
+    gathered = _Gathered(frozenset(t.name for t in tools), bounds, CpuAllowance(bounds.cpu))
+    for part in kept:
+        if gathered.allowance.is_spent:
+            gathered.torn = True
+            break
         if part.kind == "data":
             _gather_data(part.data, gathered, rules)
-    _gather_texts([p.text for p in parts if p.kind == "text" and p.text], gathered, rules)
-    calls = _merge(
-        [restore_call(c, tools) for c in gathered.data_calls],
-        [restore_call(c, tools) for c in gathered.text_calls],
-    )
-    return _conclude(calls, gathered, parts, rules)
+    _gather_texts([p.text for p in kept if p.kind == "text" and p.text], gathered, rules)
+    merged = merge_calls(gathered.data_calls, gathered.text_calls)
+    if len(merged) > bounds.calls:
+        message = f"the reply has {len(merged)} calls; only the first {bounds.calls} are carried out"
+        findings.append(limit_finding(bounds, "calls", message))
+    findings += [too_deep(bounds)] * gathered.deep + [too_slow(bounds)] * gathered.torn
+    calls = tuple(restore_call(c, tools) for c in merged[: bounds.calls])
+    decoded = _conclude(calls, gathered, kept, rules)
+    return replace(decoded, findings=(*decoded.findings, *findings))
 
 
 def _gather_data(data: Any, into: _Gathered, rules: Rules) -> None:
-    reading = read_calls(data, into.known)
+    reading = read_calls(data, into.known, into.bounds.depth)
+    into.deep = into.deep or is_deeper(data, into.bounds.depth)
     if reading is not None:
         own = reading.shape in rules.data_shapes
         _gather_reading(reading, into, into.data_calls, rules.name if own else _DIALECT_OF_DATA[reading.shape])
@@ -90,13 +111,23 @@ def _gather_data(data: Any, into: _Gathered, rules: Rules) -> None:
 
 
 def _gather_texts(texts: Sequence[str], into: _Gathered, rules: Rules) -> None:
-    scans = [scan_text(t, into.known) for t in texts]
+    scans = [scan for t in texts if (scan := _scan(t, into)) is not None]
     if len(texts) > 1 and not any(s.readings for s in scans):
         # Some servers stream one text as many parts, torn anywhere.
-        whole = scan_text("".join(texts), into.known)
-        scans = [whole] if whole.readings else scans
+        whole = _scan("".join(texts), into)
+        scans = [whole] if whole is not None and whole.readings else scans
     for scan in scans:
         _gather_scan(scan, into, rules)
+
+
+def _scan(text: str, into: _Gathered) -> Scan | None:
+    """Scan a text while there is time for it; one that was begun in time is given back as far as it was read."""
+    if into.torn or into.allowance.is_spent:
+        into.torn = True
+        return None
+    scan = scan_text(text, into.known, into.bounds.depth, into.allowance)
+    into.torn = into.allowance.is_spent
+    return scan
 
 
 def _gather_scan(scan: Scan, into: _Gathered, rules: Rules) -> None:
@@ -104,6 +135,7 @@ def _gather_scan(scan: Scan, into: _Gathered, rules: Rules) -> None:
         own = reading.shape in rules.text_shapes
         _gather_reading(reading, into, into.text_calls, rules.name if own else _DIALECT_OF_TEXT[reading.shape])
     into.unreadable.extend(scan.unreadable)
+    into.deep = into.deep or (scan.deep and bool(scan.unreadable))
     if rules.message_object and not scan.readings and (message := find_message(scan.value)) is not None:
         into.messages.append(message)
         into.dialect = into.dialect or rules.name
@@ -137,30 +169,13 @@ def restore_call(call: ToolCall, tools: Sequence[ToolSpec]) -> ToolCall:
     return replace(call, arguments=restore_integers(call.arguments, schema))
 
 
-def _merge(data_calls: list[ToolCall], text_calls: list[ToolCall]) -> tuple[ToolCall, ...]:
-    """Join the calls of both kinds of parts; a call that stands in both was written once for each kind of reader."""
-    unmatched = list(data_calls)
-    merged = list(data_calls)
-    for call in text_calls:
-        echo = next((c for c in unmatched if _is_echo(c, call)), None)
-        if echo is None:
-            merged.append(call)
-        else:
-            unmatched.remove(echo)
-    return tuple(merged)
-
-
-def _is_echo(one: ToolCall, other: ToolCall) -> bool:
-    same_id = not one.id or not other.id or one.id == other.id
-    return same_id and one.name == other.name and one.arguments == other.arguments
-
-
 def _conclude(calls: tuple[ToolCall, ...], gathered: _Gathered, parts: Sequence[Part], rules: Rules) -> DecodedReply:
     messages = list(dict.fromkeys(m for m in gathered.messages if m.strip()))
-    asides = [p for p in gathered.prose if p.strip() and p.strip() not in {m.strip() for m in messages}]
-    unreadable = bool(gathered.unreadable) and not calls and not messages
+    said = {m.strip() for m in messages}
+    asides = [p for p in gathered.prose if p.strip() and p.strip() not in said]
+    unreadable = (bool(gathered.unreadable) or gathered.torn) and not calls and not messages
     if unreadable:
-        text = "\n".join(p.text for p in parts if p.kind == "text" and p.text) or gathered.unreadable[0]
+        text = "\n".join(p.text for p in parts if p.kind == "text" and p.text) or "\n".join(gathered.unreadable[:1])
     else:
         text = "\n".join(messages if messages and not calls else [*messages, *asides])
     return DecodedReply(

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.translate.json_forms import call_to_json, read_said, show_said, tools_from_json, tools_to_text
 from pytest_a2a_bench.translate.reading import Rules, read_reply
@@ -59,9 +60,11 @@ class ToolCallDialect:
         results = [{"name": e.name, "error": e.error} for e in events if isinstance(e, ToolReturned)]
         return (Part("text", text="\n\n".join(sections), metadata={_KEY: {"results": results}} if results else None),)
 
-    def decode_reply(self, parts: Sequence[Part], tools: Sequence[ToolSpec]) -> DecodedReply:
+    def decode_reply(
+        self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
+    ) -> DecodedReply:
         """Read calls or prose."""
-        return read_reply(parts, tools, _RULES)
+        return read_reply(parts, tools, _RULES, bounds)
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read back what :meth:`encode_request` wrote."""

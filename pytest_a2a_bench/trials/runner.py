@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 _LATE = (TurnTimeoutError, TrialTimeoutError)
 
+TRACEBACK_LIMIT = 8_000
+"""Characters of a traceback that a result keeps."""
+
 Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
 
 
@@ -345,7 +348,12 @@ def classify(error: Exception | None) -> TrialStatus:
 
 
 def describe(error: Exception) -> str:
-    """Return our own errors' message, or the traceback of anything else."""
+    """Return our own errors' message, or the traceback of anything else, bounded."""
     if isinstance(error, A2ABenchError):
         return str(error)
-    return "".join(traceback.format_exception(error)).strip()
+    text = "".join(traceback.format_exception(error)).strip()
+    if len(text) <= TRACEBACK_LIMIT:
+        return text
+    # How it came about stands first, and what it is last; one message alone may be as long as what an agent sent.
+    head, tail = TRACEBACK_LIMIT // 4, TRACEBACK_LIMIT - TRACEBACK_LIMIT // 4
+    return f"{text[:head]}\n... {len(text) - TRACEBACK_LIMIT} characters left out ...\n{text[-tail:]}"

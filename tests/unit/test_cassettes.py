@@ -28,6 +28,7 @@ from pytest_a2a_bench.errors import (
     ConfigurationError,
     InfrastructureError,
     ProtocolError,
+    ReplyLimitError,
     TransportError,
 )
 from pytest_a2a_bench.model import Part, TrialKey
@@ -72,6 +73,7 @@ def test_a_damaged_event_is_told(data: Any) -> None:
     "error",
     [
         TransportError("busy", status_code=503, retry_after=2.0),
+        ReplyLimitError("too large", limit="bytes"),
         ProtocolError("no such method", code=-32601),
         AuthenticationError("no"),
     ],

@@ -29,7 +29,7 @@ from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials import runner as runner_module
 from pytest_a2a_bench.trials.breaker import Breaker
-from pytest_a2a_bench.trials.runner import Runner, classify, trial_seed
+from pytest_a2a_bench.trials.runner import TRACEBACK_LIMIT, Runner, classify, describe, trial_seed
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
 KEY = TrialKey("fake", "desk", "1", 2)
@@ -253,3 +253,17 @@ def test_what_is_finished_is_reused_while_the_breaker_is_open(monkeypatch: pytes
     assert (found.status, found.reused_from) == ("evaluated", "earlier")
     assert resumed.run(TrialKey("fake", "desk", "2")).status == "not_run"
     assert not fake.contexts
+
+
+def test_the_traceback_of_a_bug_is_bounded_and_shows_where_and_what() -> None:
+    def fail() -> None:
+        raise ValueError("x" * 250_000 + "the end") from KeyError("the beginning")
+
+    with pytest.raises(ValueError, match="the end") as caught:
+        fail()
+    text = describe(caught.value)
+    assert len(text) < TRACEBACK_LIMIT + 100
+    assert "the beginning" in text
+    assert text.endswith("the end")
+    assert "characters left out" in text
+    assert describe(ConfigurationError("as it is")) == "as it is"

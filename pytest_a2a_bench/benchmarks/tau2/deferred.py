@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import sys
 import threading
 import types
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_a2a_bench.containment import load_litellm
+
 # What tau2 imports of it by name.
 _NAMES = ("litellm", "litellm.caching", "litellm.caching.caching", "litellm.main")
-
-
-def import_litellm() -> Any:
-    """Import LiteLLM, with its download of a price list switched off unless the user asked for it."""
-    # Importing LiteLLM would download a price list, in every process.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    return importlib.import_module("litellm")
 
 
 class _Replay:
@@ -46,7 +40,7 @@ class _Replay:
 
     def real(self, module: str) -> Any:
         with self._lock:
-            import_litellm()
+            load_litellm()
             # Once only: settings made in the meantime must not be undone.
             if not self._done:
                 self._done = True

@@ -7,6 +7,7 @@ the package, upstream keeps it beside the source tree or where ``TAU2_DATA_DIR``
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib.metadata
 import importlib.util
@@ -129,14 +130,14 @@ def load_tasks(domain: str, split: str = "base") -> list[BenchTask]:
 
 
 def load_task_json(domain: str, task_id: str) -> dict[str, Any]:
-    """Return the raw task object from tau2's data.
+    """Return the raw task object from tau2's data: a copy, because tools keep and change what they are called with.
 
     :raises ConfigurationError: if there is no such task.
     """
     tasks = _tasks_by_id(_domain_directory(domain))
     if task_id not in tasks:
         raise ConfigurationError(f"tau2 domain {domain!r} has no task {task_id!r}")
-    return tasks[task_id]
+    return copy.deepcopy(tasks[task_id])
 
 
 def splits_of(domain: str, task_id: str) -> tuple[str, ...]:

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import index
-from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm, import_litellm
+from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm
+from pytest_a2a_bench.benchmarks.tau2.isolation import isolate_environments
+from pytest_a2a_bench.containment import contained_imports, load_litellm
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
 
 _LOCK = threading.Lock()
@@ -59,7 +61,7 @@ def load(*, with_llm: bool = False) -> Tau2:
 
 def _require_litellm() -> None:
     try:
-        import_litellm()
+        load_litellm()
     except ImportError as exc:
         raise MissingExtraError("litellm", "tau2", str(exc)) from exc
 
@@ -68,11 +70,13 @@ def _require_litellm() -> None:
 def _load() -> Tau2:
     found = index.find_installation()
     _silence()
-    with warnings.catch_warnings(), deferred_litellm():
+    with warnings.catch_warnings(), contained_imports(), deferred_litellm():
         # What tau2's dependencies deprecate is not our users' concern, and under "error" it would break the import.
         warnings.simplefilter("ignore")
         try:
-            return _collect_parts(found.distribution)
+            parts = _collect_parts(found.distribution)
+            isolate_environments(parts.registry, importlib.import_module("tau2.environment.toolkit").ToolKitBase)
+            return parts
         except ImportError as exc:
             raise MissingExtraError(f"something that {found.distribution} needs", "tau2", str(exc)) from exc
         except AttributeError as exc:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pytest_a2a_bench import env_file
 from pytest_a2a_bench.a2a.config import connection_problems
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.gates import files
@@ -22,15 +23,29 @@ def read_files(run: BenchRun, directory: Path) -> None:
     found = files.read(run.settings, directory, run.plan.results)
     run.services.baseline = found.baseline
     durations, wrong = read_durations(run.settings)
+    run.services.variables, unread = read_variables(run.settings)
     if run.settings.endpoint_source == "cli" and not run.settings.replay:
         # One that environment or ini name matters once an item uses it, and is looked at then.
-        wrong = (*wrong, *connection_problems(run.settings, os.environ))
+        wrong = (*wrong, *connection_problems(run.settings, {**run.services.variables, **os.environ}))
     run.decide(
         quarantine=found.quarantine,
         missed=found.missed,
         durations=durations,
-        problems=(*run.plan.problems, *found.problems, *wrong),
+        problems=(*run.plan.problems, *found.problems, *wrong, *unread),
     )
+
+
+def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Read the environment variables of ``--a2a-env-file``.
+
+    :return: the variables, and what is wrong with the file.
+    """
+    if settings.env_file is None:
+        return {}, ()
+    try:
+        return env_file.read(Path(settings.env_file)), ()
+    except ConfigurationError as error:
+        return {}, (f"--a2a-env-file={error}",)
 
 
 def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...]]:

@@ -203,6 +203,7 @@ class Services:
     :param tracing: makes spans.
     :param baseline: what gates compare with.
     :param waivers: known defects.
+    :param variables: of ``--a2a-env-file``; only the controller has them, and its workers inherit them.
     """
 
     agent_process: BuiltinAgent | None = None
@@ -211,6 +212,7 @@ class Services:
     tracing: Tracing | None = None
     baseline: Baseline | None = None
     waivers: tuple[Waiver, ...] | None = None
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

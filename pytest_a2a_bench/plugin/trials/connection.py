@@ -111,7 +111,7 @@ def _differences(run: BenchRun, config: ClientConfig) -> dict[str, str]:
 
     def reach(how: ClientConfig) -> dict[str, str]:
         ways = {"protocol": how.protocol, "transport": how.transport, "streaming": how.streaming}
-        return {**ways, "endpoint": where(how.endpoint)}
+        return {**ways, "endpoint": where(how.endpoint), "bounds": repr(how.bounds)}
 
     usual = reach(ClientConfig.from_settings(run.plan.target, os.environ))
     return {name: value for name, value in reach(config).items() if value != usual[name]}

@@ -1,0 +1,69 @@
+"""Environment variables from a file that was named: how it is read, lent and hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_a2a_bench import env_file
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.secret import KnownSecret, in_environment
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("A=b", {"A": "b"}),
+        ("  export A = b c  ", {"A": "b c"}),
+        ("A=b # c", {"A": "b"}),
+        ("A=b#c", {"A": "b#c"}),
+        ("A=# c", {"A": ""}),
+        ("A=", {"A": ""}),
+        ("A='b # \"c\"' # d", {"A": 'b # "c"'}),
+        (r'A="b\n\"c\" \\"', {"A": 'b\n"c" \\'}),
+        ("A=$HOME", {"A": "$HOME"}),
+        ("A=sk-1=2==", {"A": "sk-1=2=="}),
+        ("# A=b\n\n\ufeff", {}),
+    ],
+)
+def test_lines(line: str, expected: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text(line.replace("\ufeff", ""), encoding="utf-8-sig")
+    assert env_file.read(path) == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["sk-secret", "1A=sk-secret", "A B=sk-secret", "A='sk-secret", 'A="sk-secret" x', "=sk-secret"]
+)
+def test_wrong_lines_are_named_and_not_repeated(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text(f"A=b\n{line}\n")
+    with pytest.raises(ConfigurationError, match="line 2: ") as caught:
+        env_file.read(path)
+    assert "secret" not in str(caught.value)
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        env_file.read(tmp_path / "absent")
+    with pytest.raises(ConfigurationError, match="directory"):
+        env_file.read(tmp_path)
+    (tmp_path / "latin").write_bytes(b"A=\xff")
+    with pytest.raises(ConfigurationError, match="not UTF-8"):
+        env_file.read(tmp_path / "latin")
+
+
+def test_lent_is_taken_back_and_nothing_else() -> None:
+    environ = {"KEPT": "mine", "OTHER": "o"}
+    take_back = env_file.lend({"KEPT": "theirs", "NEW": "n", "CHANGED": "c"}, environ)
+    assert environ == {"KEPT": "mine", "OTHER": "o", "NEW": "n", "CHANGED": "c"}
+    environ["CHANGED"] = "by a test"
+    take_back()
+    assert environ == {"KEPT": "mine", "OTHER": "o", "CHANGED": "by a test"}
+
+
+def test_secrets_of_the_file_are_known_by_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text("OPENAI_API_KEY=sk-hidden\nOPENAI_API_BASE=http://x\n")
+    assert list(in_environment(env_file.read(path))) == [KnownSecret("OPENAI_API_KEY", "sk-hidden")]
