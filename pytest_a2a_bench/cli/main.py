@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
 from pytest_a2a_bench import __version__
+from pytest_a2a_bench.cli import outlet
 from pytest_a2a_bench.errors import A2ABenchError
 
 USAGE_ERROR = 2
@@ -52,7 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: the arguments; by default the process's own.
     """
     _write_whatever_it_is()
-    argv = sys.argv[1:] if argv is None else argv
+    with outlet.harmless():
+        return _run(sys.argv[1:] if argv is None else argv)
+
+
+def _run(argv: Sequence[str]) -> int:
     # No option before the command takes a value, so the first word is the command.
     parser = make_parser(next((word for word in argv if not word.startswith("-")), None))
     namespace = parser.parse_args(argv)

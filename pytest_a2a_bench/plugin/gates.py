@@ -14,7 +14,9 @@ from pytest_a2a_bench.gates.terms import EVERY_TRIAL, Trials
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import is_excused_miss
+from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import verdict
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.stats import count
@@ -163,10 +165,13 @@ class Gatekeeper:
         for when in ("setup", "call", "teardown"):
             values: dict[str, Any] = {"outcome": "passed", "longrepr": None}
             if when == "call" and self.verdict.fails(result):
-                values = {"outcome": "failed", "longrepr": f"{result.verdict}: {result.sentence}"}
+                values = {"outcome": "failed", "longrepr": sanitise(f"{result.verdict}: {result.sentence}")}
             elif when == "call" and result.verdict == "inconclusive":
                 # pytest wants the place and the reason of a skip.
-                values = {"outcome": "skipped", "longrepr": (FILE, 0, f"Skipped: inconclusive: {result.sentence}")}
+                values = {
+                    "outcome": "skipped",
+                    "longrepr": (FILE, 0, sanitise(f"Skipped: inconclusive: {result.sentence}")),
+                }
             # Reporters take the properties of an item from the report of its end.
             told = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)]
             yield pytest.TestReport(
@@ -234,7 +239,7 @@ class Gatekeeper:
         excused = terminalreporter.stats.get("missed", [])
         if not silent:
             for line in self._empty_lines():
-                terminalreporter.write_line(f"a2a: {line}")
+                say(terminalreporter, f"a2a: {line}")
         if silent or self.verdict is None:
             return
         news = list(self._quarantine_lines()) if self.config.get_verbosity() >= 0 else []
@@ -243,7 +248,7 @@ class Gatekeeper:
         failed = self.verdict.failed or bool(self.verdict.errors)
         terminalreporter.write_sep("=", f"a2a verdict: {self.verdict.outcome}", red=failed, green=not failed)
         for line in (*self._lines(terminalreporter._tw.fullwidth, excused), *news, *filter(None, [self.problem])):
-            terminalreporter.write_line(line)
+            say(terminalreporter, line)
 
     def _empty_lines(self) -> Iterator[str]:
         """Say why nothing ran, where only the workers or nobody said so."""

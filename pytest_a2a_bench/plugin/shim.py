@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -109,6 +109,29 @@ def describe_fixture(definition: pytest.FixtureDef[Any] | None) -> str:
     if code is None:
         return "an unknown place"
     return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def map_text(longrepr: Any, change: Callable[[str], str]) -> Any:
+    """Return a report's ``longrepr`` with every text in it changed, line by line; its objects are changed in place.
+
+    :param longrepr: a text, the place and reason of a skip, or one of pytest's trees of traceback entries.
+    """
+    if isinstance(longrepr, str):
+        return change(longrepr)
+    if isinstance(longrepr, list):
+        longrepr[:] = [map_text(inner, change) for inner in longrepr]
+    elif isinstance(longrepr, tuple):
+        return tuple(map_text(inner, change) for inner in longrepr)
+    elif type(longrepr).__module__.startswith("_pytest."):
+        for name, inner in vars(longrepr).items():
+            setattr(longrepr, name, map_text(inner, change))
+    return longrepr
+
+
+def has_used(item: pytest.Item, fixture: str) -> bool:
+    """Tell whether an item asks for a fixture, or asked for it while it ran."""
+    asked = getattr(getattr(item, "_request", None), "_fixture_defs", ())
+    return fixture in getattr(item, "fixturenames", ()) or fixture in asked
 
 
 def ini_file(config: pytest.Config, arguments: Sequence[str]) -> Path | None:

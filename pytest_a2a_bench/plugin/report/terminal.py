@@ -13,9 +13,10 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import shown_path
 from pytest_a2a_bench.plugin.run.modules import all_modules
+from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.shim import is_below
-from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.settings import without_query
@@ -42,7 +43,7 @@ def header_line(run: BenchRun) -> str | None:
         agent = f" ({one_line(run.plan.endpoint.agent, 60)})" if run.plan.endpoint.agent else ""
         where = f"{where}{agent}, {run.plan.endpoint.interface}"
     if run.plan.selection.only_conformance:
-        return f"a2a: {where}"
+        return sanitise(f"a2a: {where}")
     asked_by = _asked_by(run)
     if asked_by:
         user = asked_by
@@ -51,7 +52,7 @@ def header_line(run: BenchRun) -> str | None:
     else:
         user = "scripted user: not leaderboard numbers"
     changes = "".join(f"; {text}" for suite in registry.known() if (text := suite.changes(settings)))
-    return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{changes}"
+    return sanitise(f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{changes}")
 
 
 def _asked_by(run: BenchRun) -> str:
@@ -172,8 +173,9 @@ class Reporting:
         if self.reported:
             self._write_summary(terminalreporter)
         elif self._agent_was_forgotten() and exitstatus != pytest.ExitCode.INTERRUPTED:
-            terminalreporter.write_line(
-                "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)"
+            say(
+                terminalreporter,
+                "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)",
             )
 
     def _agent_was_forgotten(self) -> bool:
@@ -185,14 +187,14 @@ class Reporting:
         results, lost = self._load()
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
-            terminal.write_line(line)
+            say(terminal, line)
         for line in summary.category_lines(results, width=terminal._tw.fullwidth):
-            terminal.write_line(line)
+            say(terminal, line)
         if self.config.get_verbosity() >= 0:
             for line in self._notes(results, lost):
-                terminal.write_line(line)
+                say(terminal, line)
         if not any(r.status == "evaluated" for r in results):
-            terminal.write_line("no trial was evaluated: these results say nothing about the agent", red=True)
+            say(terminal, "no trial was evaluated: these results say nothing about the agent", red=True)
 
     def _notes(self, results: Sequence[TrialResult], lost: Mapping[str | None, int]) -> Iterator[str]:
         yield from summary.provenance_lines(results)
@@ -220,4 +222,4 @@ def _write_on_own_line(terminal: Any, line: str) -> None:
     # Under xdist dots are written without the prefix that ensure_newline() knows about.
     if terminal._tw.width_of_current_line:
         terminal._tw.line()
-    terminal.write_line(line)
+    say(terminal, line)

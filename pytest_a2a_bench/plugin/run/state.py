@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -272,4 +273,4 @@ def refuse(session: pytest.Session, run: BenchRun, text: str) -> None:
 
 def raise_usage_error(text: str) -> NoReturn:
     """Raise pytest's usage error: one line, exit code 4."""
-    raise pytest.UsageError(text)
+    raise pytest.UsageError(sanitise(text))

@@ -16,7 +16,7 @@ from pytest_a2a_bench.plugin.run.explanation import add_explanation, set_propert
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import schedule as schedules
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
-from pytest_a2a_bench.redact import sanitise, without_commands
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import failures
 from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -134,8 +134,7 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
 
     path = shown_path(result.path, config)
     tail = f"\ntranscript so far: {path}" if path else ""
-    error = sanitise(result.error or "no reason given")
-    error = without_commands(without_query(error, state.of(config).settings.endpoint))
+    error = without_query(sanitise(result.error or "no reason given"), state.of(config).settings.endpoint)
     if result.status == "evaluator_error":
         return f"{result.key}: {error}{tail}"
     if result.status == "harness_error":
@@ -147,7 +146,7 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
 
 
 def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -> None:
-    text = without_commands(failures.explain(result, path))
+    text = failures.explain(result, path)
     headline = failures.headline(result) if not result.success else None
     add_explanation(report, f"a2a trial {result.key}", text, headline)
 
