@@ -10,7 +10,7 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates import files, misses
 from pytest_a2a_bench.gates.judge import judge
-from pytest_a2a_bench.gates.terms import EVERY_TRIAL, Trials
+from pytest_a2a_bench.gates.terms import EVERY_TRIAL, ITEMS, Trials
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import is_excused_miss
@@ -47,6 +47,7 @@ class Gatekeeper:
         self._without_trial: set[str] = set()
         self._failed: set[str] = set()
         self._excused: set[str] = set()
+        self._erred: set[str] = set()
         self._accepted: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -59,7 +60,9 @@ class Gatekeeper:
                 self._excused.add(str(key))
             if report.failed:
                 self._failed.add(str(key))
-            elif report.when == "call" and not is_excused_miss(report):
+            if report.failed and report.when != "call":
+                self._erred.add(str(key))
+            elif report.when == "call" and report.outcome in ("passed", "skipped") and not is_excused_miss(report):
                 self._accepted.add(str(key))
         elif report.failed and report.when == "setup" and looks_like_trial(report.nodeid):
             self._without_trial.add(report.nodeid)
@@ -89,7 +92,7 @@ class Gatekeeper:
             return
         trials = self._trials(cut_short)
         self.verdict = judge(trials, thresholds, self.run.services.baseline)
-        hidden = () if self._excused & self._failed else (EVERY_TRIAL,)
+        hidden = (ITEMS,) if self._excused & self._failed else (EVERY_TRIAL, ITEMS)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         self._store(trials)
 
@@ -103,7 +106,7 @@ class Gatekeeper:
     @property
     def _is_gated(self) -> bool:
         verdict = self.verdict
-        return verdict is not None and any(g.name != EVERY_TRIAL for g in verdict.gates)
+        return verdict is not None and any(g.name not in (EVERY_TRIAL, ITEMS) for g in verdict.gates)
 
     def _trials(self, cut_short: bool) -> Trials:
         results = self.reporting.results()
@@ -130,6 +133,7 @@ class Gatekeeper:
                 if r.status not in ("evaluated", "skipped") and str(r.key) not in self._failed
             ),
             named=self.run.plan.named,
+            erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
         )
 

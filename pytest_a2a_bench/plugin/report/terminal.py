@@ -15,7 +15,7 @@ from pytest_a2a_bench.plugin.run.explanation import shown_path
 from pytest_a2a_bench.plugin.run.modules import all_modules
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
-from pytest_a2a_bench.plugin.shim import is_below
+from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.progress import Progress
@@ -99,6 +99,8 @@ class Reporting:
 
     :ivar total: how many trials are expected; 0 while that is not known.
     :ivar workers: processes that run trials.
+    :ivar reported: what the last report of each trial says, by key.
+    :ivar repeated: whether another plugin let a trial run again (``--reruns``).
     """
 
     interval = 10.0
@@ -110,6 +112,7 @@ class Reporting:
         self.total = 0
         self.workers = 1
         self.reported: dict[str, dict[str, Any]] = {}
+        self.repeated = False
         self.began = time.monotonic()
         self.began_wall = time.time()
         self._last = self.began
@@ -126,10 +129,18 @@ class Reporting:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says about its trial."""
         values = {str(name)[4:]: value for name, value in report.user_properties if str(name).startswith("a2a.")}
+        if str(report.outcome) == "rerun" and ("key" in values or looks_like_trial(report.nodeid)):
+            self.repeated = True
         if "key" in values:
             self.reported[str(values["key"])] = values
             self.run.collected.used = True
             self.tick()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Let junit, which writes its file after this, have one test case for each trial."""
+        if self.repeated:
+            drop_earlier_attempts(self.config)
 
     def results(self) -> list[TrialResult]:
         """Return what was reported, with what only the files know."""
