@@ -146,11 +146,14 @@ def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: py
 
 
 def unconfigure(config: pytest.Config) -> None:
-    """Stop the built-in agent and give SIGTERM back."""
+    """Stop the built-in agent, and give the results directory and SIGTERM back."""
     run = config.stash.get(RUN, None)
     if run is not None and run.services.agent_process is not None:
         run.services.agent_process.stop()
         run.services.agent_process = None
+    if run is not None and run.services.lock is not None:
+        run.services.lock.release()
+        run.services.lock = None
     if _HANDLER in config.stash:
         signal.signal(signal.SIGTERM, config.stash[_HANDLER])
         del config.stash[_HANDLER]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.plugin.run.partition import WorkerPart
     from pytest_a2a_bench.plugin.trials.schedule import Schedule
     from pytest_a2a_bench.results.baseline import Baseline
+    from pytest_a2a_bench.results.lock import Lock
     from pytest_a2a_bench.tracing import Tracing
 
 WORKER_INPUT = "a2a_bench"
@@ -194,6 +195,7 @@ class Services:
     :param tracing: makes spans.
     :param baseline: what gates compare with.
     :param waivers: known defects.
+    :param lock: the results directory, which is the controller's alone.
     """
 
     agent_process: BuiltinAgent | None = None
@@ -202,6 +204,7 @@ class Services:
     tracing: Tracing | None = None
     baseline: Baseline | None = None
     waivers: tuple[Waiver, ...] | None = None
+    lock: Lock | None = None
 
 
 @dataclass(slots=True)
