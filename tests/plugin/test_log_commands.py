@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from harness import Bench
 
+from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.cli.outlet import harmless
 
 SPOKEN = (
@@ -133,3 +135,28 @@ def test_no_command_prints_a_command(capsys: pytest.CaptureFixture[str]) -> None
     for word in WORDS:
         assert word in shown.out
         assert word in shown.err
+
+
+def test_names_of_tasks_are_no_commands_either(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "bad-##[error]older ok-section_start:1:x bad-::error::github down-##vso[x]azure")
+    result = desk("-v", "-rA", "--a2a-min-pass=0.4", "--a2a-markdown=/dev/stdout")
+    assert commands_of(result.stdout.str() + result.stderr.str()) == []
+    assert "azure" in result.stdout.str()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "markdown"])
+def test_a_card_gives_no_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    card = {"name": TEXT, "version": 3, TEXT: 1, "skills": [{"id": TEXT, "tags": TEXT}], "url": TEXT}
+    (tmp_path / "card.json").write_text(json.dumps(card))
+    assert main(["card", str(tmp_path / "card.json"), "--format", form]) == 1
+    shown = capsys.readouterr()
+    assert commands_of(shown.out + shown.err) == []
+    assert "github" in shown.out
+
+
+def test_an_error_gives_no_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"schema_version": 1, "run_id": 5, "##[error]x": TEXT}))
+    assert main(["merge", str(tmp_path), "-o", "##[error]\n::error::x"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith("a2a-bench: ")
+    assert commands_of(shown.out + shown.err) == []
