@@ -29,6 +29,7 @@ from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
 from pytest_a2a_bench.plugin.run.options import every_option
 from pytest_a2a_bench.plugin.trials import fixtures, outcome
+from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "unit" / "public_api.json"
@@ -72,7 +73,9 @@ def _signature(value: Any) -> str:
         return "attribute"
     if not callable(value):
         return type(value).__name__
-    if isinstance(value, type) and value.__init__ is Exception.__init__:
+    if isinstance(value, type) and inspect.getattr_static(value, "__init__") is inspect.getattr_static(
+        Exception, "__init__"
+    ):
         return ""  # what Python says of these depends on its version
     try:
         return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(value)))
@@ -136,7 +139,7 @@ def _properties() -> list[str]:
     """Return the names of all properties that a trial may have."""
     suites = registry.built_in()
     reported = [name for suite in suites for name in (*suite.reported, *suite.counts)]
-    told: dict[str, Any] = dict.fromkeys((*outcome.REPORTED_PROVENANCE, *reported), "x")
+    told: dict[str, Any] = dict.fromkeys((*REPORTED_PROVENANCE, *reported), "x")
     found = set()
     for suite in suites:
         result = TrialResult(
