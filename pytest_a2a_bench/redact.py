@@ -22,26 +22,36 @@ _ESCAPES = re.compile(
 )
 
 
+_BREAKS = re.compile("[\u2028\u2029]")
+# Each is obeyed only as it stands, so a space in it is enough, and people still read what was said.
+_COMMANDS = (
+    # GitHub: "::name key=value::", at the beginning of a line, behind any kind of blank.
+    (re.compile(r"^([^\S\n]*):(?=:)", re.MULTILINE), r"\1: "),
+    # GitHub's older "##[name]" and Azure's "##vso[...]", "##[group]", TeamCity's "##teamcity[...]": anywhere in a line.
+    (re.compile(r"##(?=\w*\[)"), "## "),
+    # GitLab: "section_start:SECONDS:NAME", "section_end:...", which end in characters that are removed anyway.
+    (re.compile(r"(section_(?:start|end)):(?=\d)", re.IGNORECASE), r"\1 :"),
+)
+
+
 def sanitise(text: str) -> str:
-    """Remove escape sequences and control, bidirectional and invisible characters; line breaks and tabs stay."""
-    plain = _ESCAPES.sub("", text.replace("\r\n", "\n"))
-    if plain.isprintable():  # nearly always, and a hundred times faster than looking at each character
-        return plain
-    return "".join(c for c in plain if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
+    """Make a text harmless where it is shown, in a terminal, a log of CI or a report; line breaks and tabs stay.
+
+    Escape sequences and control, bidirectional and invisible characters are removed. What a log of GitHub, GitLab,
+    Azure or TeamCity would obey is broken by a space.
+    """
+    plain = _BREAKS.sub("\n", _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    if not plain.isprintable():  # nearly always it is, which is a hundred times faster than to look at each character
+        plain = "".join(c for c in plain if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
+    for command, broken in _COMMANDS:
+        plain = command.sub(broken, plain)
+    return plain
 
 
 def one_line(text: str, limit: int = _SHOWN) -> str:
     """Return sanitised text on one line, shortened."""
     plain = " ".join(sanitise(text).split())
     return plain if len(plain) <= limit else plain[: limit - 3] + "..."
-
-
-_COMMAND = re.compile(r"^([ \t]*)(?=::)", re.MULTILINE)
-
-
-def without_commands(text: str) -> str:
-    """Return text of which no line is a workflow command: GitHub's runner obeys every line that a job prints."""
-    return _COMMAND.sub(r"\1> ", text).replace("##[", "## [")
 
 
 HIDDEN = "***"

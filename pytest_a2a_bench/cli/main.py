@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import NoReturn, Protocol, TextIO, cast
 
 from pytest_a2a_bench import __version__
+from pytest_a2a_bench.cli import _outlet
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.secret import KNOWN, HidingStream, in_environment, in_url
 
@@ -63,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # First of all, since the line of an error quotes what agents and files say, too.
     _write_whatever_it_is()
     argv = sys.argv[1:] if argv is None else argv
-    with _secrets_hidden(argv):
+    with _secrets_hidden(argv), _outlet.harmless():
         return _run(argv)
 
 

@@ -16,6 +16,7 @@ from pytest_a2a_bench.gates.terms import (
     BREAKER,
     ERRORS,
     EVERY_TRIAL,
+    ITEMS,
     GateResult,
     Thresholds,
     Trials,
@@ -56,6 +57,8 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
         gates = [_unfinished(gate) for gate in gates]
     gates += _breaker(trials)
     gates += _errors(trials)
+    if trials.erred:
+        gates.append(_erred(trials))
     return Verdict(tuple(gates), thresholds.inconclusive, trials.errors, tuple(notes), comparison)
 
 
@@ -97,6 +100,17 @@ def _errors(trials: Trials) -> Iterator[GateResult]:
         tests = "its test does" if number == 1 else "their tests do"
         text = f"{count(number, 'trial')} could not be evaluated, and {tests} not say so (xfail?): {some}"
         yield GateResult(ERRORS, "inconclusive", {"errors": number}, text, refused=True)
+
+
+def _erred(trials: Trials) -> GateResult:
+    """Show items that ended in an error although their trials were evaluated."""
+    keys = sorted(trials.erred)
+    some = ", ".join(keys[:3]) + (", ..." if len(keys) > 3 else "")
+    their = "its item" if len(keys) == 1 else "their items"
+    text = f"{count(len(keys), 'trial')} was evaluated, and {their} ended in an error: {some}"
+    return GateResult(
+        ITEMS, "inconclusive", {"errors": len(keys)}, text.replace("trials was", "trials were"), refused=True
+    )
 
 
 def _nothing(name: str, found: int = 0) -> GateResult:

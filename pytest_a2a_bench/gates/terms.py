@@ -19,6 +19,9 @@ BREAKER = "breaker"
 ERRORS = "errors"
 """The gate of errors that no report shows."""
 
+ITEMS = "items"
+"""The gate of items that ended in an error although their trials were evaluated. The items say so themselves."""
+
 DEFAULT_DROP = 0.05
 """How much lower than the baseline a success rate may be where nobody says."""
 
@@ -152,6 +155,8 @@ class Trials:
     :param hidden: keys of trials that could not be evaluated, and whose items neither failed nor erred.
     :param named: whether only trials that somebody named were run, whose rate says nothing about the agent's.
     :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
+    :param erred: keys of evaluated trials whose item ended in an error all the same (its worker crashed, a fixture of
+        the test failed): their rewards count, and no run with any of them passes.
     :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.baseline.task_name` has them.
     """
 
@@ -162,6 +167,7 @@ class Trials:
     hidden: tuple[str, ...] = ()
     named: bool = False
     failed: frozenset[str] | None = None
+    erred: frozenset[str] = frozenset()
     quarantined: frozenset[str] = frozenset()
     not_run: int = 0
     stopped: str = ""

@@ -10,11 +10,13 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates import files, misses
 from pytest_a2a_bench.gates.judge import judge
-from pytest_a2a_bench.gates.terms import EVERY_TRIAL, Trials
+from pytest_a2a_bench.gates.terms import EVERY_TRIAL, ITEMS, Trials
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, was_not_run
+from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import verdict
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.stats import count
@@ -45,6 +47,7 @@ class Gatekeeper:
         self._without_trial: set[str] = set()
         self._failed: set[str] = set()
         self._excused: set[str] = set()
+        self._erred: set[str] = set()
         self._accepted: set[str] = set()
         self._stopped = ""
 
@@ -61,7 +64,9 @@ class Gatekeeper:
                 self._excused.add(str(key))
             if report.failed:
                 self._failed.add(str(key))
-            elif report.when == "call" and not is_excused_miss(report):
+            if report.failed and report.when != "call":
+                self._erred.add(str(key))
+            elif report.when == "call" and report.outcome in ("passed", "skipped") and not is_excused_miss(report):
                 self._accepted.add(str(key))
         # A worker that crashed, or a fixture that failed: there is no result, and there should be one.
         elif report.failed and report.when == "setup" and looks_like_trial(report.nodeid):
@@ -97,7 +102,7 @@ class Gatekeeper:
         trials = self._trials(cut_short)
         self.verdict = judge(trials, thresholds, self.run.services.baseline)
         # Trials that no gate counts fail as items; the gate would tell it twice.
-        hidden = () if self._excused & self._failed else (EVERY_TRIAL,)
+        hidden = (ITEMS,) if self._excused & self._failed else (EVERY_TRIAL, ITEMS)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         self._store(trials)
 
@@ -111,7 +116,7 @@ class Gatekeeper:
     @property
     def _is_gated(self) -> bool:
         verdict = self.verdict
-        return verdict is not None and any(g.name != EVERY_TRIAL for g in verdict.gates)
+        return verdict is not None and any(g.name not in (EVERY_TRIAL, ITEMS) for g in verdict.gates)
 
     def _trials(self, cut_short: bool) -> Trials:
         every = self.reporting.results()
@@ -141,6 +146,7 @@ class Gatekeeper:
                 if r.status not in ("evaluated", "skipped") and str(r.key) not in self._failed
             ),
             named=self.run.plan.named,
+            erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
         )
 
@@ -178,10 +184,13 @@ class Gatekeeper:
         for when in ("setup", "call", "teardown"):
             values: dict[str, Any] = {"outcome": "passed", "longrepr": None}
             if when == "call" and self.verdict.fails(result):
-                values = {"outcome": "failed", "longrepr": f"{result.verdict}: {result.sentence}"}
+                values = {"outcome": "failed", "longrepr": sanitise(f"{result.verdict}: {result.sentence}")}
             elif when == "call" and result.verdict == "inconclusive":
                 # pytest wants the place and the reason of a skip.
-                values = {"outcome": "skipped", "longrepr": (FILE, 0, f"Skipped: inconclusive: {result.sentence}")}
+                values = {
+                    "outcome": "skipped",
+                    "longrepr": (FILE, 0, sanitise(f"Skipped: inconclusive: {result.sentence}")),
+                }
             # Reporters take the properties of an item from the report of its end.
             told = [("a2a.gate", result.name), ("a2a.verdict", result.verdict)]
             yield pytest.TestReport(
@@ -252,7 +261,7 @@ class Gatekeeper:
         excused = terminalreporter.stats.get("missed", [])
         if not silent:
             for line in self._empty_lines():
-                terminalreporter.write_line(f"a2a: {line}")
+                say(terminalreporter, f"a2a: {line}")
         if silent or self.verdict is None:
             return
         news = list(self._quarantine_lines()) if self.config.get_verbosity() >= 0 else []
@@ -261,7 +270,7 @@ class Gatekeeper:
         failed = self.verdict.failed or bool(self.verdict.errors)
         terminalreporter.write_sep("=", f"a2a verdict: {self.verdict.outcome}", red=failed, green=not failed)
         for line in (*self._lines(terminalreporter._tw.fullwidth, excused), *news, *filter(None, [self.problem])):
-            terminalreporter.write_line(line)
+            say(terminalreporter, line)
 
     def _empty_lines(self) -> Iterator[str]:
         """Say why nothing ran, where only the workers or nobody said so."""

@@ -18,9 +18,10 @@ import pytest
 
 from pytest_a2a_bench import env_file
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.collect import items, markers, selection
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
-from pytest_a2a_bench.plugin.run import options, state
+from pytest_a2a_bench.plugin.run import options, outlet, state
 from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, RUN, TRIAL, WORKER_INPUT, BenchRun, Plan
 from pytest_a2a_bench.plugin.trials import fixtures
 from pytest_a2a_bench.secret import KNOWN, in_environment
@@ -51,6 +52,8 @@ def configure(config: pytest.Config) -> None:
     config.stash[RUN] = run
     config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
     config.pluginmanager.register(conformance_fixtures, "a2a-bench-conformance-fixtures")
+    if run.takes_part:
+        config.pluginmanager.register(outlet.Warnings(), "a2a-bench-warnings")
     # "-p xdist.plugin" registers it under its module's name.
     if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
         from pytest_a2a_bench.plugin.xdist import sides
@@ -152,14 +155,20 @@ def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: py
         from pytest_a2a_bench.plugin.conformance import verdicts
 
         verdicts.show_evidence(item, report)
+    elif not shim.has_used(item, items.ENDPOINT_FIXTURE):
+        return
+    outlet.clean_report(report)
 
 
 def unconfigure(config: pytest.Config) -> None:
-    """Stop the built-in agent and give SIGTERM back."""
+    """Stop the built-in agent, and give the results directory and SIGTERM back."""
     run = config.stash.get(RUN, None)
     if run is not None and run.services.agent_process is not None:
         run.services.agent_process.stop()
         run.services.agent_process = None
+    if run is not None and run.services.lock is not None:
+        run.services.lock.release()
+        run.services.lock = None
     if _HANDLER in config.stash:
         signal.signal(signal.SIGTERM, config.stash[_HANDLER])
         del config.stash[_HANDLER]

@@ -16,6 +16,7 @@ from pytest_a2a_bench.errors import A2ABenchError, CardError, CassetteError, Con
 from pytest_a2a_bench.plugin.conformance import verdicts
 from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_run, raise_usage_error
 from pytest_a2a_bench.plugin.trials.connection import connect
+from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import without_query
 from pytest_a2a_bench.trials import stopping
@@ -66,6 +67,8 @@ def find_agent(run: BenchRun) -> None:
         else:
             run.decide(endpoint=Endpoint(str(settings.endpoint)))
         run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
+        if run.services.lock is None and not run.plan.selection.only_conformance:  # which writes no results
+            run.services.lock = lock.take(run.plan.results, "pytest")
         Store(run.plan.results).prepare()
         stopping.forget(run.plan.results)
     except A2ABenchError as error:

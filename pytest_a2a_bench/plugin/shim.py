@@ -113,6 +113,55 @@ def describe_fixture(definition: pytest.FixtureDef[Any] | None) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
+def map_text(longrepr: Any, change: Callable[[str], str]) -> Any:
+    """Return a report's ``longrepr`` with every text in it changed, line by line; its objects are changed in place.
+
+    :param longrepr: a text, the place and reason of a skip, or one of pytest's trees of traceback entries.
+    """
+    if isinstance(longrepr, str):
+        return change(longrepr)
+    if isinstance(longrepr, list):
+        longrepr[:] = [map_text(inner, change) for inner in longrepr]
+    elif isinstance(longrepr, tuple):
+        return tuple(map_text(inner, change) for inner in longrepr)
+    elif type(longrepr).__module__.startswith("_pytest."):
+        for name, inner in vars(longrepr).items():
+            setattr(longrepr, name, map_text(inner, change))
+    return longrepr
+
+
+_TELL_NOTHING = {"properties", "system-out", "system-err"}
+
+
+def drop_earlier_attempts(config: pytest.Config) -> None:
+    """Let junit have one test case for each trial that ran several times: it makes one for every attempt.
+
+    Those of earlier attempts hold no outcome, and count nowhere.
+    """
+    from _pytest.junitxml import xml_key
+
+    junit: Any = config.stash.get(xml_key, None)
+    if junit is None:
+        return
+    cases = [(reporter, reporter.to_xml()) for reporter in junit.node_reporters_ordered]
+    last = {(case.get("classname"), case.get("name")): case for _, case in cases}
+    trials = {name for name, case in last.items() if case.find("properties/property[@name='a2a.key']") is not None}
+    trials.add((None, None))  # begun for an item whose worker crashed, and that another one ran then
+    junit.node_reporters_ordered[:] = [
+        reporter
+        for reporter, case in cases
+        if (name := (case.get("classname"), case.get("name"))) not in trials
+        or (last[name] is case and None not in name)
+        or not {child.tag for child in case} <= _TELL_NOTHING
+    ]
+
+
+def has_used(item: pytest.Item, fixture: str) -> bool:
+    """Tell whether an item asks for a fixture, or asked for it while it ran."""
+    asked = getattr(getattr(item, "_request", None), "_fixture_defs", ())
+    return fixture in getattr(item, "fixturenames", ()) or fixture in asked
+
+
 def ini_file(config: pytest.Config, arguments: Sequence[str]) -> Path | None:
     """Return the ini file that pytest would read if the command line named these places, or None."""
     import inspect

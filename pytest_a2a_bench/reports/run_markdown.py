@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports.markdown import escape
@@ -25,13 +25,17 @@ _MESSAGE = 1_000
 
 Level = Literal["error", "warning"]
 
+GATE = "failed gate"
+KINDS = (GATE, "error", "failed", "missed")
+"""What an item's trouble may be, the first to be told first: where there is no room for all, the last are left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """An item that is to be told of.
 
     :param level: ``warning`` where it does not fail the run by itself.
-    :param what: what it is: ``failed``, ``error``, ``missed``.
+    :param what: what it is: one of :data:`KINDS`.
     :param explanation: everything that is to be said; several lines.
     """
 
@@ -119,18 +123,24 @@ def _inert(text: str) -> str:
 
 
 def _worst_first(troubles: Sequence[Trouble]) -> list[Trouble]:
-    """Return misses after what fails the run: where there is no room for all, they are what is left out."""
-    return sorted(troubles, key=lambda t: t.level != "error")
+    return sorted(troubles, key=lambda t: KINDS.index(t.what))
 
 
 def annotate(troubles: Sequence[Trouble]) -> Iterator[str]:
-    """Yield at most :data:`ANNOTATIONS` workflow commands, errors first; the last one counts what is left out."""
+    """Yield at most :data:`ANNOTATIONS` workflow commands of each level, the worst first.
+
+    Where there are more, the last one of the level says how many are left out.
+    """
     ordered = _worst_first(troubles)
+    for level in get_args(Level):
+        yield from _annotate([t for t in ordered if t.level == level])
+
+
+def _annotate(ordered: Sequence[Trouble]) -> Iterator[str]:
     shown = ordered if len(ordered) <= ANNOTATIONS else ordered[: ANNOTATIONS - 1]
     for trouble in shown:
         yield annotation(trouble.level, f"{trouble.what}: {trouble.title}", trouble.headline)
-    left = ordered[len(shown) :]
-    if left:
+    if left := ordered[len(shown) :]:
         yield annotation(left[0].level, "and more", f"{len(left)} more trials; the job summary lists them")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results import lock, manifest
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import count
@@ -54,13 +54,14 @@ def merge(directories: Sequence[Path], output: Path) -> Manifest:
     # After the problems: nobody should make room for a merge that fails.
     _check_output(output, directories)
     whole = _whole(parts)
-    store = Store(output)
-    store.prepare()
-    for result in results:
-        # Under one run id, without which the reader of a directory would take most of them for leftovers.
-        store.write(dataclasses.replace(result, run_id=whole.run_id))
-    # Last: a directory without it is not taken for a run's results.
-    whole.write(output)
+    with lock.held(output, "a2a-bench merge"):
+        store = Store(output)
+        store.prepare()
+        for result in results:
+            # Under one run id, without which the reader of a directory would take most of them for leftovers.
+            store.write(dataclasses.replace(result, run_id=whole.run_id))
+        # Last: a directory without it is not taken for a run's results.
+        whole.write(output)
     return whole
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import REWARD_TOLERANCE, Reward, TrialResult
-from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results import lock, manifest
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.store import Store, StoreError
 
@@ -81,15 +81,19 @@ def write(selected: SelectedResults, rescored: list[Rescored], output: Path, run
 
     :raises StoreError: if the directory is not empty (unless it is the one that they come from), or not writable.
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())) and not _is_theirs(selected, output):
+    is_taken = output.exists() and (not output.is_dir() or any(output.iterdir()))
+    if is_taken and not _is_theirs(selected, output):
         raise StoreError(f"{output} is there and is not empty; name a new directory")
-    store = Store(output)
-    store.prepare()
-    for trial in rescored:
-        # A reward of other evaluators does not answer the question that the fingerprint stands for.
-        fingerprint = "" if trial.changed else trial.result.fingerprint
-        store.write(dataclasses.replace(trial.result, run_id=run_id, fingerprint=fingerprint))
-    dataclasses.replace(selected.manifest, run_id=run_id, merged=()).write(output)
+    with lock.held(output, "a2a-bench rescore"):
+        if is_taken and not _is_theirs(selected, output):
+            raise StoreError(f"{output} is another run's by now; rescore that one, or name a new directory")
+        store = Store(output)
+        store.prepare()
+        for trial in rescored:
+            # A reward of other evaluators does not answer the question that the fingerprint stands for.
+            fingerprint = "" if trial.changed else trial.result.fingerprint
+            store.write(dataclasses.replace(trial.result, run_id=run_id, fingerprint=fingerprint))
+        dataclasses.replace(selected.manifest, run_id=run_id, merged=()).write(output)
 
 
 def _is_theirs(selected: SelectedResults, output: Path) -> bool:

@@ -3,6 +3,7 @@
 Layout of a results directory::
 
     DIR/.gitignore           keeps the results out of version control
+    DIR/run.lock             who writes into it, while somebody does (see lock.py)
     DIR/run.json             what the last run was asked to do (see manifest.py)
     DIR/trials/NAME.json     one per trial key; NAME is readable, unique and safe (TrialKey.file_stem)
 
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
+from pytest_a2a_bench.results.processes import is_alive
 from pytest_a2a_bench.results.stored import StoredForm
 from pytest_a2a_bench.secret import KNOWN, dump_json
 
@@ -126,28 +128,8 @@ def _remove_leftovers(directory: Path) -> None:
     """Remove what processes of this machine left half written when they were killed."""
     for path in directory.glob(".*.tmp"):
         found = _LEFTOVER.fullmatch(path.name)
-        if found and not _is_alive(int(found[1])):
+        if found and not is_alive(int(found[1])):
             path.unlink(missing_ok=True)
-
-
-def _is_alive(process_id: int) -> bool:
-    try:
-        os.kill(process_id, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return not _is_zombie(process_id)
-
-
-def _is_zombie(process_id: int) -> bool:
-    """Tell whether a process has ended and only its parent has not noticed; where that cannot be told, it has not."""
-    try:
-        # The name in brackets may hold anything; the state is what follows the last of them (proc(5)).
-        status = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[:1] == ["Z"]
 
 
 def load_trial(path: Path) -> TrialResult:

@@ -34,16 +34,14 @@ def test_each_kind_of_end_is_told_apart(pytester: pytest.Pytester, desk: Bench, 
         "test_desk[skip-t0]": ["skipped"],
         "test_desk[bug-t0]": ["error"],
     }
-    result.stdout.fnmatch_lines(
-        [
-            "*desk/front/down#0: infrastructure error, the agent was not judged: TransportError: connection reset*",
-            "*desk/front/bug#0: a bug in pytest-a2a-bench*",
-            "*ValueError: a bug in the benchmark",
-            "SKIPPED*needs a judge; pass --a2a-judge-llm",
-            "FAILED test_desk.py::test_desk[[]bad-t0[]] - reward 0 = DB 0, ended by user_stop",
-        ],
-        consecutive=False,
-    )
+    for line in (  # workers end in any order
+        "*desk/front/down#0: infrastructure error, the agent was not judged: TransportError: connection reset*",
+        "*desk/front/bug#0: a bug in pytest-a2a-bench*",
+        "*ValueError: a bug in the benchmark",
+        "SKIPPED*needs a judge; pass --a2a-judge-llm",
+        "FAILED test_desk.py::test_desk[[]bad-t0[]] - reward 0 = DB 0, ended by user_stop",
+    ):
+        result.stdout.fnmatch_lines([line])
 
 
 def test_a_broken_evaluator_is_neither_the_agents_fault_nor_ours(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

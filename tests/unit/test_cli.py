@@ -32,7 +32,7 @@ def spawn(*arguments: str) -> subprocess.Popen[str]:
 
 
 def test_every_command_is_there() -> None:
-    beside = {path.stem for path in Path(main.__file__).parent.glob("[!_]*.py")} - {"main"}
+    beside = {path.stem for path in Path(main.__file__).parent.glob("[!_]*.py")} - {"main", "outlet"}
 
     assert sorted(beside) == list(COMMANDS)
     assert all(COMMANDS[name] and load_command(name).__doc__ for name in COMMANDS)

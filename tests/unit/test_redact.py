@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spellings import ENCODINGS
 
-from pytest_a2a_bench.redact import hide_secrets
+from pytest_a2a_bench.redact import hide_secrets, sanitise
 
 SECRET = "a b/\"c'+&\\=t0ken~<x>"
 printable = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=8, max_size=40)
@@ -106,3 +106,36 @@ def test_hiding_is_quick_on_hostile_text() -> None:
 
     # Eight times the text: eight times as long, and not sixty-four times, as backtracking would have it.
     assert cpu_seconds(1) < 24 * max(min(cpu_seconds(8) for _ in range(3)), 0.02)
+
+
+WORDS = [
+    "::",
+    ":",
+    "#",
+    "##",
+    "[",
+    "vso[",
+    "error",
+    "teamcity[",
+    "section_start:",
+    "1:x",
+    "\n",
+    "\r",
+    " ",
+    "\t",
+    "\x1b[0K",
+]
+WORDS += ["\u2028", "\u200b", "\u00a0", "\x1b", "\x85", "\x00", "a"]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join))
+def test_no_command_survives(text: str) -> None:
+    clean = sanitise(text)
+    for line in clean.splitlines():
+        assert not line.strip().startswith("::")
+        assert not re.search(r"##\w*\[|section_(start|end):\d", line)
+    assert not set(clean) & set("\x1b\r\x85\x00\u200b\u2028")
+    assert sanitise(clean) == clean
+    # Nothing but blanks was added, and nothing that people read was lost.
+    letters = [c for c in re.sub(r"\x1b\[0K", "", text) if c in "#[:abcdefghijklmnopqrstuvwxyz"]
+    assert [c for c in clean if c in "#[:abcdefghijklmnopqrstuvwxyz"] == letters or "\x1b" in text

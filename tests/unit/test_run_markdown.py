@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_a2a_bench.redact import without_commands
 from pytest_a2a_bench.reports.run_markdown import (
     ANNOTATIONS,
     STEP_SUMMARY_BYTES,
@@ -50,7 +49,7 @@ def test_nothing_that_is_said_becomes_markup() -> None:
     text = render(RunSummary(HOSTILE, HOSTILE, (("g", HOSTILE, HOSTILE),), (("d",), (HOSTILE,)), (HOSTILE,), (bad,)))
     before, _, after = text.partition("````text\n")
     said, closed, rest = after.partition("\n````\n")
-    assert said == HOSTILE
+    assert said == HOSTILE.replace("\n::", "\n: :")
     assert closed
     for outside in (before, rest):
         assert "<script" not in outside
@@ -72,23 +71,28 @@ def test_it_fits(limit: int) -> None:
     assert shown == (0 if limit == 2_000 else 100) or shown > 10
 
 
-def test_at_most_ten_annotations_and_errors_first() -> None:
-    some = [trouble(f"w{i}", level="warning", what="missed") for i in range(3)] + [trouble(f"e{i}") for i in range(2)]
-    lines = list(annotate(some))
-    assert [line.split(" ")[0] for line in lines] == ["::error"] * 2 + ["::warning"] * 3
-    lines = list(annotate([*some, *(trouble(f"more{i}") for i in range(9))]))
-    assert len(lines) == ANNOTATIONS
-    assert lines[-1].startswith("::error title=and more::5 more trials")
-    assert len(list(annotate(some * 2))) == ANNOTATIONS
+def test_at_most_ten_annotations_of_each_level_and_the_worst_first() -> None:
+    missed = [trouble(f"m{i}", level="warning", what="missed") for i in range(3)]
+    failed = [trouble(f"f{i}") for i in range(2)]
+    errors = [trouble("e", what="error")]
+    gates = [trouble("min_pass", what="failed gate")]
+    lines = list(annotate([*missed, *failed, *errors, *gates]))
+    assert [line.partition("::")[2].partition("::")[0] for line in lines] == [
+        "error title=failed gate%3A min_pass",
+        "error title=error%3A e",
+        *(f"error title=failed%3A f{i}" for i in range(2)),
+        *(f"warning title=missed%3A m{i}" for i in range(3)),
+    ]
+
+    lines = list(annotate([*missed * 4, *failed * 5, *errors, *gates]))
+    assert len(lines) == 2 * ANNOTATIONS
+    assert lines[0].startswith("::error title=failed gate")
+    assert lines[ANNOTATIONS - 1].startswith("::error title=and more::3 more trials")
+    assert lines[-1].startswith("::warning title=and more::3 more trials")
     assert list(annotate([])) == []
 
 
 def test_an_annotation_is_one_command_whatever_it_says() -> None:
     line = annotation("error", "a:b,c%\n::stop", "50%\r\n::set-env name=X::y\x1b[31m")
-    assert line == "::error title=a%3Ab%2Cc%25 %3A%3Astop::50%25 ::set-env name=X::y"
+    assert line == "::error title=a%3Ab%2Cc%25 %3A %3Astop::50%25 : :set-env name=X::y"
     assert "\n" not in line
-
-
-def test_no_line_of_what_is_printed_is_a_command() -> None:
-    text = without_commands("an agent said\n::add-mask::e\n  ::error::x\nin a::b line\n##[error]y")
-    assert text == "an agent said\n> ::add-mask::e\n  > ::error::x\nin a::b line\n## [error]y"

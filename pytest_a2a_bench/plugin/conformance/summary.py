@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import one_line
 
@@ -50,7 +51,7 @@ class Summary:
             return
         terminalreporter.write_sep("=", "a2a conformance summary")
         for line in self._lines():
-            terminalreporter.write_line(line)
+            say(terminalreporter, line)
 
     def _lines(self) -> Iterator[str]:
         from pytest_a2a_bench.conformance.report import CheckRow, removable

@@ -11,6 +11,7 @@ from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.plugin.report import terminal
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
+from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.reports.html import Contents, now, render, write
 
@@ -61,9 +62,9 @@ class Page:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say where the page is."""
         if self.problem:
-            terminalreporter.write_line(f"a2a: {self.problem}", red=True)
+            say(terminalreporter, f"a2a: {self.problem}", red=True)
         elif self.is_written and self.config.get_verbosity() >= 0:
-            terminalreporter.write_line(f"report page: {shown_path(str(self.path), self.config)}")
+            say(terminalreporter, f"report page: {shown_path(str(self.path), self.config)}")
 
     def _contents(self) -> Contents:
         agent = terminal.agent_of(self.run)

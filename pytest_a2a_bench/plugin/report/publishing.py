@@ -14,6 +14,7 @@ import pytest
 
 from pytest_a2a_bench.plugin.run.explanation import is_excused_miss, sections_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import run_markdown, summary
 from pytest_a2a_bench.reports.run_markdown import RunSummary, Trouble
 from pytest_a2a_bench.secret import KNOWN
@@ -76,7 +77,7 @@ class Publisher:
         if path := os.environ.get("GITHUB_STEP_SUMMARY"):
             self._write(Path(path), text, append=True)
         for line in run_markdown.annotate(list(self._troubles.values())):
-            self._say(line)
+            self._write_line(line)
 
     def _write(self, path: Path, text: str, *, append: bool) -> None:
         try:
@@ -85,9 +86,10 @@ class Publisher:
                 stream.write(KNOWN.hide(text))
         except OSError as error:
             self._unwritten = self._unwritten or not append
-            self._say(f"a2a: {path} cannot be written: {error}")
+            self._write_line(sanitise(f"a2a: {path} cannot be written: {error}"))
 
-    def _say(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
+        """Write a line as it is: an annotation is meant to be obeyed."""
         terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
             terminal.ensure_newline()
@@ -112,11 +114,12 @@ def _trouble(report: pytest.TestReport, values: Mapping[str, Any]) -> Trouble | 
     missed = is_excused_miss(report)
     if not (report.failed or missed):
         return None
-    what = "missed" if missed else ("failed" if report.when == "call" else "error")
+    gate = values.get("a2a.gate")
+    what = run_markdown.GATE if gate else "missed" if missed else "failed" if report.when == "call" else "error"
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message) if crash is not None else _text(report)
     own = [t for name, t in sections_of(report) if name.startswith("a2a ")]
-    title = str(values.get("a2a.key", report.nodeid))
+    title = str(gate or values.get("a2a.key", report.nodeid))
     first = next((line for line in text.splitlines() if line.strip()), what)
     return Trouble(
         level="warning" if missed else "error",

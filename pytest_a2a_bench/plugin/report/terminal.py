@@ -13,9 +13,10 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import shown_path
 from pytest_a2a_bench.plugin.run.modules import all_modules
+from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
-from pytest_a2a_bench.plugin.shim import is_below
-from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below
+from pytest_a2a_bench.redact import one_line, redact_url, sanitise
 from pytest_a2a_bench.reports import summary
 from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.settings import without_query
@@ -54,7 +55,7 @@ def _header_line(run: BenchRun) -> str | None:
         agent = f" ({one_line(run.plan.endpoint.agent, 60)})" if run.plan.endpoint.agent else ""
         where = f"{where}{agent}, {run.plan.endpoint.interface}"
     if run.plan.selection.only_conformance:
-        return f"a2a: {where}"
+        return sanitise(f"a2a: {where}")
     asked_by = _asked_by(run)
     if asked_by:
         user = asked_by
@@ -63,7 +64,7 @@ def _header_line(run: BenchRun) -> str | None:
     else:
         user = "scripted user: not leaderboard numbers"
     changes = "".join(f"; {text}" for suite in registry.known() if (text := suite.changes(settings)))
-    return f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{changes}"
+    return sanitise(f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{changes}")
 
 
 def _asked_by(run: BenchRun) -> str:
@@ -110,6 +111,8 @@ class Reporting:
 
     :ivar total: how many trials are expected; 0 while that is not known.
     :ivar workers: processes that run trials.
+    :ivar reported: what the last report of each trial says, by key.
+    :ivar repeated: whether another plugin let a trial run again (``--reruns``).
     """
 
     interval = 10.0
@@ -121,6 +124,7 @@ class Reporting:
         self.total = 0
         self.workers = 1
         self.reported: dict[str, dict[str, Any]] = {}
+        self.repeated = False
         self.began = time.monotonic()
         self.began_wall = time.time()
         self._last = self.began
@@ -137,10 +141,18 @@ class Reporting:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says about its trial."""
         values = {str(name)[4:]: value for name, value in report.user_properties if str(name).startswith("a2a.")}
+        if str(report.outcome) == "rerun" and ("key" in values or looks_like_trial(report.nodeid)):
+            self.repeated = True
         if "key" in values:
             self.reported[str(values["key"])] = values
             self.run.collected.used = True
             self.tick()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Let junit, which writes its file after this, have one test case for each trial."""
+        if self.repeated:
+            drop_earlier_attempts(self.config)
 
     def results(self) -> list[TrialResult]:
         """Return what was reported, with what only the files know."""
@@ -184,8 +196,9 @@ class Reporting:
         if self.reported:
             self._write_summary(terminalreporter)
         elif self._agent_was_forgotten() and exitstatus != pytest.ExitCode.INTERRUPTED:
-            terminalreporter.write_line(
-                "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)"
+            say(
+                terminalreporter,
+                "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)",
             )
 
     def _agent_was_forgotten(self) -> bool:
@@ -197,14 +210,14 @@ class Reporting:
         results, lost = self._load()
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
-            terminal.write_line(line)
+            say(terminal, line)
         for line in summary.category_lines(results, width=terminal._tw.fullwidth):
-            terminal.write_line(line)
+            say(terminal, line)
         if self.config.get_verbosity() >= 0:
             for line in self._notes(results, lost):
-                terminal.write_line(line)
+                say(terminal, line)
         if not any(r.status == "evaluated" for r in results):
-            terminal.write_line("no trial was evaluated: these results say nothing about the agent", red=True)
+            say(terminal, "no trial was evaluated: these results say nothing about the agent", red=True)
 
     def _notes(self, results: Sequence[TrialResult], lost: Mapping[str | None, int]) -> Iterator[str]:
         yield from summary.provenance_lines(results)
@@ -232,4 +245,4 @@ def _write_on_own_line(terminal: Any, line: str) -> None:
     # Under xdist dots are written without the prefix that ensure_newline() knows about.
     if terminal._tw.width_of_current_line:
         terminal._tw.line()
-    terminal.write_line(line)
+    say(terminal, line)

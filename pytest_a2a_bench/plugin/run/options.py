@@ -23,6 +23,7 @@ from pytest_a2a_bench.configuration.option import Option, describe_default
 from pytest_a2a_bench.configuration.readers import one_of, read_names
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import is_installed
@@ -190,8 +191,8 @@ def results_directory(settings: Settings, config: pytest.Config) -> Path:
 
 
 def usage_text(problems: Iterable[str]) -> str:
-    """Put several problems into one usage error's text, without secrets."""
-    return KNOWN.hide("; ".join(problems))
+    """Put several problems into one usage error's text, without secrets and harmless."""
+    return sanitise(KNOWN.hide("; ".join(problems)))
 
 
 def _find(

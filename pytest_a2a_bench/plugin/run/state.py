@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN, SecretUrl
 from pytest_a2a_bench.settings import Settings
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.plugin.run.partition import WorkerPart
     from pytest_a2a_bench.plugin.trials.schedule import Schedule
     from pytest_a2a_bench.results.baseline import Baseline
+    from pytest_a2a_bench.results.lock import Lock
     from pytest_a2a_bench.tracing import Tracing
 
 WORKER_INPUT = "a2a_bench"
@@ -204,6 +206,7 @@ class Services:
     :param baseline: what gates compare with.
     :param waivers: known defects.
     :param variables: of ``--a2a-env-file``; only the controller has them, and its workers inherit them.
+    :param lock: the results directory, which is the controller's alone.
     """
 
     agent_process: BuiltinAgent | None = None
@@ -213,6 +216,7 @@ class Services:
     baseline: Baseline | None = None
     waivers: tuple[Waiver, ...] | None = None
     variables: dict[str, str] = field(default_factory=dict)
+    lock: Lock | None = None
 
 
 @dataclass(slots=True)
@@ -287,4 +291,4 @@ def refuse(session: pytest.Session, run: BenchRun, text: str) -> None:
 
 def raise_usage_error(text: str) -> NoReturn:
     """Raise pytest's usage error: one line, exit code 4."""
-    raise pytest.UsageError(KNOWN.hide(text))
+    raise pytest.UsageError(sanitise(KNOWN.hide(text)))

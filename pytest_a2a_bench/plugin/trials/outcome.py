@@ -16,7 +16,7 @@ from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, add_explana
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import schedule as schedules
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
-from pytest_a2a_bench.redact import sanitise, without_commands
+from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import failures
 from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -143,7 +143,7 @@ def _aftermath(item: pytest.Item, result: TrialResult, opened: Opened | None) ->
 
 
 def _shown(text: str, config: pytest.Config) -> str:
-    return without_commands(without_query(sanitise(text), state.of(config).settings.endpoint))
+    return without_query(sanitise(text), state.of(config).settings.endpoint)
 
 
 def _trouble(result: TrialResult, config: pytest.Config) -> str:
@@ -162,7 +162,7 @@ def _trouble(result: TrialResult, config: pytest.Config) -> str:
 
 
 def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -> None:
-    text = without_commands(failures.explain(result, path))
+    text = failures.explain(result, path)
     headline = failures.headline(result) if not result.success else None
     add_explanation(report, f"a2a trial {result.key}", text, headline)
 

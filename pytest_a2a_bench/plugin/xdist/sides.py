@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pytest
@@ -19,12 +20,14 @@ from pytest_a2a_bench.plugin.run.state import WORKER_INPUT, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.xdist import lifeline
 from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 
 # For files that are being written when the controller has died.
 _GRACE = 2.0
 # xdist needs two items at a worker: the running one and the next, for its fixtures.
 _WINDOW = 2
+_LOST = "a2a_lost"
 
 
 def join(config: pytest.Config, run: BenchRun) -> None:
@@ -83,6 +86,8 @@ class Controller:
         self.lifeline: lifeline.Lifeline | None = None
         self.free_slots: list[int] | None = None
         self.workers = 0
+        self._crashed = False
+        self._reported: set[str] = set()
 
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker the run, its part of the items and the lifeline."""
@@ -113,31 +118,80 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """Hear what a worker found; a crashed one has nothing to say."""
+        self._crashed = self._crashed or bool(error)
         told = (getattr(node, "workeroutput", None) or {}).get(WORKER_INPUT, {})
         self.run.collected.used = self.run.collected.used or bool(told.get("used"))
         self.run.collected.left_out = max(self.run.collected.left_out, int(told.get("left_out", 0)))
         if "problem" in told:
             state.raise_usage_error(told["problem"])
 
+    @pytest.hookimpl(trylast=True)
     def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
-        """Report a trial whose worker crashed as an error: nobody knows what its agent would have done."""
-        if looks_like_trial(crashitem):
+        """Report a trial whose worker crashed as an error: nobody knows what its agent would have done.
+
+        Where it is to run again (``--reruns``), there is nothing to say yet, and no result that would be given back.
+        """
+        if looks_like_trial(crashitem) and str(report.outcome) != "rerun":
             # In the setup phase: infrastructure trouble is an ERROR everywhere else, too.
             report.when = "setup"
             report.user_properties = self._lost(crashitem, sched.config)
+            setattr(report, _LOST, sched.config.hook)
             if self.run.settings.concurrency > 1:
                 report.longrepr = (
                     f"{report.longrepr}\n(or while another conversation of that worker ran ahead: "
                     f"--a2a-concurrency={self.run.settings.concurrency}; its replacement holds them one at a time)"
                 )
 
-    def _lost(self, nodeid: str, config: pytest.Config) -> list[tuple[str, object]]:
-        """Return what is known of a trial whose worker crashed: without it the trial would leave every denominator."""
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note which items were heard of, and end those that a worker did not: junit takes properties from there."""
+        self._reported.add(report.nodeid)
+        hook = report.__dict__.pop(_LOST, None)
+        if hook is not None:
+            end = copy.copy(report)
+            end.when, end.outcome, end.longrepr = "teardown", "passed", None
+            hook.pytest_runtest_logreport(report=end)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Name each trial that was left with a crashed worker and that no other took over, before gates judge."""
+        result = yield
+        if self._crashed and not (session.shouldstop or session.shouldfail):
+            self._name_lost(session.config)
+        return result
+
+    def _name_lost(self, config: pytest.Config) -> None:
+        selected = self._manifest()
+        for nodeid in selected.nodeids if selected is not None else ():
+            if nodeid in self._reported:
+                continue
+            place = (nodeid.partition("::")[0], None, nodeid.partition("::")[2])
+            report = pytest.TestReport(
+                nodeid=nodeid,
+                location=place,
+                keywords={},
+                outcome="failed",
+                longrepr="its worker crashed, and no other was left to run it (--max-worker-restart)",
+                when="setup",
+                user_properties=self._lost(nodeid, config),
+            )
+            config.hook.pytest_runtest_logstart(nodeid=nodeid, location=place)
+            setattr(report, _LOST, config.hook)
+            config.hook.pytest_runtest_logreport(report=report)
+            config.hook.pytest_runtest_logfinish(nodeid=nodeid, location=place)
+
+    def _manifest(self) -> Manifest | None:
+        """Return what this run is asked to do, as its workers wrote it; None where none of them came so far."""
         try:
             found = manifest.load(self.run.plan.results)
         except StoreError:
-            return []
-        if found.run_id != self.run.plan.run_id or nodeid not in found.nodeids:
+            return None
+        return found if found.run_id == self.run.plan.run_id else None
+
+    def _lost(self, nodeid: str, config: pytest.Config) -> list[tuple[str, object]]:
+        """Return what is known of a trial whose worker crashed: without it the trial would leave every denominator."""
+        found = self._manifest()
+        if found is None or nodeid not in found.nodeids:
             return []
         result = TrialResult(
             key=TrialKey.parse(found.nodeids[nodeid]),
@@ -258,8 +312,10 @@ class PartitionScheduling:
         self._feed(node)
 
     def mark_test_pending(self, item: str) -> None:
-        """Not offered: nothing in xdist calls it for this scheduler."""
-        raise NotImplementedError
+        """Let the replacement of the worker that just crashed run its item again (pytest-rerunfailures asks for it)."""
+        assert self.collection is not None
+        rest = self._orphans.pop() if self._orphans else []
+        self._orphans.append([self.collection.index(item), *rest])
 
     def remove_pending_tests_from_node(self, node: Any, indices: Sequence[int]) -> None:
         """Not offered: this scheduler never takes items back from a living worker."""

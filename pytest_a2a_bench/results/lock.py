@@ -1,0 +1,149 @@
+"""One writer at a time in a results directory: ``run.lock``, which says who it is.
+
+The lock itself is the kernel's (``flock``), so that it ends with its process, however that ends; the file's content is
+for people, and for the case that a child of a process that is gone still holds the lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.results.processes import is_alive, start_of
+from pytest_a2a_bench.results.store import StoreError
+
+NAME = "run.lock"
+_TRIES = 10
+
+
+class InUseError(StoreError):
+    """Another process writes into the results directory."""
+
+
+class Lock:
+    """A results directory that is this process's; take one with :func:`take`."""
+
+    def __init__(self, path: Path, handle: int) -> None:
+        self._path = path
+        self._handle = handle
+
+    def release(self) -> None:
+        """Give the directory back. Whoever waits for the file that is removed here finds that it is not there."""
+        if self._handle < 0:
+            return
+        with contextlib.suppress(OSError):
+            if _is_at(self._path, self._handle):
+                self._path.unlink()
+        os.close(self._handle)
+        self._handle = -1
+
+
+def take(directory: Path, what: str) -> Lock:
+    """Make a results directory this process's until it releases it or ends; the directory is made if need be.
+
+    :param what: who is it, for whoever comes too late: ``pytest``, ``a2a-bench merge``.
+    :raises InUseError: if it is another's; it says whose, and since when.
+    :raises StoreError: if it cannot be written.
+    """
+    path = directory / NAME
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for _ in range(_TRIES):
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            if _is_locked(path, handle, what):
+                return Lock(path, handle)
+            os.close(handle)
+    except InUseError:
+        raise
+    except OSError as error:
+        raise StoreError(f"results directory {directory} cannot be written: {error}") from error
+    raise InUseError(f"results directory {directory} is in use by processes that come and go; name another")
+
+
+@contextlib.contextmanager
+def held(directory: Path, what: str) -> Iterator[None]:
+    """Have a results directory for oneself meanwhile.
+
+    :raises InUseError: as :func:`take` does.
+    """
+    lock = take(directory, what)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _is_locked(path: Path, handle: int, what: str) -> bool:
+    """Lock an open file and write into it who we are; false where it is not in its place any more."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = _read(handle)
+        if _is_gone(holder):
+            if _is_at(path, handle):
+                path.unlink(missing_ok=True)
+            return False
+        os.close(handle)
+        raise InUseError(_refusal(path, holder)) from None
+    except OSError:
+        # A file system without locks: what is written is all there is.
+        holder = _read(handle)
+        if holder and not _is_gone(holder):
+            os.close(handle)
+            raise InUseError(_refusal(path, holder)) from None
+    if not _is_at(path, handle):
+        return False
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, json.dumps(_ourselves(what)).encode(), 0)
+    return True
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _ourselves(what: str) -> dict[str, Any]:
+    return {
+        "pid": os.getpid(),
+        "host": platform.node(),
+        "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "process_start": start_of(os.getpid()),
+        "what": what,
+    }
+
+
+def _read(handle: int) -> dict[str, Any]:
+    """Return what the holder wrote; nothing where it has not come to that, or where it is not ours."""
+    try:
+        found = json.loads(os.pread(handle, 4096, 0))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_gone(holder: dict[str, Any]) -> bool:
+    """Tell whether the process that wrote this certainly is not there any more."""
+    pid = holder.get("pid")
+    if not isinstance(pid, int) or holder.get("host") != platform.node():
+        return False
+    return not is_alive(pid) or start_of(pid) != holder.get("process_start")
+
+
+def _refusal(path: Path, holder: dict[str, Any]) -> str:
+    if not holder:
+        return f"results directory {path.parent} is in use by another process; wait for it, or name another directory"
+    who = f"{holder.get('what')}, process {holder.get('pid')} on {holder.get('host')}, since {holder.get('since')}"
+    return (
+        f"results directory {path.parent} is in use by {who}; wait for it, or name another directory (--a2a-results); "
+        f"if that process is gone, remove {path}"
+    )

@@ -1,0 +1,185 @@
+"""What users of this package build on: everything that must not change by accident.
+
+``python tests/support/public_api.py`` writes it to ``tests/unit/public_api.json``, with which a test compares. Whoever
+changes the file on purpose says so in CHANGELOG.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest_a2a_bench
+from pytest_a2a_bench import errors, schemas
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.cli import main as cli
+from pytest_a2a_bench.configuration import table
+from pytest_a2a_bench.configuration.option import describe_default
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage
+from pytest_a2a_bench.plugin import hookspecs
+from pytest_a2a_bench.plugin.collect import markers
+from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
+from pytest_a2a_bench.plugin.run.explanation import PREFIX
+from pytest_a2a_bench.plugin.run.options import every_option
+from pytest_a2a_bench.plugin.trials import fixtures, outcome
+from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE
+
+ROOT = Path(__file__).parents[2]
+STORED = ROOT / "tests" / "unit" / "public_api.json"
+COMMAND = "python tests/support/public_api.py"
+
+_FLAGS = (argparse._StoreTrueAction, argparse._StoreConstAction)
+
+
+def gather() -> dict[str, Any]:
+    """Return the public API as JSON, in an order of its own, so that a difference shows what changed."""
+    return {
+        "names": {name: _members(getattr(pytest_a2a_bench, name)) for name in sorted(pytest_a2a_bench.__all__)},
+        "documented": _documented(),
+        "errors": {name: _bases(getattr(errors, name)) for name in sorted(errors.__all__)},
+        "options": {o.cli: _option(o) for o in every_option()},
+        "commands": {name: _command(name) for name in cli.COMMANDS},
+        "exit codes": {name: _exit_codes(name) for name in ("main", *cli.COMMANDS)},
+        "markers": [line.partition(":")[0] for line in markers.lines(registry.built_in())],
+        "fixtures": {**_fixtures(fixtures), **_fixtures(conformance_fixtures)},
+        "hooks": _hooks(),
+        "properties": _properties(),
+        "entry points": _entry_points(),
+        "files": {
+            f"{name}, version {schemas.VERSIONS[name]}": _members_of(schemas.load(name))
+            for name in sorted(schemas.VERSIONS)
+        },
+    }
+
+
+def _members(value: Any) -> Any:
+    """Return the signature of a function, the public members of a class, or what else a name stands for."""
+    if isinstance(value, type):
+        members = {n: _signature(getattr(value, n)) for n in dir(value) if not n.startswith("_")}
+        inherited = {n for base in value.__mro__[1:] if base.__module__ == "builtins" for n in dir(base)}
+        return {"": _signature(value), **{n: text for n, text in sorted(members.items()) if n not in inherited}}
+    return _signature(value) if callable(value) else type(value).__name__
+
+
+def _signature(value: Any) -> str:
+    if isinstance(value, property) or inspect.ismemberdescriptor(value):
+        return "attribute"
+    if not callable(value):
+        return type(value).__name__
+    if isinstance(value, type) and inspect.getattr_static(value, "__init__") is inspect.getattr_static(
+        Exception, "__init__"
+    ):
+        return ""  # what Python says of these depends on its version
+    try:
+        return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(value)))
+    except (TypeError, ValueError):
+        return "(...)"
+
+
+def _documented() -> list[str]:
+    """Return what the reference page names, each of which can be imported."""
+    text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    return re.findall(r"^::: (\S+)$", text, re.MULTILINE)
+
+
+def _bases(error: type) -> list[str]:
+    return [base.__name__ for base in error.__bases__]
+
+
+def _option(option: Any) -> dict[str, Any]:
+    return {
+        "takes": "nothing" if option.flag else option.metavar,
+        "default": describe_default(option, table.DEFAULTS),
+        "env": option.env,
+        "ini": option.ini,
+    }
+
+
+def _command(name: str) -> dict[str, str]:
+    parser = argparse.ArgumentParser()
+    cli.load_command(name).configure(parser)
+    return {
+        " ".join(action.option_strings) or action.dest: _argument(action)
+        for action in parser._actions
+        if not isinstance(action, argparse._HelpAction)
+    }
+
+
+def _exit_codes(name: str) -> dict[str, int]:
+    return {n: v for n, v in vars(cli.load_command(name)).items() if n.isupper() and n[0] != "_" and type(v) is int}
+
+
+def _argument(action: argparse.Action) -> str:
+    takes = "nothing" if isinstance(action, _FLAGS) else str(action.metavar or action.choices or action.dest)
+    return f"{takes}, default {action.default}" + (", required" if action.required else "")
+
+
+def _fixtures(module: ModuleType) -> dict[str, str]:
+    """Return the fixtures that users ask for or override, with their scopes."""
+    found = {}
+    for name, value in sorted(vars(module).items()):
+        marker = getattr(value, "_fixture_function_marker", None)
+        if marker is not None and not name.startswith("_"):
+            found[name] = str(marker.scope)
+    return found
+
+
+def _hooks() -> dict[str, str]:
+    return {n: str(inspect.signature(v)) for n, v in sorted(vars(hookspecs).items()) if n.startswith("pytest_a2a_")}
+
+
+def _properties() -> list[str]:
+    """Return the names of all properties that a trial may have."""
+    suites = registry.built_in()
+    reported = [name for suite in suites for name in (*suite.reported, *suite.counts)]
+    told: dict[str, Any] = dict.fromkeys((*REPORTED_PROVENANCE, *reported), "x")
+    found = set()
+    for suite in suites:
+        result = TrialResult(
+            TrialKey(suite.name, "domain", "1", 0, "label"),
+            "evaluated",
+            "run",
+            Reward(1.0),
+            termination_reason="user_stop",
+            error_type="E",
+            agent_usage=Usage(1, 1, 1.0),
+            seed=1,
+            dialect="d",
+            provenance={**told, "measured": dict.fromkeys(suite.counts, 1)},
+            reused_from="r",
+            category="c",
+            turn_latencies=(1.0,),
+        )
+        found |= {PREFIX + name for name in outcome.properties(result, "path")}
+    return sorted(found)
+
+
+def _entry_points() -> Mapping[str, Any]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {**project["entry-points"], "console_scripts": project["scripts"]}
+
+
+def _members_of(schema: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the members of a file's objects by the object's name; ``*`` marks what the writer always writes."""
+    objects = {"": schema, **schema.get("$defs", {})}
+    return {
+        name: [member + ("*" if member in found.get("required", ()) else "") for member in sorted(found["properties"])]
+        for name, found in sorted(objects.items())
+        if "properties" in found
+    }
+
+
+def main() -> None:
+    """Write the file."""
+    STORED.write_text(json.dumps(gather(), indent=1, default=str) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
