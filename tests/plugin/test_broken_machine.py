@@ -44,6 +44,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(
     workers: tuple[str, ...],
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", TRIALS)
+    monkeypatch.setenv("COLUMNS", "80")
     results = small_disk / "results"
     full = desk.apart(*workers, f"--a2a-results={results}")
     assert full.ret == 1
