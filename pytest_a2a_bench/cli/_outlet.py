@@ -1,4 +1,4 @@
-"""Where text leaves the command line: what an agent said must not act in a terminal or in a log of CI."""
+"""Where text leaves the command line: without secrets, and harmless in a terminal or in a log of CI."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
 from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.secret import KNOWN
 
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 @contextlib.contextmanager
 def harmless() -> Iterator[None]:
-    """Make harmless all that is printed meanwhile (:func:`~pytest_a2a_bench.redact.sanitise`)."""
+    """Hide secrets in what is printed, and make it harmless (:func:`~pytest_a2a_bench.redact.sanitise`)."""
     out, err = Outlet(sys.stdout), Outlet(sys.stderr)
     with contextlib.redirect_stdout(cast(TextIO, out)), contextlib.redirect_stderr(cast(TextIO, err)):
         try:
@@ -57,6 +58,7 @@ class Outlet:
         return getattr(self._stream, name)
 
     def _clean(self, text: str) -> str:
+        text = KNOWN.hide(text)
         if not self._stream.isatty():
             return sanitise(text)
         return "".join(part if _COLOUR.fullmatch(part) else sanitise(part) for part in _COLOUR.split(text))

@@ -12,12 +12,12 @@ import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import NoReturn, Protocol, TextIO, cast
+from typing import NoReturn, Protocol, cast
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.cli import _outlet
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.secret import KNOWN, HidingStream, in_environment, in_url
+from pytest_a2a_bench.secret import KNOWN, in_environment, in_url
 
 # As argparse itself exits for arguments that it refuses.
 USAGE_ERROR = 2
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # First of all, since the line of an error quotes what agents and files say, too.
     _write_whatever_it_is()
     argv = sys.argv[1:] if argv is None else argv
-    with _secrets_hidden(argv), _outlet.harmless():
+    with _outlet.harmless(), _secrets_remembered(argv):
         return _run(argv)
 
 
@@ -89,21 +89,21 @@ _SECRET_OPTION = re.compile(r"--(?:a2a-)?(?:auth|oauth-client-secret|client-key|
 
 
 @contextlib.contextmanager
-def _secrets_hidden(argv: Sequence[str]) -> Iterator[None]:
+def _secrets_remembered(argv: Sequence[str]) -> Iterator[None]:
     """Let no output show a secret of the environment or of a URL among the arguments; a traceback neither."""
     given = [*itertools.pairwise(argv), *(word.partition("=")[::2] for word in argv)]
     named = [value for option, value in given if _SECRET_OPTION.fullmatch(option)]
     in_urls = (secret for word in argv for secret in in_url("a URL of the command line", word))
     forget = KNOWN.remember([*in_environment(os.environ, *named), *in_urls])
-    streams = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", tuple(map(HidingStream, streams)))
     try:
         yield
     except Exception as error:
         traceback.print_exception(error)
         raise SystemExit(1) from None
     finally:
-        sys.stdout, sys.stderr = streams
+        # What is printed waits for its line to end.
+        sys.stdout.flush()
+        sys.stderr.flush()
         forget()
 
 

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest._code.code import TerminalRepr
 
 from pytest_a2a_bench.secret import HidingStream
 
@@ -113,23 +114,6 @@ def describe_fixture(definition: pytest.FixtureDef[Any] | None) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
-def map_text(longrepr: Any, change: Callable[[str], str]) -> Any:
-    """Return a report's ``longrepr`` with every text in it changed, line by line; its objects are changed in place.
-
-    :param longrepr: a text, the place and reason of a skip, or one of pytest's trees of traceback entries.
-    """
-    if isinstance(longrepr, str):
-        return change(longrepr)
-    if isinstance(longrepr, list):
-        longrepr[:] = [map_text(inner, change) for inner in longrepr]
-    elif isinstance(longrepr, tuple):
-        return tuple(map_text(inner, change) for inner in longrepr)
-    elif type(longrepr).__module__.startswith("_pytest."):
-        for name, inner in vars(longrepr).items():
-            setattr(longrepr, name, map_text(inner, change))
-    return longrepr
-
-
 _TELL_NOTHING = {"properties", "system-out", "system-err"}
 
 
@@ -212,7 +196,7 @@ def conceal(value: Any, hide: Callable[[str], str]) -> Any:
         return [conceal(v, hide) for v in value]
     if isinstance(value, dict):
         return {k: conceal(v, hide) for k, v in value.items()}
-    if type(value).__module__.startswith("_pytest._code"):
+    if isinstance(value, TerminalRepr):
         for name, inner in vars(value).items():
             setattr(value, name, conceal(inner, hide))
     return value

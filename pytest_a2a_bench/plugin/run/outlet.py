@@ -22,7 +22,7 @@ def clean_report(report: pytest.TestReport) -> None:
 
     Captured output loses its colours, too.
     """
-    report.longrepr = shim.map_text(report.longrepr, sanitise)
+    report.longrepr = shim.conceal(report.longrepr, sanitise)
     report.sections = [(sanitise(name), sanitise(text)) for name, text in report.sections]
     if hasattr(report, "wasxfail"):
         report.wasxfail = sanitise(report.wasxfail)
