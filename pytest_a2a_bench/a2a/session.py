@@ -223,7 +223,7 @@ class AgentSession:
     async def _take_turn(self, parts: Sequence[Part]) -> AgentReply:
         wire = await self._wire()
         message = self._compose(parts)
-        turn = Turn(self._delivered)
+        turn = Turn(self._delivered, self.context_id)
         records: list[RequestRecord] = []
         self.history.append(HistoryEntry("sent", message.parts, _now(), message.message_id))
         stream = self._config.streaming == "on" or self._connection.must_stream
@@ -307,7 +307,11 @@ class AgentSession:
 
         async def once(record: RequestRecord) -> None:
             records.append(record)
-            turn.feed(await wire.get_task(task_id, record))
+            task = await wire.get_task(task_id, record)
+            if task.task_id not in (None, task_id):
+                where = f"{record.method} {record.endpoint}"
+                raise ProtocolError(f"{where}: asked for task {task_id}, and was told of task {task.task_id}")
+            turn.feed(task)
             self._answered_at = time.perf_counter()
 
         what = f"task {task_id} to end (it is {turn.state or 'in no known state'})"
@@ -328,10 +332,6 @@ class AgentSession:
         return hide_secrets(text, self._config.secrets)
 
     def _remember(self, turn: Turn) -> None:
-        if turn.context_id and self.context_id and turn.context_id != self.context_id:
-            note = f"the agent changed the contextId from {self.context_id!r} to {turn.context_id!r}; the first is kept"
-            if note not in turn.notes:
-                turn.notes.append(note)
         self.context_id = self.context_id or turn.context_id
         if turn.task_id:
             self.a2a_task_id = turn.task_id

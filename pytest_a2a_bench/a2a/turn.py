@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pytest_a2a_bench.a2a.messages import SETTLED, Artifact, ArtifactUpdate, InEvent, InMessage, InTask, StatusUpdate
+from pytest_a2a_bench.errors import ProtocolError
 from pytest_a2a_bench.model import Part, Usage
 
 # A2A has no field for tokens and money, so agents report them in metadata: as `usage` with the names of OpenAI or
@@ -59,10 +60,11 @@ class Turn:
     """Collects the events of one turn until there is an answer.
 
     :param seen: artifacts of the same a2a_task that earlier turns have already delivered.
+    :param context_id: the conversation that the turn is part of; None where the agent has not named it yet.
     :ivar broken: whether the stream ended before the answer was there, so that it can only be asked for.
     """
 
-    def __init__(self, seen: Mapping[str, tuple[Part, ...]] | None = None) -> None:
+    def __init__(self, seen: Mapping[str, tuple[Part, ...]] | None = None, context_id: str | None = None) -> None:
         self._seen = dict(seen or {})
         self._message: InMessage | None = None
         self._status: InMessage | None = None
@@ -71,7 +73,7 @@ class Turn:
         self._is_task = False
         self._is_task_final = False
         self.task_id: str | None = None
-        self.context_id: str | None = None
+        self.context_id = context_id
         self.state: str | None = None
         self.final = False
         self.broken = False
@@ -98,7 +100,16 @@ class Turn:
         return {k: a.parts for k, a in self._artifacts.items()}
 
     def feed(self, event: InEvent) -> None:
-        """Take one event."""
+        """Take one event.
+
+        :raises ProtocolError: if it is one of another conversation. An agent keeps the contextId that it was given, or
+            refuses the message (§3.4.1).
+        """
+        if event.context_id and self.context_id and event.context_id != self.context_id:
+            raise ProtocolError(
+                f"the answer is of contextId {event.context_id!r}, and the conversation is {self.context_id!r}; so it "
+                "is part of another conversation, and nothing in it is used"
+            )
         self.context_id = event.context_id or self.context_id
         if isinstance(event, InMessage):
             self._message = event

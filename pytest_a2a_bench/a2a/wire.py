@@ -136,6 +136,12 @@ class JsonRpcWire(_HttpWire):
         where = f"{record.method} {record.endpoint}"
         if not isinstance(raw, dict):
             raise ProtocolError(f"{where}: found {excerpt(document.text)}, expected a JSON-RPC response object")
+        # A null is what a server writes that could not read the request's id; some write none at all.
+        if raw.get("id") not in (None, record.request_id) and "jsonrpc" in raw:
+            raise ProtocolError(
+                f"{where}: the answer's JSON-RPC id is {excerpt(str(raw['id']), 60)}, and the request's is "
+                f"{record.request_id!r}; so it answers another request, and nothing in it is used"
+            )
         if isinstance(raw.get("error"), dict):
             raise error_from(where, raw["error"])
         if raw.get("error") is not None:
@@ -143,8 +149,8 @@ class JsonRpcWire(_HttpWire):
         if "result" not in raw:
             record.notes.append("the answer is not wrapped in a JSON-RPC response")
             return raw
-        if raw.get("id") != record.request_id:
-            record.notes.append(f"the response's id is {excerpt(str(raw.get('id')), 60)}, not the request's")
+        if raw.get("id") is None:
+            record.notes.append("the JSON-RPC response has no id")
         return raw["result"]
 
 

@@ -143,7 +143,7 @@ def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
 
     refusal = response("starting", "503 Service Unavailable", "text/plain", Retry_After="0")
     written: list[bytes] = []
-    answers = [refusal, response({"jsonrpc": "2.0", "id": 1, "result": REPLY_0_3})]
+    answers = [refusal, response({"jsonrpc": "2.0", "id": None, "result": REPLY_0_3})]
     card = parse_card({"name": "x", "url": "http://agent.test/rpc"}, "http://agent.test/")
     config = ClientConfig("http://agent.test", max_retries=1, backoff_base=0.0)
     with AgentConnection(config, card) as connection:
@@ -271,11 +271,11 @@ def test_compressed_bomb_is_dropped(serve: Serve, connect: Connect) -> None:
         (b'{"result": "\xff\xfe"}', "not UTF-8"),
         (b'{"result": NaN}', "NaN is not a JSON value"),
         (b"[]", "expected a JSON-RPC response"),
-        (b'{"jsonrpc": "2.0", "id": 1, "result": null}', "found null"),
-        (b'{"jsonrpc": "2.0", "id": 1, "result": {}}', "an empty object"),
-        (b'{"jsonrpc": "2.0", "id": 1, "result": {"answer": 42}}', "'answer'"),
-        (b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "oops"}}', "error -32603: oops"),
-        (b'{"jsonrpc": "2.0", "id": 1, "error": "oops"}', "oops"),
+        (b'{"jsonrpc": "2.0", "id": null, "result": null}', "found null"),
+        (b'{"jsonrpc": "2.0", "id": null, "result": {}}', "an empty object"),
+        (b'{"jsonrpc": "2.0", "id": null, "result": {"answer": 42}}', "'answer'"),
+        (b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "oops"}}', "error -32603: oops"),
+        (b'{"jsonrpc": "2.0", "id": null, "error": "oops"}', "oops"),
     ],
 )
 def test_what_is_not_a2a_is_a_protocol_error(serve: Serve, connect: Connect, body: bytes, complaint: str) -> None:
@@ -292,12 +292,35 @@ def test_json_rpc_error_keeps_its_code(serve: Serve, connect: Connect) -> None:
     assert caught.value.code == -32005
 
 
-def test_wrong_content_type_and_id_are_put_up_with_and_noted(serve: Serve, connect: Connect) -> None:
-    agent = serve(lambda _: response({"jsonrpc": "2.0", "id": "other", "result": MESSAGE}, kind="text/plain"))
+def test_wrong_content_type_and_no_id_are_put_up_with_and_noted(serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response({"jsonrpc": "2.0", "id": None, "result": MESSAGE}, kind="text/plain"))
     session = connect(agent.url).session()
     assert session.send([Part.of_text("hello")]).text == "fine"
     assert [f.rule for f in session.findings] == ["wire", "wire"]
     assert any("text/plain" in f.message for f in session.findings)
+
+
+@pytest.mark.parametrize("answer", [{"result": MESSAGE}, {"error": {"code": -32601, "message": "no such method"}}])
+def test_an_answer_to_another_request_is_none_to_ours(answer: dict[str, Any], serve: Serve, connect: Connect) -> None:
+    agent = serve(lambda _: response({"jsonrpc": "2.0", "id": "other", **answer}))
+    with pytest.raises(ProtocolError, match="JSON-RPC id is 'other', and the request's is .*another request") as caught:
+        say(connect(agent.url))
+
+    # A code would be taken for what the agent said of our request.
+    assert caught.value.code is None
+    assert len(agent.messages) == 1
+
+
+def test_an_answer_of_another_conversation_is_none_of_ours(serve: Serve, connect: Connect) -> None:
+    replies = iter(["c1", "c1", "c2"])
+    agent = serve(lambda request: rpc({"message": {**MESSAGE["message"], "contextId": next(replies)}}, request))
+    session = connect(agent.url).session()
+    session.send([Part.of_text("hello")])
+    session.send([Part.of_text("hello")])
+    with pytest.raises(ProtocolError, match="contextId 'c2', and the conversation is 'c1'"):
+        session.send([Part.of_text("hello")])
+
+    assert session.context_id == "c1"
 
 
 def test_stream_where_json_was_asked_and_the_other_way_round(serve: Serve, connect: Connect) -> None:
@@ -606,7 +629,7 @@ def test_retry_after_is_kept_where_it_exceeds_our_own_backoff(connect: Connect, 
     card = {"name": "x", "url": "http://agent.test/rpc"}
     answers = [
         httpx.Response(429, headers={"Retry-After": "1"}),
-        httpx.Response(200, json={"jsonrpc": "2.0", "id": 1, "result": REPLY_0_3}),
+        httpx.Response(200, json={"jsonrpc": "2.0", "id": None, "result": REPLY_0_3}),
     ]
     with respx.mock:
         respx.get("http://agent.test/.well-known/agent-card.json").respond(json=card)

@@ -114,7 +114,7 @@ def test_an_answer_with_the_token_is_hidden_in_raw_and_notes(connect: Connect) -
     def handler(request: Request) -> bytes:
         parts = [{"kind": "text", "text": echo(request)}]
         result = {"kind": "message", "role": "agent", "messageId": "m", "parts": parts}
-        return response({"jsonrpc": "2.0", "id": SECRET, "result": result}, kind=f"text/{SECRET}")
+        return response({"jsonrpc": "2.0", "id": None, "result": result}, kind=f"text/{SECRET}")
 
     with raw_agent(handler) as agent:
         with_scheme(agent, "query")
