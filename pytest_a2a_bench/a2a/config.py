@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, USUAL, Network, read_variable
+from pytest_a2a_bench.a2a.tokens import issued_tokens
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.redact import redact_url
@@ -132,7 +133,7 @@ class ClientConfig:
         if self.oauth is not None:
             found += [KnownSecret(self.oauth.secret_source, text) for text in self.oauth.secrets]
         found += [KnownSecret("the key's passphrase, or a proxy's password", text) for text in self.network.secrets]
-        return (*found, *in_url("the endpoint", self.endpoint))
+        return (*found, *issued_tokens(), *in_url("the endpoint", self.endpoint))
 
     def _choice_problems(self) -> Iterator[str]:
         for name, choices in (("protocol", PROTOCOLS), ("transport", TRANSPORTS), ("streaming", STREAMING)):

@@ -172,7 +172,8 @@ class GrpcWire:
                 return EndpointUnreachableError(f"{where}: {told}")
             return EndpointUnreachableError(f"{what}; the agent card of {self._config.endpoint} names this address")
         if name in _UNAUTHENTICATED:
-            return AuthenticationError(f"{what}; {explain_refusal(self.interface.url, self._config, self._sent_auth)}")
+            explained = explain_refusal(self.interface.url, self._config, self._sent_auth)
+            return AuthenticationError(f"{what}; {explained}", refused=True)
         if name == "DEADLINE_EXCEEDED":
             if record.seconds < _OWN_DEADLINE * self._config.timeout:
                 record.status = f"gRPC {name}"

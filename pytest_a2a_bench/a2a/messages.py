@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pytest_a2a_bench.model import Part
 
@@ -83,3 +83,14 @@ class ArtifactUpdate:
 
 
 InEvent = InMessage | InTask | StatusUpdate | ArtifactUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One message of the conversation, as it was sent or received."""
+
+    direction: Literal["sent", "received"]
+    parts: tuple[Part, ...]
+    timestamp: str
+    message_id: str | None = None
+    state: str | None = None

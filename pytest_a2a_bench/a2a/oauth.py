@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import httpx
 
@@ -21,11 +20,10 @@ from pytest_a2a_bench.a2a.bodies import as_object, as_objects, excerpt, parse_js
 from pytest_a2a_bench.a2a.card import AgentCard
 from pytest_a2a_bench.a2a.config import ClientConfig, OAuthClient
 from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, Network
-from pytest_a2a_bench.a2a.tokens import Issued, TokenSource, bearer, source_of
+from pytest_a2a_bench.a2a.tokens import Issued, TokenSource, bearer, remember, source_of
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.errors import AuthenticationError, MissingExtraError, ProtocolError, TransportError
 from pytest_a2a_bench.redact import hide_secrets, redact_url
-from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 _SECONDS = 30.0
 _MAX_BODY = 256 * 1024
@@ -167,7 +165,7 @@ def _read(where: str, client: OAuthClient, status: int, body: bytes) -> Issued:
         answer = {}
     token = answer.get("access_token")
     if status == 200 and isinstance(token, str) and token.isascii() and token.isprintable() and token.strip():
-        _remember(token)
+        remember(token)
         return Issued(token, _seconds(answer.get("expires_in")))
     error, description = answer.get("error"), answer.get("error_description")
     said = ": ".join(str(s) for s in (error, description) if s) or (excerpt(body) if body else "nothing")
@@ -181,17 +179,6 @@ def _read(where: str, client: OAuthClient, status: int, body: bytes) -> Issued:
         f"{told}; check {client.id_source} and {client.secret_source}, the scopes (--a2a-oauth-scopes), and whether "
         f"the server wants --a2a-oauth-method {other}"
     )
-
-
-_LATEST: Final = 8
-_remembered: deque[Callable[[], None]] = deque()
-
-
-def _remember(token: str) -> None:
-    """Hide a token wherever secrets are hidden. The latest are kept; one from hours ago opens nothing."""
-    _remembered.append(KNOWN.remember([KnownSecret("the access token", token)]))
-    while len(_remembered) > _LATEST:
-        _remembered.popleft()()
 
 
 def _seconds(value: Any) -> float | None:

@@ -115,7 +115,7 @@ class Requests:
 
     def __init__(self, config: ClientConfig) -> None:
         self._retry = RetryPolicy(config.max_retries, config.backoff_base, config.backoff_max)
-        self._secrets = config.secrets
+        self._config = config
         self.meter = Meter(config.bounds)
         self.metrics: list[ProtocolMetrics] = []
         self.count = 0
@@ -190,7 +190,7 @@ class Requests:
 
     def describe(self, error: BaseException) -> str:
         """Return an error's type and message, bounded, without the secrets that an agent may have put into it."""
-        return hide_secrets(f"{type(error).__name__}: {error}", self._secrets)[:500]
+        return hide_secrets(f"{type(error).__name__}: {error}", self._config.secrets)[:500]
 
     def _wait_asked_for(self, error: BaseException) -> float | None:
         """Return the seconds of a ``Retry-After``; give up at once if the turn would not last as long."""

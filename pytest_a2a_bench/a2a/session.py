@@ -10,12 +10,11 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.delivery import unasked
-from pytest_a2a_bench.a2a.messages import TERMINAL, OutMessage
+from pytest_a2a_bench.a2a.messages import TERMINAL, HistoryEntry, OutMessage
 from pytest_a2a_bench.a2a.meter import ended_by
 from pytest_a2a_bench.a2a.reading import read_events
 from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
@@ -48,17 +47,6 @@ T = TypeVar("T")
 _CANCEL_SECONDS = 5.0
 # What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
 _UNSUPPORTED = (-32601, -32004)
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """One message of the conversation, as it was sent or received."""
-
-    direction: Literal["sent", "received"]
-    parts: tuple[Part, ...]
-    timestamp: str
-    message_id: str | None = None
-    state: str | None = None
 
 
 class AgentSession:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.errors import InfrastructureError
+from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 _BEARER = "Bearer "
 _MARGIN = 60.0
@@ -32,6 +34,28 @@ class Issued(NamedTuple):
 
     token: str
     lifetime: float | None
+
+
+_LATEST = 8
+_remembered: deque[tuple[KnownSecret, Callable[[], None]]] = deque()
+
+
+def remember(token: str) -> None:
+    """Hide a token wherever secrets are hidden. The latest are kept; one from hours ago opens nothing."""
+    known = KnownSecret("the access token", token)
+    _remembered.append((known, KNOWN.remember([known])))
+    forget_tokens(_LATEST)
+
+
+def forget_tokens(keep: int = 0) -> None:
+    """Hide no tokens any more but the latest."""
+    while len(_remembered) > keep:
+        _remembered.popleft()[1]()
+
+
+def issued_tokens() -> tuple[KnownSecret, ...]:
+    """Return the latest tokens that this process was given."""
+    return tuple(known for known, _ in _remembered)
 
 
 class TokenSource:

@@ -151,6 +151,8 @@ def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: py
 
         outcome.explain_failure(item, report)
         misses.excuse_miss(item, call, report)
+        if report.when == "teardown":
+            outcome.forget(item)
     elif CHECK in item.stash:
         from pytest_a2a_bench.plugin.conformance import verdicts
 

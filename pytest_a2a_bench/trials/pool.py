@@ -95,6 +95,13 @@ class Pool:
                 self._start_thread()
         return job.future
 
+    def forget(self, key: TrialKey) -> None:
+        """Let go of a trial that has ended; submitted again, it would be run again."""
+        with self._changed:
+            job = self._jobs.get(key)
+            if job is not None and job.future.done():
+                del self._jobs[key]
+
     def _start_thread(self) -> None:
         thread = threading.Thread(target=self._work, name=f"a2a-trial-{len(self._threads)}", daemon=True)
         self._threads.append(thread)

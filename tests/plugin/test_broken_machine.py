@@ -44,6 +44,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(
     workers: tuple[str, ...],
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", TRIALS)
+    monkeypatch.setenv("COLUMNS", "80")
     results = small_disk / "results"
     full = desk.apart(*workers, f"--a2a-results={results}")
     assert full.ret == 1
@@ -55,6 +56,9 @@ def test_a_full_disk_loses_nothing_that_was_finished(
     text = full.stdout.str()
     assert "No space left on device" in text
     assert "a bug in pytest-a2a-bench" not in text
+    assert "exception" not in text
+    # What has no file is missing from no denominator.
+    full.stdout.re_match_lines([rf"infra errors +{12 - len(kept)}$"])
     assert not list(results.rglob("*.tmp"))
     subprocess.run(["mount", "-o", "remount,size=2m", str(small_disk)], check=True)
     (pytester.path / "log.txt").unlink()

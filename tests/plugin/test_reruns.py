@@ -56,7 +56,7 @@ def test_trouble_is_repeated_and_a_miss_never(
         "down#0": ("infrastructure_error", None),
     }
     verdict = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
-    counts = {"reported": 5, "succeeded": 3, "missed": 1, "skipped": 0, "errors": 1, "cut_short": False}
+    counts = {"reported": 5, "succeeded": 3, "missed": 1, "skipped": 0, "errors": 1, "not_run": 0, "cut_short": False}
     assert verdict["trials"] == counts
     assert verdict["verdict"] == ("inconclusive" if gate else "regressed")
     result.assert_outcomes(passed=3 + len(gate), errors=1, failed=0 if gate else 1)

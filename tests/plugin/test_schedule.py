@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -278,3 +279,19 @@ def a2a_message_metadata():
     result = desk()
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*ValueError: no room for desk/front/bad#0"])
+
+
+def test_what_was_reported_is_let_go(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", " ".join(f"ok-0-{i}" for i in range(12)))
+    pytester.makeconftest(
+        (pytester.path / "conftest.py").read_text()
+        + "\nimport gc\nfrom pytest_a2a_bench.model import TrialResult\n"
+        + "def pytest_runtest_logfinish():\n"
+        + "    gc.collect()\n"
+        + "    print('results in memory:', sum(type(o) is TrialResult for o in gc.get_objects()))\n"
+    )
+    result = desk.fresh("-s")
+    counts = [int(n) for n in re.findall(r"results in memory: (\d+)", result.stdout.str())]
+    assert len(counts) == 12
+    # The last one may still be in the hands of the thread that held it.
+    assert max(counts) <= 2

@@ -18,6 +18,7 @@ from raw_agent import Answer, RawAgent, Request, raw_agent, response, rpc
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.session import AgentSession
+from pytest_a2a_bench.a2a.tokens import forget_tokens
 from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError
 from pytest_a2a_bench.model import Part
 
@@ -172,6 +173,7 @@ def test_grpc_hides_the_token_and_advises_an_origin_that_helps(connect: Connect,
 
 
 def test_a_closed_connection_leaves_the_log_alone(connect: Connect) -> None:
+    forget_tokens()  # that other tests were issued
     before = logging.getLogRecordFactory()
     with raw_agent(ANSWERS["500"]) as agent:
         connection = connect(agent.url, auth=Credentials(SECRET))

@@ -6,11 +6,10 @@ import asyncio
 import copy
 import re
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.agents.faulty.behaviour import CrashError, Worker, agent_message, answer_parts, first_word
-from pytest_a2a_bench.agents.faulty.fault import Fault, FaultyCall, Json
+from pytest_a2a_bench.agents.faulty.fault import Caller, Fault, FaultyCall, Json
 from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid, violations
 from pytest_a2a_bench.agents.faulty.push import Notifier, refuse_internal
 from pytest_a2a_bench.agents.faulty.store import TERMINAL_STATES, Record, TaskStore, matching, new_id, now, page, shown
@@ -33,15 +32,6 @@ OPERATIONS = (*UNARY, *STREAMED)
 _INPUT_MODES = ("text/plain", "application/json", "application/octet-stream", "image/png")
 # Seconds; only a task that hangs needs them.
 _WAIT = 30.0
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who calls, and with which service parameters."""
-
-    name: str = ""
-    version: str = "1.0"
-    extensions: tuple[str, ...] = ()
 
 
 class FaultyAgent:

@@ -29,6 +29,15 @@ class Packet(NamedTuple):
     body: bytes
 
 
+@dataclass(frozen=True)
+class Caller:
+    """Who calls, and with which service parameters."""
+
+    name: str = ""
+    version: str = "1.0"
+    extensions: tuple[str, ...] = ()
+
+
 class FaultyCall(NamedTuple):
     """One call that a fault looks at.
 

@@ -12,8 +12,8 @@ from google.protobuf import any_pb2, empty_pb2
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.rpc import error_details_pb2, status_pb2
 
-from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, Caller, FaultyAgent
-from pytest_a2a_bench.agents.faulty.fault import FaultyCall, Json
+from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, FaultyAgent
+from pytest_a2a_bench.agents.faulty.fault import Caller, FaultyCall, Json
 from pytest_a2a_bench.agents.faulty.http import identify
 from pytest_a2a_bench.agents.faulty.problems import ERROR_INFO, GRPC_CODES, OperationError, Problem
 

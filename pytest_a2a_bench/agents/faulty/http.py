@@ -14,8 +14,8 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, Caller, FaultyAgent
-from pytest_a2a_bench.agents.faulty.fault import Fault, FaultyCall, Json, Packet
+from pytest_a2a_bench.agents.faulty.agent import OPERATIONS, STREAMED, FaultyAgent
+from pytest_a2a_bench.agents.faulty.fault import Caller, Fault, FaultyCall, Json, Packet
 from pytest_a2a_bench.agents.faulty.problems import OperationError, Problem, Violation, failure, invalid
 
 REST_PREFIX = "/rest"

@@ -31,10 +31,7 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
 
     Anything else ends the item in its setup, so that reporters count it as an error (or a skip), not as a bad agent.
     """
-    try:
-        result = schedule.result(key)
-    except A2ABenchError as error:
-        pytest.fail(f"{key}: {error}", pytrace=False)
+    result = _wait(item, key, schedule)
     item.stash[RESULT] = result
     set_properties(item, properties(result, shown_path(result.path, item.config)))
     if result.status in ("skipped", "not_run"):
@@ -43,6 +40,29 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
     if result.status != "evaluated":
         pytest.fail(_trouble(result, item.config) + _aftermath(item, result, schedule.opened), pytrace=False)
     return result
+
+
+def _wait(item: pytest.Item, key: TrialKey, schedule: Schedule) -> TrialResult:
+    try:
+        return schedule.result(key)
+    except A2ABenchError as error:
+        trouble = error
+    if isinstance(trouble, StoreError):
+        # There is no file that could be counted; without this it would be missing from every denominator.
+        set_properties(item, properties(unstored(key, trouble), None))
+    # Outside of the handler, whose chain of exceptions would only say the same again.
+    pytest.fail(sanitise(f"{key}: {trouble}"), pytrace=False)
+
+
+def unstored(key: TrialKey, error: Exception) -> TrialResult:
+    """Return what is to be reported of a trial whose result could not be stored."""
+    return TrialResult(key, "infrastructure_error", "", error=str(error), error_type=type(error).__name__)
+
+
+def forget(item: pytest.Item) -> None:
+    """Let go of a result that has been reported: its transcript may be large, and items live as long as a run."""
+    if RESULT in item.stash:
+        del item.stash[RESULT]
 
 
 def properties(result: TrialResult, path: str | None) -> dict[str, str | int | float | bool]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import pytest
 
 from pytest_a2a_bench.errors import TrialCancelledError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.plugin.run.state import TRIAL
+from pytest_a2a_bench.results.store import load_trial
 from pytest_a2a_bench.trials.breaker import Opened
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
@@ -17,6 +19,13 @@ from pytest_a2a_bench.trials.stopping import Stopping
 
 _TICK = 0.5
 _REPEATED = ("infrastructure_error",)
+
+
+class _Reported(NamedTuple):
+    """What is kept of a trial that was reported: its result only where no file has it."""
+
+    status: TrialStatus
+    result: TrialResult | None
 
 
 class Schedule:
@@ -43,7 +52,7 @@ class Schedule:
         self._careful = set(careful)
         self._ahead = list(ahead)
         self._stopped = False
-        self._reported: dict[TrialKey, TrialResult] = {}
+        self._reported: dict[TrialKey, _Reported] = {}
         self._stopping = stopping
         self._pools = [self._pool(concurrency)]
         self._look_ahead = concurrency > 1
@@ -69,7 +78,7 @@ class Schedule:
         """
         previous = self._reported.get(key)
         if previous is not None and (previous.status not in _REPEATED or self.opened is not None):
-            return previous
+            return previous.result or load_trial(self._runner.store.path(key))
         if key not in self._careful:
             self._careful.clear()
             self._start_ahead()
@@ -78,10 +87,13 @@ class Schedule:
             self._tick()
         if future.cancelled():
             raise TrialCancelledError(f"{key} was not started, because the run is stopping")
-        self._reported[key] = future.result()
+        result = future.result()
+        self._pools[0].forget(key)
+        # Results with their transcripts would fill the memory of a long run; what has a file is read again if need be.
+        self._reported[key] = _Reported(result.status, result if result.path is None else None)
         self._careful.discard(key)
         self._start_ahead()
-        return self._reported[key]
+        return result
 
     def look_ahead(self, item: pytest.Item | None) -> None:
         """Start the conversation of the item that comes next, if there is room for it."""
