@@ -304,7 +304,7 @@ def test_wrong_content_type_and_no_id_are_put_up_with_and_noted(serve: Serve, co
 @pytest.mark.parametrize("answer", [{"result": MESSAGE}, {"error": {"code": -32601, "message": "no such method"}}])
 def test_an_answer_to_another_request_is_none_to_ours(answer: dict[str, Any], serve: Serve, connect: Connect) -> None:
     agent = serve(lambda _: response({"jsonrpc": "2.0", "id": "other", **answer}))
-    with pytest.raises(ProtocolError, match="JSON-RPC id is 'other', and the request's is .*another request") as caught:
+    with pytest.raises(ProtocolError, match=r"JSON-RPC id is .*other.* answers another request") as caught:
         say(connect(agent.url))
 
     # A code would be taken for what the agent said of our request.
@@ -322,6 +322,13 @@ def test_an_answer_of_another_conversation_is_none_of_ours(serve: Serve, connect
         session.send([Part.of_text("hello")])
 
     assert session.context_id == "c1"
+
+
+def test_a_task_that_was_not_asked_for_is_no_answer(serve: Serve, connect: Connect) -> None:
+    begun, other = {"task": task("TASK_STATE_WORKING")}, {**DONE, "id": "t2"}
+    agent = serve(scripted(lambda request: rpc(begun, request), lambda request: rpc(other, request)))
+    with pytest.raises(ProtocolError, match="asked for task t1, and was told of task t2"):
+        say(connect(agent.url))
 
 
 def test_stream_where_json_was_asked_and_the_other_way_round(serve: Serve, connect: Connect) -> None:
