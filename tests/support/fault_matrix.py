@@ -92,7 +92,7 @@ class Cell:
         """What is done, so often that most trials meet it."""
         settings = "hang=600,dribble-delay=0,retry-after=0,refuse-for=0.05,seed=3"
         # Only the second answer of these short conversations can be of another one.
-        rate = 0.9 if self.fault == "wrong-context" else 0.1 if self.is_shared and self.fault != "refuse" else 0.4
+        rate = {"wrong-context": 0.9, "refuse": 0.6}.get(self.fault, 0.1 if self.is_shared else 0.4)
         # A stalled stream's task is asked for: that it can be told of is what the cell is about.
         return f"{self.fault}={rate},{'on=sends,' * (self.fault == 'hang-after')}{settings}"
 
@@ -187,7 +187,9 @@ def try_cell(cell: Cell) -> Tried:
         is_counted = not (cell.is_shared or cell.is_silent)
         if spoilt and (not injected or (is_counted and spoilt > injected)):
             harm.append(f"{name}: {injected} faults spoilt {spoilt} trials")
-        met += min(injected, len(found)) if is_counted else sum(o != PUT_UP for o in found)
+        # Who is refused is whoever connects next, and whether somebody must is a matter of time.
+        by_journal = is_counted or cell.fault == "refuse"
+        met += min(injected, len(found)) if by_journal else sum(o != PUT_UP for o in found)
         outcomes.update(found)
     return Tried(outcomes, tuple(harm), met)
 
