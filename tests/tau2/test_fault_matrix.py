@@ -8,9 +8,6 @@ from __future__ import annotations
 import pytest
 from fault_matrix import Cell, cells, documented, explain, try_cell
 
-from pytest_a2a_bench.a2a import requests
-from pytest_a2a_bench.errors import TransportError
-
 # asyncio forgets a connection that it accepted at the moment at which chaos closes the door.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -40,12 +37,3 @@ def test_every_cell_is_as_documented(cell: Cell) -> None:
 
 def test_the_page_has_every_cell() -> None:
     assert set(documented()) == set(cells())
-
-
-def test_a_client_that_repeats_whatever_happened_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "is_uncertain", lambda error, left: False)
-    monkeypatch.setattr(requests, "is_repeatable", lambda error, left: isinstance(error, TransportError))
-    tried = try_cell(QUICK[0])
-
-    assert any("evaluated 0.0, not ('evaluated', 1.0)" in harm for harm in tried.harm)
-    assert "evaluated 0.0" in explain(QUICK[0], tried, "held again")
