@@ -46,12 +46,15 @@ def is_uncertain(error: BaseException, *, left: bool) -> bool:
     return left and (error.status_code is None or error.status_code in GATEWAY)
 
 
-def uncertain(error: TransportError, *, answered: bool) -> DeliveryUncertain:
+def uncertain(error: TransportError, *, answered: bool, status: str = "") -> DeliveryUncertain:
     """Return the error of a message that may have been delivered, and that got no usable answer.
 
     :param answered: whether an answer had begun to arrive.
+    :param status: what the answer was that says that there is none, such as ``gRPC DEADLINE_EXCEEDED``.
     """
-    if error.status_code is not None:
+    if status:
+        reason = status
+    elif error.status_code is not None:
         reason = f"HTTP {error.status_code}"
     else:
         reason = "answer broken off" if answered else "reset after delivery"

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     import grpc
     import grpc.aio
 
+_OWN_DEADLINE = 0.9
+"""The share of a request's time after which a deadline that was exceeded may be ours. Before it, somebody between here
+and the agent, or behind it, had less patience, as a gateway that says 504."""
+
 _UNAUTHENTICATED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 # gRPC has fewer codes than A2A (§5.4): the JSON-RPC code that each most often stands for.
 _ERROR_CODES = {
@@ -171,6 +175,9 @@ class GrpcWire:
             explained = explain_refusal(self.interface.url, self._config, self._sent_auth)
             return AuthenticationError(f"{what}; {explained}", refused=True)
         if name == "DEADLINE_EXCEEDED":
+            if record.seconds < _OWN_DEADLINE * self._config.timeout:
+                record.status = f"gRPC {name}"
+                return TransportError(what, status_code=504)
             return TurnTimeoutError(f"{where}: no answer within {self._config.timeout:g} s")
         if name == "RESOURCE_EXHAUSTED":
             # gRPC uses one code for "too many requests" and for a message above our own size limit.

@@ -37,6 +37,7 @@ class RequestRecord:
     """What happens to one request; a wire fills it in, :class:`Requests` turns it into :class:`ProtocolMetrics`.
 
     :param method: as the wire calls it, such as ``SendMessage`` or ``POST /message:send``.
+    :param status: the name of a status that came in place of an answer, where the wire has no HTTP status.
     :param answered: whether an answer had begun to arrive.
     :param left: whether the request may have reached the agent whole; False only where it certainly did not.
     :param heard: to be called when anything arrives, be it only a sign of life.
@@ -50,6 +51,7 @@ class RequestRecord:
     method: str = ""
     attempt: int = 1
     status_code: int | None = None
+    status: str = ""
     answered: bool = False
     left: bool = True
     heard: Callable[[], None] = lambda: None
@@ -74,6 +76,11 @@ class RequestRecord:
         """What arrived, one document a line."""
         return "\n".join(self._raw)
 
+    @property
+    def seconds(self) -> float:
+        """How long the request has been under way."""
+        return time.perf_counter() - self._started
+
     def lasted(self, seconds: float) -> None:
         """Let the request have begun that long ago (a replayed one takes no time of its own)."""
         self._started = time.perf_counter() - seconds
@@ -85,7 +92,7 @@ class RequestRecord:
             endpoint=self.endpoint,
             method=self.method,
             status_code=self.status_code,
-            latency_ms=round((time.perf_counter() - self._started) * 1000, 3),
+            latency_ms=round(self.seconds * 1000, 3),
             timestamp=self.timestamp,
             context_id=context_id,
             input_tokens=usage.input_tokens if usage else None,
@@ -149,7 +156,8 @@ class Requests:
                 span.fail(type(error).__name__, self.describe(error))
                 left = record.left and not poll
                 if isinstance(error, TransportError) and is_uncertain(error, left=left):
-                    raise uncertain(error, answered=record.answered and error.status_code is None) from error
+                    answered = record.answered and error.status_code is None
+                    raise uncertain(error, answered=answered, status=record.status) from error
                 if not is_repeatable(error, left=left) or attempt > self._retry.max_retries:
                     raise
                 retry_after = self._wait_asked_for(error)

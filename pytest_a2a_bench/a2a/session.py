@@ -295,7 +295,11 @@ class AgentSession:
 
         async def once(record: RequestRecord) -> None:
             records.append(record)
-            turn.feed(await wire.get_task(task_id, record))
+            task = await wire.get_task(task_id, record)
+            if task.task_id not in (None, task_id):
+                where = f"{record.method} {record.endpoint}"
+                raise ProtocolError(f"{where}: asked for task {task_id}, and was told of task {task.task_id}")
+            turn.feed(task)
             self._answered_at = time.perf_counter()
 
         what = f"task {task_id} to end (it is {turn.state or 'in no known state'})"

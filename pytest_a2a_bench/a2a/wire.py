@@ -143,6 +143,7 @@ class JsonRpcWire(_HttpWire):
         if "result" not in raw:
             record.notes.append("the answer is not wrapped in a JSON-RPC response")
             return raw
+        # It came on the request's own exchange, so it is its answer; some servers always write the same id.
         if raw.get("id") != record.request_id:
             record.notes.append(f"the response's id is {excerpt(str(raw.get('id')), 60)}, not the request's")
         return raw["result"]

@@ -25,12 +25,14 @@ class Call:
     :param transport: ``jsonrpc``, ``rest``, ``grpc``, or ``http`` for what is none of these.
     :param method: JSON-RPC's or gRPC's name, or HTTP's method and path.
     :param kind: ``send``, ``task``, ``card`` or ``other``.
+    :param begins: whether it sends a message that names no conversation, so that the answer does.
     """
 
     transport: str
     method: str
     kind: str
     message_id: str | None = None
+    begins: bool = False
 
 
 def read_http_call(method: str, target: str, body: bytes) -> Call:
@@ -48,9 +50,12 @@ def read_http_call(method: str, target: str, body: bytes) -> Call:
         return Call("rest", name, "task")
     content = read_json(body)
     if method == "POST" and _REST_SEND.search(path):
-        return Call("rest", name, "send", message_id_in(content))
+        return Call("rest", name, "send", message_id_in(content), begins=begins_in(content))
     if isinstance(content, Mapping) and isinstance(content.get("method"), str):
-        return Call("jsonrpc", content["method"], kind_of(content["method"]), message_id_in(content.get("params")))
+        kind, params = kind_of(content["method"]), content.get("params")
+        return Call(
+            "jsonrpc", content["method"], kind, message_id_in(params), begins=kind == "send" and begins_in(params)
+        )
     return Call("http", name, "other")
 
 
@@ -62,11 +67,20 @@ def kind_of(method: str) -> str:
 
 def message_id_in(params: Any) -> str | None:
     """Return the message id in the parameters of a send; gRPC's 0.3 calls the message ``request``."""
-    if not isinstance(params, Mapping):
-        return None
-    message = params.get("message") or params.get("request")
-    found = message.get("messageId") if isinstance(message, Mapping) else None
+    found = _message_in(params).get("messageId")
     return found if isinstance(found, str) and found else None
+
+
+def begins_in(params: Any) -> bool:
+    """Tell whether the parameters of a send name no conversation."""
+    return not _message_in(params).get("contextId")
+
+
+def _message_in(params: Any) -> Mapping[str, Any]:
+    if not isinstance(params, Mapping):
+        return {}
+    message = params.get("message") or params.get("request")
+    return message if isinstance(message, Mapping) else {}
 
 
 def read_json(body: bytes | str) -> Any:

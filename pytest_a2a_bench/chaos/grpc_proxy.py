@@ -24,7 +24,7 @@ from google.rpc import error_details_pb2, status_pb2
 from pytest_a2a_bench.a2a.card import GrpcTarget
 from pytest_a2a_bench.a2a.network import Network
 from pytest_a2a_bench.a2a.transport import open_channel
-from pytest_a2a_bench.chaos.calls import Call, kind_of, message_id_in
+from pytest_a2a_bench.chaos.calls import Call, begins_in, kind_of, message_id_in
 from pytest_a2a_bench.chaos.distort import Pieces, distorted, edit_ids
 from pytest_a2a_bench.chaos.door import ClientLeft, Connection, Door
 from pytest_a2a_bench.chaos.frames import StreamEnds
@@ -161,7 +161,7 @@ class GrpcProxy:
         await context.send_initial_metadata(_metadata(await call.initial_metadata()))
         stream = _METHODS[name].server_streaming if name in _METHODS else False
         pieces = distorted(
-            fate.fault,
+            fate.in_content,
             aiter(call),
             stream=stream,
             edit=functools.partial(_edit, fate.fault or "", name),
@@ -235,7 +235,8 @@ def _read_call(name: str, sent: list[bytes]) -> Call:
         return Call("grpc", method, kind)
     with contextlib.suppress(ValueError, json_format.Error):
         request = GetMessageClass(known.input_type).FromString(sent[0])
-        return Call("grpc", method, kind, message_id_in(json_format.MessageToDict(request)))
+        params = json_format.MessageToDict(request)
+        return Call("grpc", method, kind, message_id_in(params), begins=begins_in(params))
     return Call("grpc", method, kind)
 
 

@@ -211,7 +211,7 @@ class _Exchange:
         """Return the pieces of the answer as the fault leaves them."""
         fate = self.fate
         return distorted(
-            fate.fault,
+            fate.in_content,
             pieces,
             stream=stream,
             edit=lambda piece: edit(fate.fault or "", piece),

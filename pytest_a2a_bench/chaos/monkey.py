@@ -89,6 +89,14 @@ class Fate:
         return STATUS_FAULTS.get(self.fault or "")
 
     @property
+    def in_content(self) -> str | None:
+        """The fault as far as it may change what the answer says.
+
+        A conversation gets its name from its first answer: that one cannot be wrong, for nobody knows another.
+        """
+        return None if self.fault == "wrong-context" and self.call.begins else self.fault
+
+    @property
     def is_restart(self) -> bool:
         """Whether the agent restarts instead of answering."""
         return self.fault == RESTART

@@ -58,7 +58,7 @@ FAULTS = {
     "duplicate": "gives every event of a stream twice",
     "reorder": "swaps the first two events of a stream",
     "wrong-id": "answers with another JSON-RPC id",
-    "wrong-context": "answers with other contextIds",
+    "wrong-context": "answers with other contextIds, once the conversation has one",
     "wrong-task": "answers with other task ids",
     **{name: fault.told for name, fault in STATUS_FAULTS.items()},
 }

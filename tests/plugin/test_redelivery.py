@@ -45,6 +45,10 @@ def test_every_place_tells_how_many_were_held_again_and_why(
     assert load_trial(lost).agent_usage.cost_usd == 0.5
 
 
+def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
+    desk("-q").stdout.fnmatch_lines([(LINE + "2x HTTP 502, 1x reset after delivery").replace("[", "[[]")])
+
+
 def test_the_number_is_an_option_in_three_spellings(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ def run_against(url: str, settings: Settings, keys: Iterable[TrialKey], folder: 
     settings = dataclasses.replace(settings, endpoint=url)
     with AgentConnection(ClientConfig.from_settings(settings, os.environ)) as connection:
         runner = Runner(settings, lambda: connection, Store(folder), uuid.uuid4().hex)
-        pool = Pool(runner.run, settings.concurrency, runner.cancel_all)
+        pool = Pool(runner.run, settings.concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
         try:
             return [f.result() for f in [pool.submit(k) for k in keys]]
         finally:

@@ -26,17 +26,17 @@ def rpc(method: str) -> bytes:
 @pytest.mark.parametrize(
     ("method", "target", "body", "expected"),
     [
-        ("POST", "/", rpc("SendMessage"), Call("jsonrpc", "SendMessage", "send", "m-1")),
-        ("POST", "/x", rpc("message/stream"), Call("jsonrpc", "message/stream", "send", "m-1")),
+        ("POST", "/", rpc("SendMessage"), Call("jsonrpc", "SendMessage", "send", "m-1", begins=True)),
+        ("POST", "/x", rpc("message/stream"), Call("jsonrpc", "message/stream", "send", "m-1", begins=True)),
         ("POST", "/", rpc("tasks/get"), Call("jsonrpc", "tasks/get", "task", "m-1")),
         ("POST", "/", rpc("tasks/cancel"), Call("jsonrpc", "tasks/cancel", "other", "m-1")),
         (
             "POST",
             "/rest/message:send",
             json.dumps(MESSAGE).encode(),
-            Call("rest", "POST /rest/message:send", "send", "m-1"),
+            Call("rest", "POST /rest/message:send", "send", "m-1", begins=True),
         ),
-        ("POST", "/v1/message:stream?x=1", b"nonsense", Call("rest", "POST /v1/message:stream", "send")),
+        ("POST", "/v1/message:stream?x=1", b"nonsense", Call("rest", "POST /v1/message:stream", "send", begins=True)),
         ("GET", "/v1/tasks/t-1?historyLength=1", b"", Call("rest", "GET /v1/tasks/t-1", "task")),
         ("POST", "/tasks/t-1:cancel", b"{}", Call("http", "POST /tasks/t-1:cancel", "other")),
         ("GET", "/a/.well-known/agent-card.json", b"", Call("http", "GET /a/.well-known/agent-card.json", "card")),

@@ -8,9 +8,18 @@ import pytest
 from chaos_oracle import harried
 
 from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.errors import DeliveryUncertain
 from pytest_a2a_bench.model import Part
 
 Connect = Callable[..., AgentConnection]
+
+
+def test_a_deadline_of_somebody_else_is_a_gateways(connect: Connect) -> None:
+    with harried("504-late=1", "noop?transport=grpc") as agent, pytest.raises(DeliveryUncertain) as caught:
+        connect(agent.url, transport="grpc", timeout=600.0).session().send([Part("text", text="hello")])
+
+    assert caught.value.reason == "gRPC DEADLINE_EXCEEDED"
+    assert agent.journal.requests == 1
 
 
 @pytest.mark.slow

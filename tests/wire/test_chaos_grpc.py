@@ -37,9 +37,11 @@ class Seen(NamedTuple):
         return self.error.code().name if self.error else "OK"
 
 
-async def look(channel: Any, message_id: str = "m-1", *, stream: bool = False, timeout: float = 20) -> Seen:
+async def look(
+    channel: Any, message_id: str = "m-1", *, stream: bool = False, timeout: float = 20, context: str = ""
+) -> Seen:
     stub = a2a_pb2_grpc.A2AServiceStub(channel)  # type: ignore[no-untyped-call]
-    request = a2a_pb2.SendMessageRequest(message=a2a_pb2.Message(message_id=message_id))
+    request = a2a_pb2.SendMessageRequest(message=a2a_pb2.Message(message_id=message_id, context_id=context))
     tasks: list[Any] = []
     error = None
     try:
@@ -67,10 +69,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def one(spec: str, log: Path | None = None, *, stream: bool = False, timeout: float = 20) -> tuple[Seen, Scene]:
+def one(
+    spec: str, log: Path | None = None, *, stream: bool = False, timeout: float = 20, context: str = ""
+) -> tuple[Seen, Scene]:
     async def call() -> tuple[Seen, Scene]:
         async with under_chaos(spec, log) as scene, open_channel(await scene.grpc_address()) as channel:
-            return await look(channel, stream=stream, timeout=timeout), scene
+            return await look(channel, stream=stream, timeout=timeout, context=context), scene
 
     return run(call())
 
@@ -131,7 +135,8 @@ def test_events_come_twice_or_out_of_order() -> None:
 
 
 def test_ids_are_others() -> None:
-    assert one("wrong-context=1")[0].tasks[0].context_id == "chaos-context-1"
+    assert one("wrong-context=1", context="context-1")[0].tasks[0].context_id == "chaos-context-1"
+    assert one("wrong-context=1")[1].journal.unfit["wrong-context"] == 1
     assert one("wrong-task=1", stream=True)[0].tasks[0].id == "chaos-task-1"
     assert one("wrong-id=1")[1].journal.unfit["wrong-id"] == 1
 

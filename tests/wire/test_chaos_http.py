@@ -22,8 +22,11 @@ from pytest_a2a_bench.chaos.spec import STATUS_FAULTS, parse_chaos
 TRANSPORTS = ("jsonrpc", "rest")
 
 
-def request(scene: Scene, transport: str, message_id: str = "m-1", *, stream: bool = False) -> dict[str, Any]:
-    params = {"message": {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": "hi"}]}}
+def request(
+    scene: Scene, transport: str, message_id: str = "m-1", *, stream: bool = False, context: str | None = None
+) -> dict[str, Any]:
+    message = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+    params = {"message": message if context is None else {**message, "contextId": context}}
     if transport == "rest":
         return {"url": f"{scene.url}rest/message:{'stream' if stream else 'send'}", "json": params}
     method = "SendStreamingMessage" if stream else "SendMessage"
@@ -59,12 +62,14 @@ async def look(client: httpx.AsyncClient, call: dict[str, Any]) -> Seen:
     return Seen(status, body, None, headers)
 
 
-def one(spec: str, transport: str, log: Path | None = None, *, stream: bool = False) -> tuple[Seen, list[str]]:
+def one(
+    spec: str, transport: str, log: Path | None = None, *, stream: bool = False, context: str | None = None
+) -> tuple[Seen, list[str]]:
     """Return what a client saw of one request, and the messages that the agent worked."""
 
     async def run() -> tuple[Seen, list[str]]:
         async with under_chaos(spec, log) as scene, httpx.AsyncClient(timeout=20) as client:
-            seen = await look(client, request(scene, transport, stream=stream))
+            seen = await look(client, request(scene, transport, stream=stream, context=context))
             return seen, scene.agent.worked
 
     return asyncio.run(run())
@@ -151,14 +156,16 @@ def test_events_come_twice_or_out_of_order(fault: str, expected: list[str], tran
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_ids_are_others(stream: bool, tmp_path: Path) -> None:
-    def answer(fault: str) -> dict[str, Any]:
-        seen, _ = one(f"{fault}=1", "jsonrpc", stream=stream)
+    def answer(fault: str, context: str | None = None) -> dict[str, Any]:
+        seen, _ = one(f"{fault}=1", "jsonrpc", stream=stream, context=context)
         found = seen.events()[0] if stream else json.loads(seen.body)
         assert isinstance(found, dict)
         return found
 
     assert answer("wrong-id")["id"] == "chaos-7"
-    assert answer("wrong-context")["result"]["task"]["contextId"] == "chaos-context-1"
+    assert answer("wrong-context", "context-1")["result"]["task"]["contextId"] == "chaos-context-1"
+    # A conversation that has no name yet gets it from this answer.
+    assert answer("wrong-context")["result"]["task"]["contextId"] == "context-1"
     assert answer("wrong-task")["result"]["task"]["id"] == "chaos-task-1"
     one("wrong-id=1", "rest", tmp_path / "log")
     assert json.loads((tmp_path / "log").read_text())["injected"] is False

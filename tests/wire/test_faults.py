@@ -293,6 +293,13 @@ def test_json_rpc_error_keeps_its_code(serve: Serve, connect: Connect) -> None:
     assert caught.value.code == -32005
 
 
+def test_a_task_that_was_not_asked_for_is_no_answer(serve: Serve, connect: Connect) -> None:
+    begun, other = {"task": task("TASK_STATE_WORKING")}, {**DONE, "id": "t2"}
+    agent = serve(scripted(lambda request: rpc(begun, request), lambda request: rpc(other, request)))
+    with pytest.raises(ProtocolError, match="asked for task t1, and was told of task t2"):
+        say(connect(agent.url))
+
+
 def test_wrong_content_type_and_id_are_put_up_with_and_noted(serve: Serve, connect: Connect) -> None:
     agent = serve(lambda _: response({"jsonrpc": "2.0", "id": "other", "result": MESSAGE}, kind="text/plain"))
     session = connect(agent.url).session()

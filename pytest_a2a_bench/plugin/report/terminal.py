@@ -213,9 +213,10 @@ class Reporting:
             say(terminal, line)
         for line in summary.category_lines(results, width=terminal._tw.fullwidth):
             say(terminal, line)
-        if self.config.get_verbosity() >= 0:
-            for line in self._notes(results, lost):
-                say(terminal, line)
+        # How the numbers came about is told with -q too, where it may have made them better or worse.
+        quiet = self.config.get_verbosity() < 0
+        for line in summary.caveats(results) if quiet else self._notes(results, lost):
+            say(terminal, line)
         if not any(r.status == "evaluated" for r in results):
             say(terminal, "no trial was evaluated: these results say nothing about the agent", red=True)
 

@@ -128,6 +128,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("user", result.provenance.get("user_llm") or result.provenance.get("user")),
         ("judge", result.provenance.get("judge")),
         ("org changed", variant_of(result)),
+        ("held again", ", ".join(result.held_again)),
         ("reused from", result.reused_from),
         ("replayed", "yes" if result.provenance.get("replayed") else None),
         ("dialect", result.dialect),

@@ -1,0 +1,299 @@
+"""The fault matrix of docs/explanations/reliability.md: its cells, how one is tried, and its tables.
+
+``python tests/support/fault_matrix.py --write`` tries every cell and writes the tables anew; with names of faults it
+tries only these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import functools
+import multiprocessing
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+from chaos_oracle import harried
+from trials import run_against
+
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.requests import RetryPolicy
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials import redelivery
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanations" / "reliability.md"
+COLUMNS = [(t, p) for t in ("jsonrpc", "rest", "grpc") for p in ("1.0", "0.3")]
+HEADS = {"jsonrpc": "JSON-RPC", "rest": "HTTP+JSON", "grpc": "gRPC"}
+AGENTS = {"oracle": 2, "readonly": 1}
+"""Agents, and how often each holds every task: one that does everything right, and one whose rewards differ."""
+
+REDELIVER = 8
+"""More than the default, so that nearly every trial comes to its end although most meet a fault each time."""
+
+_RETRIES = ClientConfig("http://agent.test").max_retries
+
+PUT_UP, REPEATED, AGAIN, ASKED = "put up with", "repeated", "held again", "task asked for"
+NONE = "-"
+
+# A connection of HTTP/1.1 carries one conversation at a time; gRPC's carries all, and a fault of it hits all of them.
+_SHARED = ("reset", "after-delivery", "half-close", "refuse")
+_STREAM_ONLY = ("duplicate", "reorder")
+BLOCKING = (
+    *("refuse", "reset", "after-delivery", "half-close", "hang-before", "hang-after", "dribble"),
+    *("429", "429-retry", "500-late", "502-late", "503", "503-retry-late", "504-late"),
+    *("truncate", "wrong-id", "wrong-context", "wrong-task"),
+)
+STREAMING = (
+    *("reset", "after-delivery", "half-close", "hang-after", "truncate", *_STREAM_ONLY),
+    *("wrong-id", "wrong-context", "wrong-task"),
+)
+MODES: Mapping[str, tuple[str, ...]] = {"blocking": BLOCKING, "streaming": STREAMING}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fault on one wire.
+
+    :param mode: ``blocking`` or ``streaming``.
+    """
+
+    mode: str
+    fault: str
+    transport: str
+    protocol: str
+
+    def __str__(self) -> str:
+        return f"{self.mode}-{self.fault}-{self.transport}-{self.protocol}"
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is something that the fault can be done to."""
+        return self.fault != "wrong-id" or self.transport == "jsonrpc"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one fault hits several conversations."""
+        return self.transport == "grpc" and self.fault in _SHARED
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it ends by a limit of time."""
+        return self.fault.startswith("hang")
+
+    @property
+    def chaos(self) -> str:
+        """What is done, so often that most trials meet it."""
+        settings = "hang=600,dribble-delay=0,retry-after=0,refuse-for=0.05,seed=3"
+        # Only the second answer of these short conversations can be of another one.
+        rate = {"wrong-context": 0.9, "refuse": 0.6}.get(self.fault, 0.1 if self.is_shared else 0.4)
+        # A stalled stream's task is asked for: that it can be told of is what the cell is about.
+        return f"{self.fault}={rate},{'on=sends,' * (self.fault == 'hang-after')}{settings}"
+
+    def agent(self, name: str) -> str:
+        """The agent's spec."""
+        reply = "task" if self.mode == "streaming" or self.fault == "wrong-task" else "message"
+        return f"{name}?dedupe=off&reply={reply}"
+
+    @property
+    def settings(self) -> Settings:
+        """How its trials are held."""
+        return Settings(
+            tag_trials=True,
+            # A connection is only ended where nobody else uses it.
+            concurrency=2 if self.fault == "refuse" and self.transport == "grpc" else 8,
+            transport=self.transport,
+            protocol=self.protocol,
+            streaming="on" if self.mode == "streaming" else "off",
+            timeout=2.0 if self.is_silent and self.mode == "blocking" else 60.0,
+            stall_timeout=1.0,
+            trial_timeout=120.0,
+            redeliver=REDELIVER,
+        )
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of a cell.
+
+    :param outcomes: of its trials, counted.
+    :param harm: what must never be: wrong rewards, lost results.
+    :param met: how many trials, at least, met a fault.
+    """
+
+    outcomes: Counter[str]
+    harm: tuple[str, ...]
+    met: int
+
+    @property
+    def told(self) -> str:
+        """What the table says of it."""
+        seen = Counter({_told(o): n for o, n in self.outcomes.items() if o != PUT_UP})
+        return seen.most_common(1)[0][0] if seen else PUT_UP
+
+    def others(self, cell: Cell) -> list[str]:
+        """What else came of trials and is not what the table says."""
+        # Of those that share a broken connection some were just being sent, and others just answered.
+        # And a connection may be closed just when it is used again.
+        also = {REPEATED, AGAIN, ASKED} if cell.is_shared or cell.fault == "refuse" else set()
+        return sorted({_told(o) for o in self.outcomes} - {PUT_UP, self.told} - also)
+
+
+def cells(mode: str | None = None, faults: Iterable[str] = ()) -> Iterator[Cell]:
+    """Yield the cells in which something can be done."""
+    wanted = set(faults)
+    for each, rows in MODES.items():
+        for fault in rows:
+            if mode in (None, each) and (not wanted or fault in wanted):
+                yield from (c for t, p in COLUMNS if (c := Cell(each, fault, t, p)).exists)
+
+
+def keys(times: int) -> list[TrialKey]:
+    """Return the trials of an agent: every task of tau2's smallest domain."""
+    return [TrialKey("tau2", "mock", task.task_id, n) for task in index.load_tasks("mock") for n in range(times)]
+
+
+@functools.cache
+def reference(name: str) -> dict[str, tuple[str, float | None]]:
+    """Return status and reward of every task without faults, by task."""
+    with tempfile.TemporaryDirectory() as folder, harried("reset=0", f"{name}?dedupe=off") as agent:
+        settings = Settings(tag_trials=True, concurrency=8)
+        return {r.key.task_id: (r.status, r.reward) for r in run_against(agent.url, settings, keys(1), Path(folder))}
+
+
+def try_cell(cell: Cell) -> Tried:
+    """Hold the trials of a cell."""
+    outcomes: Counter[str] = Counter()
+    harm: list[str] = []
+    met = 0
+    for name, times in AGENTS.items():
+        usual = reference(name)
+        with tempfile.TemporaryDirectory() as folder, harried(cell.chaos, cell.agent(name)) as agent:
+            # Only how long is waited is another than a user's: milliseconds instead of up to half a minute.
+            with mock.patch.object(redelivery, "_PAUSE", RetryPolicy(base=0.01, maximum=0.1)):
+                results = run_against(agent.url, cell.settings, keys(times), Path(folder))
+            harm += [f"{name} {r.key}: {wrong}" for r in results if (wrong := _wrong(r, usual, Path(folder)))]
+            harm += [f"no result of {name} {key}" for key in set(keys(times)) - {r.key for r in results}]
+        found = [_outcome(r) for r in results]
+        injected = agent.journal.injected.total()
+        spoilt = sum(r.status == "infrastructure_error" for r in results)
+        # Where silence is the fault, a slow machine gives the same outcome as one.
+        is_counted = not (cell.is_shared or cell.is_silent)
+        if spoilt and (not injected or (is_counted and spoilt > injected)):
+            harm.append(f"{name}: {injected} faults spoilt {spoilt} trials")
+        # Who is refused is whoever connects next, and whether somebody must is a matter of time.
+        by_journal = is_counted or cell.fault == "refuse"
+        met += min(injected, len(found)) if by_journal else sum(o != PUT_UP for o in found)
+        outcomes.update(found)
+    return Tried(outcomes, tuple(harm), met)
+
+
+def _wrong(result: TrialResult, usual: Mapping[str, tuple[str, float | None]], folder: Path) -> str:
+    """Return what must not be of a result; empty where all is well."""
+    if Store(folder).read(result.key) != result:
+        return "its file says something else"
+    if result.status == "infrastructure_error":
+        return ""
+    expected = usual[result.key.task_id]
+    return "" if (result.status, result.reward) == expected else f"{result.status} {result.reward}, not {expected}"
+
+
+def _outcome(result: TrialResult) -> str:
+    if result.status == "infrastructure_error":
+        in_vain = result.error_type == "TransportError" and result.metrics[-1].attempt > _RETRIES
+        return f"{REPEATED} in vain" if in_vain else f"error {result.error_type}"
+    if result.held_again:
+        return AGAIN
+    if any("asked for instead" in finding.message for finding in result.findings):
+        return ASKED
+    return REPEATED if any(m.attempt > 1 for m in result.metrics) else PUT_UP
+
+
+def _told(outcome: str) -> str:
+    """Leave out that it was tried as often as allowed, and in vain."""
+    return {"error DeliveryUncertain": AGAIN, f"{REPEATED} in vain": REPEATED}.get(outcome, outcome)
+
+
+# -- the tables --
+
+
+def _rows(mode: str, told: Mapping[Cell, str]) -> Iterator[str]:
+    yield f"| Fault | {' | '.join(f'{HEADS[t]} {p}' for t, p in COLUMNS)} |"
+    yield "|---" * (len(COLUMNS) + 1) + "|"
+    for fault in MODES[mode]:
+        shown = [_shown(told.get(Cell(mode, fault, t, p), NONE)) for t, p in COLUMNS]
+        yield f"| `{fault}` | {' | '.join(shown)} |"
+
+
+def _shown(told: str) -> str:
+    return told.replace("error ", "")
+
+
+def documented() -> dict[Cell, str]:
+    """Read the tables: what the page says of each cell."""
+    text = PAGE.read_text(encoding="utf-8")
+    said = {}
+    for mode in MODES:
+        table = text.partition(_begin(mode))[2].partition(_END)[0]
+        for line in table.strip().splitlines()[2:]:
+            fault, *outcomes = (field.strip() for field in line.strip("|").split("|"))
+            for (transport, protocol), outcome in zip(COLUMNS, outcomes, strict=True):
+                if outcome != NONE:
+                    said[Cell(mode, fault.strip("`"), transport, protocol)] = outcome
+    return said
+
+
+def explain(cell: Cell, tried: Tried, said: str) -> str:
+    """Return how what came of a cell differs from what the page says; empty where it does not."""
+    trials = tried.outcomes.total()
+    problems = list(tried.harm)
+    if trials < 25 or tried.met * 2 < trials:
+        problems.append(f"only {tried.met} of {trials} trials met a fault")
+    if _shown(tried.told) != said or tried.others(cell):
+        problems.append(f"seen was {_shown(tried.told)!r} ({dict(tried.outcomes)}), and the page says {said!r}")
+    return f"{cell}: {'; '.join(problems)}" if problems else ""
+
+
+def _begin(mode: str) -> str:
+    return f"<!-- matrix: {mode} -->\n"
+
+
+_END = "<!-- end of matrix -->"
+
+
+def write(told: Mapping[Cell, str]) -> None:
+    """Put tables into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    for mode in MODES:
+        head, begin, rest = text.partition(_begin(mode))
+        _, end, tail = rest.partition(_END)
+        if not begin or not end:
+            raise SystemExit(f"{PAGE}: the markers of the table {mode!r} are missing")
+        text = head + begin + "\n" + "\n".join(_rows(mode, told)) + "\n\n" + end + tail
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Try cells, show what came of them and, if asked to, write it down."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("faults", nargs="*", metavar="FAULT", help="faults to try (default: all)")
+    parser.add_argument("--write", action="store_true", help=f"write what came of them into {PAGE.name}")
+    options = parser.parse_args()
+    chosen = list(cells(faults=options.faults))
+    told = documented() if options.faults else {}
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for cell, tried in zip(chosen, pool.map(try_cell, chosen), strict=True):
+            print(cell, dict(tried.outcomes), f"{tried.met} met", *tried.harm, sep="  ", flush=True)
+            told[cell] = tried.told
+    if options.write:
+        write(told)
+
+
+if __name__ == "__main__":
+    main()

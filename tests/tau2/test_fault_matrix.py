@@ -1,0 +1,39 @@
+"""What comes of each fault is what docs/explanations/reliability.md says, and never a wrong reward.
+
+The tables of that page are written by ``python tests/support/fault_matrix.py --write``.
+"""
+
+from __future__ import annotations
+
+import pytest
+from fault_matrix import Cell, cells, documented, explain, try_cell
+
+# asyncio forgets a connection that it accepted at the moment at which chaos closes the door.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+# One of each way to end, and of each binding.
+QUICK = [
+    Cell("blocking", "after-delivery", "jsonrpc", "1.0"),
+    Cell("blocking", "504-late", "grpc", "0.3"),
+    Cell("streaming", "wrong-context", "rest", "1.0"),
+]
+
+
+def check(cell: Cell) -> None:
+    problem = explain(cell, try_cell(cell), documented()[cell])
+    assert not problem, problem
+
+
+@pytest.mark.parametrize("cell", QUICK, ids=str)
+def test_a_cell_is_as_documented(cell: Cell) -> None:
+    check(cell)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", [cell for cell in cells() if cell not in QUICK], ids=str)
+def test_every_cell_is_as_documented(cell: Cell) -> None:
+    check(cell)
+
+
+def test_the_page_has_every_cell() -> None:
+    assert set(documented()) == set(cells())
