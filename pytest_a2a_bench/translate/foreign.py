@@ -74,6 +74,7 @@ _PARAMETER_END = re.compile(r"</(?:\w{1,20}:)?parameter>")
 _LINE_REST = re.compile(r"[^\n]*")
 _OBSERVATION = re.compile(r"^[ \t]{0,20}\*{0,2}Observation:", re.MULTILINE)
 _MARGIN = 200
+_MAX_CALLS = 2_000
 
 
 class Foreign(NamedTuple):
@@ -112,6 +113,9 @@ def find_foreign(text: str, known: Collection[str], blocks: Sequence[Block], fen
         position = leave(opener.start(), readable)
         if position > opener.start():
             continue
+        if len(found) == _MAX_CALLS:
+            found.append(Foreign(opener.start(), len(text), None))
+            break
         position = opener.end()
         form = next(f for f in _FORMS if opener[f] is not None)
         read = _READERS[form](within, opener, form)

@@ -6,6 +6,7 @@ Pure. Nothing is evaluated: arguments are literals, read by the reader of JSON.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ _COMMENT = re.compile(r"^[ \t]*#.*$|^\w{1,20}$", re.MULTILINE)
 _LINE = 2_000
 # A text that is read again and again from each of its openers is given up after so many passes over it.
 _PASSES = 6
+_MAX_CALLS = 2_000
 
 
 class PythonCall(NamedTuple):
@@ -51,14 +53,17 @@ def find_python_calls(
 ) -> list[PythonCall]:
     """Return the calls of known tools. Takes time linear in the text.
 
-    Without literal keyword arguments (or one dictionary) a name before a parenthesis is no call that can be read.
+    Without literal keyword arguments (or one dictionary) a name before a parenthesis is no call that can be read. Nor
+    is what is left of a text that was given up because it is too hostile to go on.
 
     :param blocks: the JSON values in the text; no call is looked for inside them.
     """
     readable = [b for b in blocks if b.value is not BROKEN]
     read: list[tuple[int, int, ToolCall | None]] = []
     budget, position = _PASSES * len(text) + 10_000, 0
-    while budget > 0 and (opener := _OPEN.search(text, position)):
+    while opener := _OPEN.search(text, position):
+        if budget < 0 or len(read) == _MAX_CALLS:
+            return [*_placed(text, read, fences), PythonCall(opener.start(), len(text), None, alone=True)]
         position = leave(opener.start(), readable)
         if position > opener.start():
             continue
@@ -115,16 +120,24 @@ def _placed(text: str, read: list[tuple[int, int, ToolCall | None]], fences: Seq
         if alone and call is not None:
             start, end = start - len(left), end + len(right)
         found.append(PythonCall(start, end, call, alone))
-    programs = {f for f in fences if _is_program(text, f, found)}
+    programs = _find_programs(text, fences, found)
     return [c._replace(alone=False) if around(c.start, fences) in programs else c for c in found]
 
 
-def _is_program(text: str, fence: Span, calls: Sequence[PythonCall]) -> bool:
-    """Tell whether a fence holds more than calls and comments: then it shows a program, and asks for nothing."""
+def _find_programs(text: str, fences: Sequence[Span], calls: Sequence[PythonCall]) -> set[Span]:
+    """Return the fences that hold more than calls and comments: they show a program, and ask for nothing."""
+    inside: defaultdict[Span, list[PythonCall]] = defaultdict(list)
+    for call in calls:
+        fence = around(call.start, fences) or around(call.end - 1, fences)
+        if fence is not None:
+            inside[fence].append(call)
+    return {fence for fence, own in inside.items() if _holds_more(text, fence, own)}
+
+
+def _holds_more(text: str, fence: Span, calls: Sequence[PythonCall]) -> bool:
     position, rest = fence.start, []
     for call in calls:
-        if fence.start <= call.start < fence.end:
-            rest.append(text[position : max(position, call.start)])
-            position = call.end
+        rest.append(text[position : max(position, call.start)])
+        position = max(position, call.end)
     rest.append(text[position : fence.end])
     return bool(_WORD.search(_COMMENT.sub("", "\n".join(rest))))

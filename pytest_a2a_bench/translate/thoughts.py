@@ -69,7 +69,8 @@ def find_thoughts(text: str, blocks: Sequence[Placed] = ()) -> list[Thought]:
             start = opened if depth else free
             depth = max(depth - 1, 0)
             if depth == 0:
-                found = [*_before(found, start), Thought(start, mark.end())]
+                _drop_from(found, start)
+                found.append(Thought(start, mark.end()))
                 free = mark.end()
         elif depth == 0 and mark["channel"]:
             end = _CHANNEL_END.search(text, mark.end())
@@ -81,10 +82,12 @@ def find_thoughts(text: str, blocks: Sequence[Placed] = ()) -> list[Thought]:
             line = text.find("\n", mark.end())
             found.append(Thought(mark.start(), label.start() if label else line if line >= 0 else len(text)))
             position = max(position, found[-1].end)
-    return [*_before(found, opened), Thought(opened, len(text), closed=False)] if depth else found
+    if depth:
+        _drop_from(found, opened)
+        found.append(Thought(opened, len(text), closed=False))
+    return found
 
 
-def _before(found: list[Thought], start: int) -> list[Thought]:
+def _drop_from(found: list[Thought], start: int) -> None:
     while found and found[-1].start >= start:
         found.pop()
-    return found
