@@ -28,16 +28,20 @@ _LINE = 400
 _WORD = re.compile(r"\w")
 # "?" ends a word of a question; in an address something follows it at once.
 _QUESTION = re.compile(r"[?\uff1f\u061f](?=[\s\"'`*_)\]\u201d\u2019\u00bb<]|$)")
-_AGREE = r"(?:confirm|agree|approve|consent|accept|authori[sz]e|say|tell|want|wish|like|prefer|answer|reply|decide)"
+_AGREE = (
+    r"(?:confirm|agree|approv|consent|accept|authori[sz]|say|said|tell|told|want|wish|like|prefer|answer|repl|decid|give"
+    r"|gave)\w{0,4}"
+)
 _RUN = r"(?:run|call|use|execute|issue|invoke|make|send|perform|submit)"
 _WAITING = re.compile(
     rf"""\b(?:
         (?:if|once|when|after|until|unless|before|as\ soon\ as|provided)\ you(?:'d|\ would|\ have|\ do)?\ {_AGREE}
-      | (?:your|explicit|final|user)\ (?:confirmation|approval|consent|permission|authori[sz]ation|go-ahead)
+      | (?:your|explicit|final|user)\ (?:confirmation|approval|consent|permission|authori[sz]ation|go-ahead|ok|okay|yes)
       | (?:please|to|you|must|should|user)\ confirm
       | (?:would|could|might)\ (?:then\ |now\ |also\ |have\ to\ |need\ to\ )?(?:be\ )?{_RUN}
       | (?:do\ not|don't|never|cannot|can't|will\ not|won't|must\ not|should\ not)\ (?:yet\ )?{_RUN}
-      | let\ me\ know | (?:shall|should|may)\ I | for\ (?:example|instance) | e\.g\. | only\ if | hypothetical\w{{0,4}}
+      | let\ me\ know | not\ yet | (?:shall|should|may)\ I
+      | for\ (?:example|instance) | e\.g\. | only\ if | hypothetical\w{{0,4}}
     )""",
     re.IGNORECASE | re.VERBOSE,
 )

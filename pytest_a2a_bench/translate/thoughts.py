@@ -8,17 +8,19 @@ from typing import NamedTuple
 
 from pytest_a2a_bench.translate.spans import Placed, leave
 
-_NAMES = r"think|thinking|thoughts?|reasoning|reflection|scratchpad"
+_NAMES = r"think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis"
 _MARK = re.compile(
     rf"""
       (?P<open> <(?:\w{{1,20}}:)?(?:{_NAMES})(?:\s[^<>]{{0,100}})?> | \[THINK\] | ◁think▷ )
     | (?P<close> </(?:\w{{1,20}}:)?(?:{_NAMES})\s{{0,9}}> | \[/THINK\] | ◁/think▷ )
     | (?P<channel> <\|channel\|>\s{{0,9}}analysis\b[^<]{{0,200}}(?:<\|constrain\|>[^<]{{0,40}})?<\|message\|> )
+    | (?P<comment> <!-- )
     | (?P<line> ^[ \t]{{0,20}}\*{{0,2}}Thought:\*{{0,2}} )
     """,
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 _CHANNEL_END = re.compile(r"<\|(?:end|call|return|start|channel)\|>")
+_COMMENT_END = re.compile(r"-->")
 _NEXT_LABEL = re.compile(
     r"^[ \t]{0,20}\*{0,2}(?:Action|Final Answer|Answer|Response|Observation|Thought):", re.IGNORECASE | re.MULTILINE
 )
@@ -46,8 +48,8 @@ def find_thoughts(text: str, blocks: Sequence[Placed] = ()) -> list[Thought]:
 
     Tags count by their nesting, whichever of the usual names they have: ``<think>``, ``<reasoning>``, ``[THINK]``. What
     stands before a closing tag that nothing opened is thought as well: some models are started inside their thinking.
-    So are harmony's ``analysis`` channel, and what ReAct labels with ``Thought:``, up to its next label, or to the end
-    of the line where no label follows.
+    So are comments of HTML, harmony's ``analysis`` channel, and what ReAct labels with ``Thought:``, up to its next
+    label, or to the end of the line where no label follows.
 
     :param blocks: JSON values in the text; a tag inside one is part of some string there.
     """
@@ -72,8 +74,8 @@ def find_thoughts(text: str, blocks: Sequence[Placed] = ()) -> list[Thought]:
                 _drop_from(found, start)
                 found.append(Thought(start, mark.end()))
                 free = mark.end()
-        elif depth == 0 and mark["channel"]:
-            end = _CHANNEL_END.search(text, mark.end())
+        elif depth == 0 and (mark["channel"] or mark["comment"]):
+            end = (_CHANNEL_END if mark["channel"] else _COMMENT_END).search(text, mark.end())
             found.append(Thought(mark.start(), end.start() if end else len(text), closed=end is not None))
             position = max(position, found[-1].end)
         elif depth == 0:
