@@ -188,9 +188,20 @@ def _join(old: tuple[Part, ...], new: tuple[Part, ...]) -> tuple[Part, ...]:
     return (*old, *new)
 
 
+# ADK writes a boolean under a key with its prefix, others under plain names, or a kind of part.
+_THOUGHT_FLAGS = ("adk_thought", "thought", "reasoning", "is_thought", "is_reasoning")
+_THOUGHT_KINDS = ("type", "kind", "adk_type", "part_type")
+
+
 def _without_thoughts(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Drop what Google's ADK marks as a model's thinking."""
-    return tuple(p for p in parts if not (p.metadata and p.metadata.get("adk_thought") is True))
+    """Drop what an agent marks as a model's thinking: it is neither said to the user nor carried out."""
+    return tuple(p for p in parts if not _is_thought(p.metadata or {}))
+
+
+def _is_thought(metadata: Mapping[str, Any]) -> bool:
+    if any(metadata.get(key) is True for key in _THOUGHT_FLAGS):
+        return True
+    return any(metadata.get(key) in ("thought", "thinking", "reasoning") for key in _THOUGHT_KINDS)
 
 
 def read_usage(metadata: Mapping[str, Any]) -> Usage | None:

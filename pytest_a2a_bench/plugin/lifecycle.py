@@ -134,7 +134,9 @@ def make_items(metafunc: pytest.Metafunc) -> None:
 
 
 def adopt_item(item: pytest.Item) -> None:
-    """Note what an item reports, and give it its keywords."""
+    """Note what an item reports, and which id on the command line meant it, and give it its keywords."""
+    run = state.of(item.config)
+    run.collected.found_ids.update(wanted for wanted in run.plan.selection.ids if shim.is_below(item.nodeid, wanted))
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     if CHECK_FIXTURE in parameters:
         from pytest_a2a_bench.plugin.conformance import check_items

@@ -10,12 +10,12 @@ from pytest_a2a_bench.model import ToolCall
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, is_deeper
 from pytest_a2a_bench.translate.json_blocks import BROKEN, parse_json
 
-Shape = Literal["wrapped", "bare", "kwargs", "tagged", "listed", "message"]
+Shape = Literal["wrapped", "bare", "kwargs", "tagged", "listed", "message", "foreign"]
 """How a call was written.
 
 ``wrapped``: ``{"tool_call": ...}`` and OpenAI's shapes; ``bare``: ``{"name", "arguments"}``; ``kwargs``: the same with
 that key; ``tagged``: bare, in ``<json>`` tags; ``listed``: ``{"tool_calls": [...]}``; ``message``: no call, but
-``{"message": ...}``.
+``{"message": ...}``; ``foreign``: in a form that no dialect asks for (:mod:`~pytest_a2a_bench.translate.foreign`).
 """
 
 RESPOND: Final = "respond"
@@ -46,12 +46,16 @@ class Reading(NamedTuple):
 
     :param bad: how many calls in it could not be read.
     :param message: what it says to the user besides (``content`` of an OpenAI message).
+    :param form: which foreign form it is written in, if it is in one.
+    :param untyped: True where all arguments are texts, because the form knows nothing else.
     """
 
     calls: tuple[ToolCall, ...]
     shape: Shape
     bad: int = 0
     message: str | None = None
+    form: str = ""
+    untyped: bool = False
 
 
 _BAD = Reading((), "bare", bad=1)
@@ -68,6 +72,11 @@ def read_calls(value: Any, known: Collection[str], depth: int = DEFAULT_BOUNDS.d
     reading = _read(value, known, wrapped=False, nesting=0)
     if reading is None:
         return None
+    return keep_sane(reading, depth)
+
+
+def keep_sane(reading: Reading, depth: int = DEFAULT_BOUNDS.depth) -> Reading:
+    """Return a reading in which calls with arguments that no tool can be given count as bad."""
     # Arguments may have come as a text of their own, whose levels have not been counted yet.
     good = tuple(c for c in reading.calls if not is_deeper(c.arguments, depth) and _is_finite(c.arguments))
     return reading._replace(calls=good, bad=reading.bad + len(reading.calls) - len(good))

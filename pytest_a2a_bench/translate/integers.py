@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
+from pytest_a2a_bench.translate.json_blocks import BROKEN, parse_json
+
 # A schema may refer to itself, and an agent may nest as deep as it likes.
 _MAX_DEPTH = 64
 
@@ -22,6 +24,19 @@ def restore_integers(value: Any, schema: Mapping[str, Any] | bool) -> Any:
     Where the schema offers alternatives, those that the value cannot be are left out.
     """
     return _restore(value, (schema,), schema, 0)
+
+
+def read_texts(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments that came as texts as their schema wants them: a text where it takes one, else what it says."""
+    plain = _expand((schema,), arguments, schema)
+    return {k: _read_text(v, _for_key(k, plain), schema) for k, v in arguments.items()}
+
+
+def _read_text(text: Any, schemas: Sequence[Any], root: Any) -> Any:
+    if not isinstance(text, str) or all(_fits(text, s, root, 0) for s in schemas):
+        return text
+    value = parse_json(text.strip())
+    return value if value is not BROKEN and all(_fits(value, s, root, 0) for s in schemas) else text
 
 
 def _restore(value: Any, schemas: Iterable[Any], root: Any, depth: int) -> Any:

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.model import ToolCall
+
+
+def drop_echoes(written: Sequence[tuple[str, ToolCall]]) -> list[ToolCall]:
+    """Return the calls of texts, in order, those that are written in two forms only once.
+
+    What is written twice in one form is meant twice; in another form besides, it was written for another reader.
+
+    :param written: each call with the name of its form.
+    """
+    times: defaultdict[Hashable, Counter[str]] = defaultdict(Counter)
+    kept: Counter[Hashable] = Counter()
+    calls: list[ToolCall] = []
+    for form, call in written:
+        same = _same(call)
+        times[same][form] += 1
+        if times[same][form] > kept[same]:
+            kept[same] += 1
+            calls.append(call)
+    return calls
 
 
 def merge_calls(data_calls: Sequence[ToolCall], text_calls: Sequence[ToolCall]) -> list[ToolCall]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,10 +11,13 @@ from pytest_a2a_bench.model import DialectFinding, Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 from pytest_a2a_bench.translate.base import DecodedReply
 from pytest_a2a_bench.translate.calls import Reading, find_message, is_respond, read_calls, respond_content
-from pytest_a2a_bench.translate.integers import restore_integers
+from pytest_a2a_bench.translate.foreign import FORMS
+from pytest_a2a_bench.translate.integers import read_texts, restore_integers
 from pytest_a2a_bench.translate.limits import cut_parts, limit_finding, too_deep, too_slow
-from pytest_a2a_bench.translate.merging import merge_calls
-from pytest_a2a_bench.translate.parsing import RAW_LIMIT, Scan, scan_text
+from pytest_a2a_bench.translate.merging import drop_echoes, merge_calls
+from pytest_a2a_bench.translate.parsing import RAW_LIMIT, Scan, find_shared_thoughts, scan_text
+from pytest_a2a_bench.translate.quoting import UNSAID, Verdict, judge, waits_for_user
+from pytest_a2a_bench.translate.thoughts import Thought
 
 _MAX_FINDINGS = 5
 
@@ -28,6 +31,12 @@ _DIALECT_OF_TEXT = {
     "message": "data",
 }
 _DIALECT_OF_DATA = {**_DIALECT_OF_TEXT, "listed": "data"}
+
+_WITHHELD: Mapping[Verdict, tuple[str, str]] = {
+    "considered": ("considered-call", "a call in the agent's thinking is not carried out"),
+    "quotation": ("quoted-call", "a call that is quoted in words to the user is not carried out"),
+    "ambiguous": ("ambiguous-call", "whether this is a call or only spoken of cannot be told; it is not carried out"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +60,28 @@ class Rules:
 
 @dataclass(slots=True)
 class _Gathered:
-    """What is being collected from the parts of one reply."""
+    """What is being collected from the parts of one reply.
 
-    known: frozenset[str]
+    :param text_calls: with the name of the form that each is written in.
+    :param forms: foreign forms that calls were read in, with the first such stretch of the reply.
+    :param withheld: calls that are not carried out, with what they are instead.
+    :param said: whether there are words besides calls, thoughts and what else could not be read.
+    """
+
+    known: Mapping[str, Mapping[str, Any]]
     bounds: Bounds
     allowance: CpuAllowance
     data_calls: list[ToolCall] = field(default_factory=list)
-    text_calls: list[ToolCall] = field(default_factory=list)
+    text_calls: list[tuple[str, ToolCall]] = field(default_factory=list)
+    forms: dict[str, str] = field(default_factory=dict)
+    withheld: list[tuple[Verdict, str]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     prose: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     dialect: str | None = None
     deep: bool = False
     torn: bool = False
+    said: bool = False
 
 
 def read_reply(
@@ -75,7 +93,7 @@ def read_reply(
     that was cut short because reading it took too long, it is unreadable.
     """
     kept, findings = cut_parts(parts, bounds)
-    gathered = _Gathered(frozenset(t.name for t in tools), bounds, CpuAllowance(bounds.cpu))
+    gathered = _Gathered({t.name: t.parameters for t in tools}, bounds, CpuAllowance(bounds.cpu))
     for part in kept:
         if gathered.allowance.is_spent:
             gathered.torn = True
@@ -83,13 +101,14 @@ def read_reply(
         if part.kind == "data":
             _gather_data(part.data, gathered, rules)
     _gather_texts([p.text for p in kept if p.kind == "text" and p.text], gathered, rules)
-    merged = merge_calls(gathered.data_calls, gathered.text_calls)
+    # What is written in a text is what the agent means, 2.0 as well as 2; only data parts lose what was an integer.
+    restored = [restore_call(c, tools) for c in gathered.data_calls]
+    merged = merge_calls(restored, drop_echoes(gathered.text_calls))
     if len(merged) > bounds.calls:
         message = f"the reply has {len(merged)} calls; only the first {bounds.calls} are carried out"
         findings.append(limit_finding(bounds, "calls", message))
     findings += [too_deep(bounds)] * gathered.deep + [too_slow(bounds)] * gathered.torn
-    calls = tuple(restore_call(c, tools) for c in merged[: bounds.calls])
-    decoded = _conclude(calls, gathered, kept, rules)
+    decoded = _conclude(tuple(merged[: bounds.calls]), gathered, kept, rules)
     return replace(decoded, findings=(*decoded.findings, *findings))
 
 
@@ -98,7 +117,8 @@ def _gather_data(data: Any, into: _Gathered, rules: Rules) -> None:
     into.deep = into.deep or is_deeper(data, into.bounds.depth)
     if reading is not None:
         own = reading.shape in rules.data_shapes
-        _gather_reading(reading, into, into.data_calls, rules.name if own else _DIALECT_OF_DATA[reading.shape])
+        _take_dialect(into, rules.name if own else _DIALECT_OF_DATA[reading.shape])
+        into.data_calls += _gather_reading(reading, into)
         if reading.bad:
             into.unreadable.append(_show(data))
     elif isinstance(data, str):
@@ -111,42 +131,77 @@ def _gather_data(data: Any, into: _Gathered, rules: Rules) -> None:
 
 
 def _gather_texts(texts: Sequence[str], into: _Gathered, rules: Rules) -> None:
-    scans = [scan for t in texts if (scan := _scan(t, into)) is not None]
-    if len(texts) > 1 and not any(s.readings for s in scans):
+    thoughts = find_shared_thoughts(texts, into.bounds.depth, into.allowance)
+    scans = [scan for t, own in zip(texts, thoughts, strict=True) if (scan := _scan(t, into, own)) is not None]
+    if len(texts) > 1 and not any(s.found for s in scans):
         # Some servers stream one text as many parts, torn anywhere.
         whole = _scan("".join(texts), into)
-        scans = [whole] if whole is not None and whole.readings else scans
+        scans = [whole] if whole is not None and whole.found else scans
+    words = "\n".join(w for scan in scans for w in (scan.words, *_spoken(scan, into)))
+    into.said = bool(words.strip())
+    waits = waits_for_user(words) if any(s.found for s in scans) else False
     for scan in scans:
-        _gather_scan(scan, into, rules)
+        _gather_scan(scan, into, rules, waits=waits)
 
 
-def _scan(text: str, into: _Gathered) -> Scan | None:
+def _scan(text: str, into: _Gathered, thoughts: Sequence[Thought] | None = None) -> Scan | None:
     """Scan a text while there is time for it; one that was begun in time is given back as far as it was read."""
     if into.torn or into.allowance.is_spent:
         into.torn = True
         return None
-    scan = scan_text(text, into.known, into.bounds.depth, into.allowance)
+    scan = scan_text(text, into.known, into.bounds.depth, into.allowance, thoughts)
     into.torn = into.allowance.is_spent
     return scan
 
 
-def _gather_scan(scan: Scan, into: _Gathered, rules: Rules) -> None:
-    for reading in scan.readings:
-        own = reading.shape in rules.text_shapes
-        _gather_reading(reading, into, into.text_calls, rules.name if own else _DIALECT_OF_TEXT[reading.shape])
+def _spoken(scan: Scan, into: _Gathered) -> Iterator[str]:
+    """Yield what a text says to the user in calls of ``respond``, beside which other calls may stand."""
+    for found in scan.found:
+        if found.place not in UNSAID:
+            yield from (respond_content(c) or "" for c in found.reading.calls if is_respond(c, into.known))
+
+
+def _gather_scan(scan: Scan, into: _Gathered, rules: Rules, *, waits: bool) -> None:
+    taken = []
+    for found in scan.found:
+        reading = found.reading
+        speaks = all(is_respond(c, into.known) for c in reading.calls)
+        verdict = judge(found.place, waits=waits and not speaks)
+        if verdict == "call" or (speaks and found.place not in UNSAID):
+            taken.append(found)
+            _gather_text_reading(reading, scan.text[found.start : found.end], into, rules)
+        else:
+            into.withheld.append((verdict, scan.text[found.start : min(found.end, found.start + RAW_LIMIT)]))
     into.unreadable.extend(scan.unreadable)
     into.deep = into.deep or (scan.deep and bool(scan.unreadable))
-    if rules.message_object and not scan.readings and (message := find_message(scan.value)) is not None:
+    if rules.message_object and not scan.found and (message := find_message(scan.value)) is not None:
         into.messages.append(message)
-        into.dialect = into.dialect or rules.name
-    elif scan.prose.strip():
-        into.prose.append(scan.prose)
+        _take_dialect(into, rules.name)
+    elif (prose := scan.without(taken)).strip():
+        into.prose.append(prose)
 
 
-def _gather_reading(reading: Reading, into: _Gathered, calls: list[ToolCall], dialect: str) -> None:
-    into.dialect = into.dialect or dialect
+def _gather_text_reading(reading: Reading, raw: str, into: _Gathered, rules: Rules) -> None:
+    calls = _gather_reading(reading, into)
+    if reading.form:
+        into.forms.setdefault(reading.form, raw[:RAW_LIMIT])
+    else:
+        own = reading.shape in rules.text_shapes
+        _take_dialect(into, rules.name if own else _DIALECT_OF_TEXT[reading.shape])
+    if reading.untyped:
+        calls = [replace(c, arguments=read_texts(c.arguments, into.known.get(c.name, {}))) for c in calls]
+    into.text_calls += [(reading.form or reading.shape, c) for c in calls]
+
+
+def _take_dialect(into: _Gathered, name: str) -> None:
+    into.dialect = into.dialect or name
+
+
+def _gather_reading(reading: Reading, into: _Gathered) -> list[ToolCall]:
+    """Take the messages of a reading, and return its calls."""
     if reading.message:
         into.messages.append(reading.message)
+    calls = []
     for call in reading.calls:
         if not is_respond(call, into.known):
             calls.append(call)
@@ -154,6 +209,7 @@ def _gather_reading(reading: Reading, into: _Gathered, calls: list[ToolCall], di
             into.messages.append(content)
         else:
             into.unreadable.append(_show({"name": call.name, "arguments": call.arguments}))
+    return calls
 
 
 def _show(value: Any) -> str:
@@ -173,7 +229,9 @@ def _conclude(calls: tuple[ToolCall, ...], gathered: _Gathered, parts: Sequence[
     messages = list(dict.fromkeys(m for m in gathered.messages if m.strip()))
     said = {m.strip() for m in messages}
     asides = [p for p in gathered.prose if p.strip() and p.strip() not in said]
-    unreadable = (bool(gathered.unreadable) or gathered.torn) and not calls and not messages
+    # A reply of nothing but what was considered says nothing: the agent may have forgotten to go on.
+    doubtful = any(verdict == "ambiguous" or not gathered.said for verdict, _ in gathered.withheld)
+    unreadable = (bool(gathered.unreadable) or gathered.torn or doubtful) and not calls and not messages
     if unreadable:
         text = "\n".join(p.text for p in parts if p.kind == "text" and p.text) or "\n".join(gathered.unreadable[:1])
     else:
@@ -187,6 +245,11 @@ def _conclude(calls: tuple[ToolCall, ...], gathered: _Gathered, parts: Sequence[
     )
 
 
+def _foreign_finding(form: str, raw: str, rules: Rules) -> DialectFinding:
+    asked = "no dialect asks" if rules.name == "auto" else f"the {rules.name} dialect does not ask"
+    return DialectFinding("foreign-call-syntax", f"read as {FORMS[form]}, a form for which {asked}", raw)
+
+
 def _find_faults(
     calls: tuple[ToolCall, ...], messages: list[str], asides: list[str], gathered: _Gathered, rules: Rules
 ) -> list[DialectFinding]:
@@ -194,6 +257,8 @@ def _find_faults(
         DialectFinding("unreadable-call", "this looks like a tool call but cannot be read", raw[:RAW_LIMIT])
         for raw in gathered.unreadable[:_MAX_FINDINGS]
     ]
+    findings += [DialectFinding(*_WITHHELD[verdict], raw) for verdict, raw in gathered.withheld[:_MAX_FINDINGS]]
+    findings += [_foreign_finding(form, raw, rules) for form, raw in gathered.forms.items()]
     aside = "\n".join(asides)[:RAW_LIMIT]
     if calls and (messages or asides):
         said = "\n".join([*messages, *asides])[:RAW_LIMIT]

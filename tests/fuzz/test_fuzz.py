@@ -59,7 +59,21 @@ def _written(said: AgentSaid) -> Iterator[Part]:
 
 
 PARTS = [part for said in SAID for part in _written(said)]
-TEXTS = [part.text.encode() for part in PARTS if part.kind == "text"]
+FOREIGN = (
+    "<tool_call><function=get><parameter=id>a</parameter><parameter=n>2</parameter></function></tool_call>",
+    '<function=get>{"id": "a"}</function> [get(id="a", n=2), book_flight(legs=[{"no": None}])]',
+    "```tool_code\nprint(default_api.get(id='a'))\n```",
+    '<function_calls><invoke name="get"><parameter name="id">a</parameter></invoke></function_calls>',
+    'Thought: who?\nAction: get\nAction Input: {"id": "a"}\nObservation: b\nAction: get\nAction Input: None',
+    "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=functions.get "
+    '<|constrain|>json<|message|>{"id": "a"}<|call|><|channel|>final<|message|>Hi<|return|>',
+    '[TOOL_CALLS]get[ARGS]{"id": "a"}[TOOL_CALLS][{"name": "get", "arguments": {"id": "a"}}]',
+    "<\uff5ctool\u2581calls\u2581begin\uff5c><\uff5ctool\u2581call\u2581begin\uff5c>function<\uff5ctool\u2581sep\uff5c>get\n"
+    '```json\n{"id": "a"}\n```<\uff5ctool\u2581call\u2581end\uff5c><|tool_call_begin|>functions.get:0<|tool_call_end|>',
+    '<|python_tag|>{"name": "get", "parameters": {"id": "a"}}<|eom_id|><|python_tag|>get.call(id="a")',
+    '<think>{"name": "get", "arguments": {}} <reasoning></think> "{\'name\': \'get\'}" Shall I?\n> get(id="a")',
+)
+TEXTS = [*(part.text.encode() for part in PARTS if part.kind == "text"), *(text.encode() for text in FOREIGN)]
 DATA = [part.data for part in PARTS if part.kind == "data"]
 
 

@@ -153,6 +153,38 @@ def test_a_pasted_id_that_is_not_there(bench: Bench) -> None:
     result.stderr.fnmatch_lines(["ERROR: not found: a2a/airline::test_airline[[]999-t0[]]*--a2a-split=base*"])
 
 
+PASTED = (
+    "a2a/airline::test_airline[12-t0]",
+    "a2a/airline::test_airline[3-t0]",
+    "a2a/mock::test_mock[create_task_1-t0]",
+)
+
+
+@pytest.mark.parametrize("suite", ["airline", "tau2", "retail", "crmarena", "card,protocol"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_pasted_ids_run_alone_beside_any_suite(bench: Bench, suite: str, count: int) -> None:
+    found = ids(bench("--co", "-q", *ORACLE, "--a2a-suite", suite, *PASTED[:count]))
+    assert sorted(found) == sorted(PASTED[:count])
+
+
+def test_pasted_ids_run_alone_beside_a_suite_of_the_ini_file(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makeini("[pytest]\na2a_suite = tau2")
+    assert ids(bench("--co", "-q", *ORACLE, PASTED[0])) == [PASTED[0]]
+    assert len(ids(bench("--co", "-q", *ORACLE))) == 287
+
+
+def test_expressions_choose_among_pasted_ids(bench: Bench) -> None:
+    assert ids(bench("--co", "-q", *ORACLE, "--a2a-suite", "tau2", *PASTED, "-m", "mock")) == [PASTED[2]]
+    assert len(ids(bench("--co", "-q", *ORACLE, "--a2a-suite", "tau2", *PASTED, "-k", "airline"))) == 2
+
+
+def test_whole_modules_run_beside_suites(bench: Bench) -> None:
+    assert len(ids(bench("--co", "-q", *ORACLE, "--a2a-suite", "mock", "a2a/airline"))) == 59
+    result = bench("--co", *ORACLE, "--a2a-suite", "mock", PASTED[0], "a2a/airline")
+    result.stdout.fnmatch_lines(["*--a2a-suite mock adds nothing"])
+    assert sum("test_airline[" in line for line in result.outlines) == 50
+
+
 def test_an_existing_path_wins(pytester: pytest.Pytester, bench: Bench) -> None:
     pytester.mkdir("a2a")
     pytester.makepyfile(**{"a2a/test_own": "def test_mine(): pass"})

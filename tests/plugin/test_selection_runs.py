@@ -42,6 +42,13 @@ def test_suites_expressions_and_pasted_ids(pytester: pytest.Pytester, suite: Ben
     assert counts(pasted) == {"passed": 1, "failed": 1}
 
 
+@WORKERS
+def test_a_pasted_id_runs_alone_beside_suites(suite: Bench, workers: tuple[str, ...]) -> None:
+    beside = suite.apart(*workers, "--a2a-suite", "front", "a2a/front::test_desk[bad-0-b-t0]")
+    assert counts(beside) == {"failed": 1}
+    beside.stdout.fnmatch_lines(["a2a: node ids are given, so that only they run; --a2a-suite front adds nothing"])
+
+
 @SLOW_WITH_WORKERS
 def test_a_pasted_id_that_is_not_there(suite: Bench, workers: tuple[str, ...]) -> None:
     result = suite.apart(*workers, "a2a/front::test_desk[gone-t0]")

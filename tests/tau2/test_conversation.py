@@ -68,6 +68,23 @@ def test_everything_is_sent_again(options: dict[str, object]) -> None:
         assert text in session.sent[1]
 
 
+def test_a_call_that_may_only_be_considered_is_asked_about_once_and_then_spoken() -> None:
+    doubtful = f"Shall I add them?\n{CALL}"
+    conversation, session = talk(doubtful, doubtful, doubtful)
+    assert conversation.ask([UserSaid("x")]) == AgentSaid(doubtful)
+    assert len(session.sent) == 2
+    assert "nothing was executed" in session.sent[1]
+    assert conversation.ask([UserSaid("y")]) == AgentSaid(doubtful)
+    assert [f.rule for f in conversation.findings] == ["ambiguous-call"] * 3
+
+
+def test_a_call_that_is_quoted_is_spoken_at_once() -> None:
+    quoted = f"<think>{CALL}</think>I would run `{CALL}` only if you confirm."
+    conversation, session = talk(quoted)
+    assert conversation.ask([UserSaid("x")]) == AgentSaid(quoted)
+    assert len(session.sent) == 1
+
+
 def test_an_unreadable_call_is_told_the_format_once_and_recorded() -> None:
     broken = '{"tool_call": {"name": "add", "arguments": {"n": }}'
     conversation, session = talk(broken, CALL, "ok", broken)

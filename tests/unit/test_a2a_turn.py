@@ -119,8 +119,14 @@ def test_only_an_announced_end_lacks_an_answer() -> None:
     assert not play(status("input-required")).lacks_answer
 
 
-def test_thoughts_are_dropped() -> None:
-    parts = [{"text": "hm", "metadata": {"adk_thought": True}}, {"text": "42", "metadata": {"adk_thought": False}}]
+@pytest.mark.parametrize(
+    "metadata",
+    [{"adk_thought": True}, {"thought": True}, {"reasoning": True}, {"type": "thinking"}, {"kind": "reasoning"}],
+)
+def test_thoughts_are_dropped(metadata: dict[str, Any]) -> None:
+    considered = {"data": {"tool_call": {"name": "cancel", "arguments": {}}}, "metadata": metadata}
+    said = {"text": "42", "metadata": {"adk_thought": False, "type": ["text"], "reasoning": "none"}}
+    parts = [{"text": "hm", "metadata": metadata}, considered, said]
     assert reply(task("completed", artifacts=[{"artifactId": "a", "parts": parts}])).text == "42"
 
 

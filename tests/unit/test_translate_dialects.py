@@ -422,13 +422,14 @@ def test_a_message_and_its_echo_count_once() -> None:
     assert (reply.text, reply.findings) == ("Hi", ())
 
 
-def test_integers_are_restored_wherever_a_call_stands() -> None:
-    for part in (
-        Part.of_data({"tool_calls": [{"name": "get_user", "arguments": {"id": "u1", "n": 3.0}}]}),
-        Part.of_text('{"name": "get_user", "arguments": {"id": "u1", "n": 3.0}}'),
-    ):
-        (call,) = read("data", part).calls
-        assert json.dumps(call.arguments) == '{"id": "u1", "n": 3}'
+def test_integers_are_restored_where_data_parts_lose_them_and_nowhere_else() -> None:
+    (call,) = read(
+        "data", Part.of_data({"tool_calls": [{"name": "get_user", "arguments": {"id": "u1", "n": 3.0}}]})
+    ).calls
+    assert json.dumps(call.arguments) == '{"id": "u1", "n": 3}'
+    for name in GENERAL:
+        (call,) = read(name, Part.of_text('{"name": "get_user", "arguments": {"id": "u1", "n": 3.0}}')).calls
+        assert json.dumps(call.arguments) == '{"id": "u1", "n": 3.0}'
 
 
 def test_a_text_torn_into_many_parts_is_read_as_one() -> None:

@@ -180,6 +180,7 @@ def test_nesting_is_read_up_to_a_limit_and_reported_beyond(depth: int) -> None:
 
 
 MEGABYTE = 1_000_000
+QUARTER = MEGABYTE // 4
 HOSTILE = {
     "open": "{" * MEGABYTE,
     "open pairs": '{"a":' * (MEGABYTE // 5),
@@ -198,6 +199,33 @@ HOSTILE = {
     "keys": '{"name" ' * (MEGABYTE // 8),
     "calls": CALL * (MEGABYTE // len(CALL)),
     "spaces": "{" + " " * MEGABYTE,
+    "function tags": "<function=get_user>" * (QUARTER // 19),
+    "function calls": "<function=book>{}</function>" * (QUARTER // 28),
+    "parameters": "<function=book><parameter=a>" * (QUARTER // 28),
+    "one parameter's end": "<function=book><parameter=a>" * (QUARTER // 28) + "</parameter>",
+    "invokes": '<invoke name="book"><parameter name="a">' * (QUARTER // 40),
+    "Python": "book(" * (QUARTER // 5),
+    "Python lines": 'get_user(id="u1")\n' * (QUARTER // 18),
+    "Python on one line": 'get_user(id="u1"), ' * (QUARTER // 19),
+    "Python in sentences": 'do get_user(id="u1") or ' * (QUARTER // 24),
+    "Python strings": "book(a=\"book(b='" * (QUARTER // 16),
+    "Python arguments": 'book(a="x", book(b=' * (QUARTER // 19),
+    "Python lists": "book(a=[" * (QUARTER // 8),
+    "Python in fences": "```\nbook()\n" * (QUARTER // 11),
+    "ReAct": "Action: book\nAction Input: x\nObservation: y\n" * (QUARTER // 45),
+    "ReAct thoughts": "Thought: a\n" * (QUARTER // 11),
+    "harmony": "<|channel|>final<|message|>x" * (QUARTER // 28),
+    "harmony thoughts": "<|channel|>analysis<|message|>" * (QUARTER // 30),
+    "harmony calls": "<|channel|>commentary to=functions.book<|message|>{}" * (QUARTER // 52),
+    "Mistral": "[TOOL_CALLS]book{}" * (QUARTER // 18),
+    "DeepSeek": "<|tool_call_begin|>book" * (QUARTER // 23),
+    "thoughts": "<think>" * (QUARTER // 7),
+    "ends of thoughts": "</think>" * (QUARTER // 8),
+    "thoughts and calls": f"<think>{CALL}</think>" * (QUARTER // (15 + len(CALL))),
+    "quoted calls": f'"{CALL}"' * (QUARTER // (2 + len(CALL))),
+    "fenced calls": f"```\n{CALL}\n```" * (QUARTER // (8 + len(CALL))),
+    "questions": "?" * QUARTER,
+    "conditions": "if you " * (QUARTER // 7),
     "wide": "{" + ",".join(f'"{i}":{{x}}' for i in range(MEGABYTE // 12)) + "}",
 }
 

@@ -34,6 +34,11 @@ FRAGMENTS = st.sampled_from(
         "\0",
         "<json>", "</json>", "<tool_call>", "</tool_call>", "<available_tools>", "\n</available_tools>",
         '{"tool_call": ', '{"name": "get", "arguments": {', "Tool result (id=", "\nTool result (id=1): ",
+        "<think>", "</think>", "[THINK]", "\nThought: ", "\nAction: get\nAction Input: ", "\nObservation: ",
+        "[TOOL_CALLS]get",
+        "<function=get>", "</function>", "<parameter=a>", '<invoke name="get">', '<parameter name="a">', "</parameter>",
+        "</invoke>", "get(", "get(a=", ")", "<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|call|>",
+        "<|channel|>commentary to=functions.get<|message|>", "<|tool_call_begin|>get", "<|python_tag|>", "?", "{}",
         "\n\nUser message: ", "\nYour earlier reply: ", "user: ", "tool: ", "respond", "Tool 'a' result: ",
         "Here's a list of tools you can use\n[]", "Now here are the user messages:\n",
     ]
@@ -218,10 +223,47 @@ def test_nothing_that_an_agent_or_a_client_sends_raises(name: str, parts: list[P
     reply = dialect.decode_reply(parts, tools)
     assert reply.text is None or reply.text.strip()
     # What cannot be read, or is not there, is never passed over in silence.
-    assert reply.calls or reply.text or {"empty-reply", "unreadable-call"} & {f.rule for f in reply.findings}
-    assert "unreadable-call" in {f.rule for f in reply.findings} or not reply.unreadable
+    found = {f.rule for f in reply.findings}
+    assert reply.calls or reply.text or {"empty-reply", "unreadable-call"} & found
+    assert not reply.unreadable or {"unreadable-call", "ambiguous-call", "considered-call"} & found
     dialect.decode_request(parts)
     assert translate.detect_request(parts) in translate.names()[1:]
+
+
+FOREIGN = {
+    "function": lambda name, said: f"<function={name}>{said}</function>",
+    "mistral": lambda name, said: f"[TOOL_CALLS]{name}{said}",
+    "react": lambda name, said: f"Action: {name}\nAction Input: {said}",
+    "harmony": lambda name, said: (
+        f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{said}<|call|>"
+    ),
+    "deepseek": lambda name, said: f"<|tool_call_begin|>{name}<|tool_sep|>{said}<|tool_call_end|>",
+    "llama": lambda name, said: f'<|python_tag|>{{"name": "{name}", "parameters": {said}}}',
+    "python": lambda name, said: f"{name}({said})",
+    "invoke": lambda name, said: f'<invoke name="{name}">{said}</invoke>',
+}
+
+
+@pytest.mark.parametrize("form", FOREIGN)
+@FEW
+@given(name=st.sampled_from(NAMED), arguments=ARGUMENTS)
+def test_any_call_in_a_foreign_form_is_read_and_noted(form: str, name: str, arguments: dict[str, Any]) -> None:
+    text = FOREIGN[form]("book_flight", json.dumps(arguments))
+    reply = translate.get(name).decode_reply((Part.of_text(text),), [ToolSpec("book_flight"), ToolSpec("get")])
+    assert essence(reply.calls) == essence((ToolCall("book_flight", arguments),))
+    assert {f.rule for f in reply.findings} == {"foreign-call-syntax"}
+
+
+@pytest.mark.parametrize("form", FOREIGN)
+@FEW
+@given(arguments=ARGUMENTS, opened=st.sampled_from(["<think>", "<reasoning>", "[THINK]"]), words=st.just("") | WORDS)
+def test_no_call_in_thinking_without_an_end_is_made(
+    form: str, arguments: dict[str, Any], opened: str, words: str
+) -> None:
+    text = FOREIGN[form]("book_flight", json.dumps(arguments).replace("</", "<"))
+    words = words.replace("</", "").replace("{", "").replace("[", "")
+    parts = (Part.of_text(f"{opened}{words}\n{text}"),)
+    assert translate.get("auto").decode_reply(parts, [ToolSpec("book_flight")]).calls == ()
 
 
 @pytest.mark.parametrize("name", translate.names())

@@ -74,7 +74,7 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
     problems = [
         *run.collected.problems,
         *own,
-        *_missing_ids(session.items, run),
+        *_missing_ids(run),
         *_doubled_keys(found.trials),
         *_scopes(found.users),
         *_floors(found.trials, run),
@@ -133,15 +133,15 @@ def _no_endpoint(users: list[pytest.Item]) -> str:
     )
 
 
-def _missing_ids(items: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+def _missing_ids(run: BenchRun) -> Iterator[str]:
     for wanted in run.plan.selection.ids:
         # What keeps a module out has been told already.
-        if any(is_below(item.nodeid, wanted) for item in items) or run.collected.problems:
+        if wanted in run.collected.found_ids or run.collected.problems:
             continue
         if judge_protocol((wanted,)):
-            why = "the agent's card gives no such check, or it is deselected"
+            why = "the agent's card gives no such check"
         else:
-            why = f"no such item with --a2a-split={run.settings.split}, or it is deselected"
+            why = f"no such item with --a2a-split={run.settings.split}"
         yield f"not found: {wanted} ({why}; pytest --co lists what there is)"
 
 

@@ -36,10 +36,14 @@ def looks_like_trial(nodeid: str) -> bool:
 def header_lines(run: BenchRun) -> list[str]:
     """Return what is tested and with whom, and in a second line the card that says so and the interface in use."""
     first, found = _header_line(run), run.plan.endpoint
-    if first is None or found is None or not found.card_url:
-        return [] if first is None else [first]
-    used = f"; interface {found.interface} at {_shown_url(found.interface_url)}" if found.interface_url else ""
-    return [first, f"a2a: card {_shown_url(found.card_url)}{used}"]
+    lines = [] if first is None else [first]
+    if first is not None and found is not None and found.card_url:
+        used = f"; interface {found.interface} at {_shown_url(found.interface_url)}" if found.interface_url else ""
+        lines.append(f"a2a: card {_shown_url(found.card_url)}{used}")
+    if run.settings.suites and run.plan.selection.names_items:
+        suites = one_line(",".join(run.settings.suites), 100)
+        lines.append(f"a2a: node ids are given, so that only they run; --a2a-suite {suites} adds nothing")
+    return lines
 
 
 def _shown_url(url: str) -> str:

@@ -61,6 +61,11 @@ class Selection:
         named = (*self.ids, *self.modules)
         return self.conformance and not self.candidates and all(n.startswith(_CONFORMANCE) for n in named)
 
+    @property
+    def names_items(self) -> bool:
+        """Whether an id names something inside a module, and not only whole modules."""
+        return any("::" in i for i in self.ids)
+
     def __bool__(self) -> bool:
         return bool(self.ids or self.modules or self.candidates)
 
@@ -185,6 +190,7 @@ class Collected:
     :param left_out: how many built-in items gave way to the user's own tests of the same trials.
     :param used: whether an item uses the endpoint.
     :param whole: keys of the selected trials before they were divided among shards.
+    :param found_ids: those of the ids on the command line that an item was collected for, deselected or not.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -193,6 +199,7 @@ class Collected:
     left_out: int = 0
     used: bool = False
     whole: tuple[str, ...] = ()
+    found_ids: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
