@@ -15,6 +15,7 @@ _STAGE = re.compile(
 )
 """What a customer would not say: directions to whoever plays it."""
 
+_ASIDE = re.compile(r"\s*\([^)]*\)")
 _PLAIN_COMMAND = re.compile(r"^(create|update|mark|delete|cancel|add|change|remove|send|book|return|exchange)\b", re.I)
 _REPORTED_COMMAND = re.compile(r"^(then,? |also,? |first,? )*(request|ask for)\b", re.I)
 _OTHER_COMMAND = re.compile(
@@ -126,6 +127,7 @@ class Scenario:
 
 
 def _spoken(sentence: str) -> str:
+    sentence = _ASIDE.sub(lambda aside: "" if _STAGE.search(aside[0]) else aside[0], sentence)
     if _STAGE.search(sentence):
         return ""
     if _PLAIN_COMMAND.search(sentence):

@@ -100,7 +100,7 @@ class Script:
         heard = asks.read(fresh, offer=offer is not None)
         if heard.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
             return None
-        self._note_done(fresh, heard)
+        self._note_done(fresh)
         acts = device.instructed(fresh, self.tools, self._symptom)
         # "Enable roaming for your line, ok?" can be the agent's or the user's to do.
         offered = heard.decision and offer is not None and offer.agreed and not _ON_THE_PHONE.search(fresh)
@@ -211,21 +211,19 @@ class Script:
             return None
         return "Okay, thank you."
 
-    def _note_done(self, text: str, heard: asks.Heard) -> None:
+    def _note_done(self, text: str) -> None:
         """Remember which wishes the agent says it has fulfilled: by name, or the one that was agreed to last."""
-        for sentence in sentences(text):
-            if not _DONE.search(sentence) or "?" in sentence:
-                continue
-            named = proposals.fulfilled(sentence, self._open)
-            agreed = self._offer.wish if self._offer is not None and self._offer.agreed else None
-            if any(w is agreed for w in named):
-                named = [w for w in named if w is agreed]
-            if not named and agreed is not None and not proposals.kinds(sentence):
-                named = [w for w in self._open if w is agreed]
-            if named:
-                self._reminders = 0
-                self._open = [w for w in self._open if not any(w is n for n in named)]
-                self._heard.clear()
+        told = " ".join(s for s in sentences(text) if _DONE.search(s) and "?" not in s)
+        if not told:
+            return
+        named = proposals.fulfilled(told, self._open)
+        agreed = [w for w in self._open if self._offer is not None and self._offer.agreed and w is self._offer.wish]
+        if agreed and (not proposals.kinds(told) or any(w is agreed[0] for w in named)):
+            named = agreed
+        if named:
+            self._reminders = 0
+            self._open = [w for w in self._open if not any(w is n for n in named)]
+            self._heard.clear()
 
 
 def _plain(text: str) -> str:
