@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SLOTS: Mapping[str, str] = {
-    "user id": r"\b(user|customer|account|profile|member)[ -]?(id|identifier|number|name)s?\b|\busername\b",
+    "user id": r"\b(id|identifier)\b( of| for| on)? (your |the )?(user|customer|account|profile|member)|\b(user|customer|account|profile|member)[ -]?(id|identifier|number|name)s?\b|\busername\b",
     "email": r"\be-?mail",
     "zip": r"\bzip|\bpostal code|\bpostcode",
     "name": r"\b(full|first|last|your|legal|sur)[ -]?name|\bname (on|and|as)\b|\bwho (am i|are you|is this|do i)\b"
     r"|\bwhom am i",
     "phone": r"\bphone (number|no)\b|\bmobile number|\bnumber of (your|the) (phone|line)|\bcontact number",
     "birthday": r"\bbirth|\bdob\b",
-    "order": r"\border(s|['\u2019]s)? ?(id|number|no\b|#|reference)|\b(which|what) orders?\b",
-    "reservation": r"\b(reservation|booking|confirmation)s?(['\u2019]s)? ?(id|number|code|reference)"
+    "order": r"\b(id|number|reference) (of|for|on) (your|the|that|this) (order|purchase)|\border(s|['\u2019]s)? ?(id|number|no\b|#|reference)|\b(which|what) orders?\b",
+    "reservation": r"\b(id|number|code) (of|for|on) (your|the|that|this) (reservation|booking|trip)|\b(reservation|booking|confirmation)s?(['\u2019]s)? ?(id|number|code|reference)"
     r"|\b(which|what) (reservation|booking)",
     "item": r"\bitem ?(id|number)|\b(which|what) items?\b",
     "payment": r"\bpay(ment)? ?(method|option|source|type)|\bpay (with|by|using|for)\b|\b(which|what) (card|account)\b"
@@ -59,8 +59,8 @@ _DECISION = re.compile(
 )
 _CLOSING = re.compile(
     r"\b(any(thing|one)? (else|more|further)|something else|further (help|assistance|questions|requests)|"
-    r"other (issues?|requests?|questions?|matters?|concerns?)|good ?bye|have a (great|good|nice|lovely|wonderful)|"
-    r"take care|glad (i|to|that)|pleasure|thank you for (your patience|calling|contacting us|choosing)|"
+    r"(what|who|something|anything|somewhere|nothing) else|other (things?|issues?|requests?|questions?|matters?|concerns?)|good ?bye|have a (great|good|nice|lovely|wonderful)|"
+    r"take care(?! of)|glad (i|to|that)|pleasure|thank you for (your patience|calling|contacting us|choosing)|"
     r"(all|everything)( of (it|that|this))? (is|are|has been) (now )?(settled|done|sorted|complete\w*|taken care)|"
     r"everything that can be done|"
     r"all set|next (issue|point|item on|request|matter)|will that be all|is that all|more i can|wrap(ped)? up)\b",
@@ -113,7 +113,8 @@ def read(text: str, *, offer: bool = False) -> Heard:
     # A list belongs to the sentence that announces it.
     joined = re.sub(r":?\s*\n\s*(?:[-*\u2022]|\d[.)])\s*", ", ", rest)
     sentences = re.split(r"(?<=[.!?])\s+|\n+", joined)
-    deciding = [s for s in sentences if _DECISION.search(s) and not _WH.search(s)]
+    # Whatever its words, a question that names an offer wants a yes or a no.
+    deciding = [s for s in sentences if not _WH.search(s) and (_DECISION.search(s) or (offer and s.endswith("?")))]
     asking = [s for s in sentences if (_REQUEST.search(s) or len(s.split()) < 6) and not (offer and s in deciding)]
     return Heard(
         slots=_slots(asking),

@@ -67,12 +67,12 @@ _THINGS: tuple[_Thing, ...] = (
 _ADDRESSED = re.compile(
     r"^\W*(?:(?:ok(ay)?|great|thanks?( you)?|now|next|then|first(ly)?|second(ly)?|third(ly)?|finally|lastly|after that|and|"
     r"so|also|alright|perfect|good|"
-    r"please|kindly|just|go ahead and|let's|let us|try (to|and)|step \d+|\d+[.):]|once (more|again)|"
-    r"(?:could|can|would|will) you(?: please| kindly| now| just| also| go ahead and)*|"
+    r"please|kindly|just|go ahead and|let's|let us|try( to| and)?|step \d+|\d+[.):]|once (more|again)|"
+    r"(?:would|do) you mind|(?:could|can|would|will) you(?: please| kindly| now| just| also| go ahead and)*|"
     r"you(?:['\u2019]ll| will)? (?:should|need to|have to|must|can|could|may)(?: now| also)?|"
     r"(?:i(?:['\u2019]d| would)? (?:like|want|need)|i am asking|i['\u2019]m asking|may i ask|i(['\u2019]ll| will) (need|ask)) "
     r"you to(?: please| now)?|make sure (to|you)|be so kind (as )?to|"
-    r"(?:would|do) you mind|it(?:['\u2019]s| is) time to|the next (?:thing|step) is to|"
+    r"it(?:['\u2019]s| is) time to|the next (?:thing|step) is to|"
     r"what (?:you|i)(?:['\u2019]d| would)? (?:need|like|want)(?: you)? (?:to do )?is(?: for you)?(?: to)?|"
     r"in (?:your |the )?[\w' ]*settings|on your (?:phone|device)|from your (?:phone|device)|"
     r"when you(?:['\u2019]re| are) ready)\b[\s,:;.-]*)*",
@@ -87,13 +87,19 @@ _FIRST_WORD = re.compile(
 )
 _LOOKING = re.compile(
     r"\b(check|look|see|tell me|what|whether|which|show|open|run|test|try|read|verify|confirm|report|do|is|are|can you|"
-    r"does|perform|how|attempt|send|let me know|have)\b",
+    r"does|perform|how|attempt|send(ing)?|let me know|have)\b",
     re.IGNORECASE,
 )
 _TELLS = re.compile(
     r"^\W*(i|we|it|this|that|your|the|there|since|because|as|mms|data|roaming)(['\u2019]\w+)?\b(?!.*\?)", re.I
 )
 _NOT = re.compile(r"\b(do not|don['\u2019]t|never|no need to|without|instead of|not necessary)\b", re.I)
+_ASIDES = re.compile(
+    r"[,:;\u2013\u2014]\s+|\s-\s|\bplease\b|\b(?:could|can|would|will) you\b|\byou(?:['\u2019]ll)? (?:should|must|need to|have to|"
+    r"want to|might want to)\b|\b(?:sure|like|need|want|ask|asking|for) you to\b|\b(?:make sure|try|remember|is|helps?|best|"
+    r"you) to\b",
+    re.IGNORECASE,
+)
 _MINE = re.compile(r"\b(i should|that i|me to|(shall|should|can|may|could) (i|we)|i (can|will|would|could)|i['\u2019](ll|d))\b", re.I)
 _MODES = (
     (r"5g", "4g_5g_preferred"),
@@ -121,7 +127,7 @@ def instructed(text: str, offered: Collection[str], symptom: str = "") -> tuple[
         named = next((t for t in _THINGS if re.search(t.words, clause, re.I)), None)
         if named is None and re.search(r"\b(it|that|them)\b", clause, re.I) and thing is not None:
             # "Is airplane mode on? If so, turn it off."
-            acts += [a for a in _acts(thing, clause) if a.name == thing.change or a.state]
+            acts += [a for a in _acts(thing, clause) if a.name != thing.show]
         elif named is not None:
             thing = named
             acts += _acts(named, clause)
@@ -165,16 +171,25 @@ def _acts(thing: _Thing, clause: str) -> list[Act]:
         return []
     condition = re.match(r"^\W*if\b[^,]*,\s*", clause, re.I)
     body = clause[condition.end() :] if condition else clause
-    start = _ADDRESSED.match(body)
-    rest = body[start.end() :] if start else body
-    # A change is told: its verb comes first, whatever politeness stands before it.
-    if thing.change and _FIRST_WORD.match(rest) and re.search(thing.changes, _base(rest), re.I):
-        return _changes(thing, _base(rest))
+    # A change is told: its verb comes first, whatever reasons and politeness stand before it.
+    for rest in _beginnings(body):
+        told = _base(rest)
+        if thing.change and _FIRST_WORD.match(rest) and re.search(thing.changes, told, re.I):
+            return _changes(thing, told)
+    rest = next(_beginnings(body))
     if not thing.show or _TELLS.search(body) or not ("?" in body or _LOOKING.match(rest) or _looks(rest)):
         return []
     if thing.show == "check_app_permissions":
         return [Act(thing.show, {"app_name": _app(clause)})]
     return [Act(thing.show)]
+
+
+def _beginnings(body: str) -> Iterator[str]:
+    """Yield where a clause may begin to tell somebody something: at first, after commas, after addressing somebody."""
+    places = [0, *(m.end() for m in _ASIDES.finditer(body))]
+    for place in places:
+        start = _ADDRESSED.match(body[place:])
+        yield body[place + start.end() :] if start else body[place:]
 
 
 def _looks(rest: str) -> bool:

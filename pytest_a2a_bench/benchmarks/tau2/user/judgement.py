@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from pytest_a2a_bench.benchmarks.tau2.user.proposals import wishes
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
 
 _WEIGHING = re.compile(r"after (a few|several|some|\d+|the \w+) (attempt|exchange|agent|message|round)|\binsisted \d+|"
@@ -18,16 +14,14 @@ _CONDITION = re.compile(r"\bif (and only if )?(either of )?(the )?(service )?age
 
 def needs_judgement(
     scenario: Scenario,
-    actions: Sequence[tuple[str, Mapping[str, Any]]],
     *,
     checked: bool = True,
 ) -> str:
     """Return why a task's user needs judgement that a script has not, or an empty text.
 
-    :param actions: the task's golds, of agent and user.
-    :param checked: whether the task says otherwise what must be true at the end (assertions on the state, texts to say).
+    :param checked: whether the task says what must be true at the end (a database, assertions, actions, texts).
     """
-    if not checked and not wishes(actions) and not actions:
+    if not checked:
         return "the task lists nothing to judge the agent's offers by"
     for sentence in sentences(f"{scenario.reason}\n{scenario.instructions}"):
         if _WEIGHING.search(sentence):

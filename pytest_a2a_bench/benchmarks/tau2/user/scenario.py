@@ -135,7 +135,7 @@ def _spoken(sentence: str) -> str:
     reported = _REPORTED_COMMAND.match(sentence)
     if reported:
         return first_person(f"I would like to request {sentence[reported.end() :].strip()}")
-    return "" if _OTHER_COMMAND.search(sentence) else first_person(sentence)
+    return "" if _OTHER_COMMAND.search(sentence) else first_person(re.sub(r"\s+", " ", sentence))
 
 
 def _reported(then: str) -> str:

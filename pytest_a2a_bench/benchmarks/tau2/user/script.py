@@ -35,7 +35,7 @@ _HOW_CAN_I_HELP = re.compile(
 )
 _ANNOUNCED = re.compile(r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I)
 _WORKING = re.compile(r"\b(one moment|moment|patience|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b", re.I)
-_ON_THE_PHONE = re.compile(r"\b(please|your (phone|device)|settings)\b", re.I)
+_ON_THE_PHONE = re.compile(r"\b(please|(could|can|would|will) you(?! (like|want))|your (phone|device)|settings)\b", re.I)
 _DONE = re.compile(
     r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|were|all set)\b"
     r"|^(cancelled|booked|updated|changed|returned|exchanged|sent|created)\b",
