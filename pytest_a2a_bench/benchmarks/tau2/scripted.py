@@ -33,7 +33,9 @@ def make_script(task: Any, tools: Collection[str] = ()) -> Script:
 
 def judgement_needed(task: Any) -> str:
     """Return why a task of tau2's needs a user that can judge, or an empty text."""
-    basis = {str(getattr(b, "value", b)) for b in (task.evaluation_criteria.reward_basis if task.evaluation_criteria else ())}
+    basis = {
+        str(getattr(b, "value", b)) for b in (task.evaluation_criteria.reward_basis if task.evaluation_criteria else ())
+    }
     checked = bool(basis - {"NL_ASSERTION"})
     return needs_judgement(Scenario.of(task.user_scenario.instructions), checked=checked)
 

@@ -71,7 +71,7 @@ _ADDRESSED = re.compile(
     r"(?:would|do) you mind|(?:could|can|would|will) you(?: please| kindly| now| just| also| go ahead and)*|"
     r"you(?:['\u2019]ll| will)? (?:should|need to|have to|must|can|could|may)(?: now| also)?|"
     r"(?:i(?:['\u2019]d| would)? (?:like|want|need)|i am asking|i['\u2019]m asking|may i ask|i(['\u2019]ll| will) (need|ask)) "
-    r"you to(?: please| now)?|make sure (to|you)|be so kind (as )?to|"
+    r"you to(?: please| now)?|i(?:['\u2019]d| would)? (?:like|want|need) to (?=know|see|hear)|make sure (to|you)|be so kind (as )?to|"
     r"it(?:['\u2019]s| is) time to|the next (?:thing|step) is to|"
     r"what (?:you|i)(?:['\u2019]d| would)? (?:need|like|want)(?: you)? (?:to do )?is(?: for you)?(?: to)?|"
     r"in (?:your |the )?[\w' ]*settings|on your (?:phone|device)|from your (?:phone|device)|"
@@ -86,7 +86,7 @@ _FIRST_WORD = re.compile(
     re.IGNORECASE,
 )
 _LOOKING = re.compile(
-    r"\b(check|look|see|tell me|what|whether|which|show|open|run|test|try|read|verify|confirm|report|do|is|are|can you|"
+    r"\b(check|look|see|tell me|know|what|whether|which|show|open|run|test|try|read|verify|confirm|report|do|is|are|can you|"
     r"does|perform|how|attempt|send(ing)?|let me know|have)\b",
     re.IGNORECASE,
 )
@@ -100,7 +100,10 @@ _ASIDES = re.compile(
     r"you) to\b",
     re.IGNORECASE,
 )
-_MINE = re.compile(r"\b(i should|that i|me to|(shall|should|can|may|could) (i|we)|i (can|will|would|could)|i['\u2019](ll|d))\b", re.I)
+_MINE = re.compile(
+    r"\b((if|when|once) i|that i (should|can|could|may|might)|i should|me to|(shall|should|can|may|could) (i|we)|i (can|will|would|could)|i['\u2019](ll|d)(?! (like|want|need) (to (know|see|hear)|you)))\b",
+    re.I,
+)
 _MODES = (
     (r"5g", "4g_5g_preferred"),
     (r"4g|lte", "4g_only"),
@@ -109,7 +112,7 @@ _MODES = (
 )
 _PERMISSIONS = ("storage", "sms", "phone", "network")
 _WORKING = re.compile(
-    r"\b(work(s|ing)?|fix(ed)?|solved?|resolved?|better|gone|improved?|(problem|issue) (persist|remain)s?|any (change|"
+    r"\b(work(s|ing)?(?! for you)|fix(ed)?|solved?|resolved?|better|gone|improved?|(problem|issue) (persist|remain)s?|any (change|"
     r"difference)|go through|goes through)\b",
     re.IGNORECASE,
 )
@@ -177,7 +180,7 @@ def _acts(thing: _Thing, clause: str) -> list[Act]:
         if thing.change and _FIRST_WORD.match(rest) and re.search(thing.changes, told, re.I):
             return _changes(thing, told)
     rest = next(_beginnings(body))
-    if not thing.show or _TELLS.search(body) or not ("?" in body or _LOOKING.match(rest) or _looks(rest)):
+    if not thing.show or _TELLS.search(rest) or not ("?" in body or _LOOKING.match(rest) or _looks(rest)):
         return []
     if thing.show == "check_app_permissions":
         return [Act(thing.show, {"app_name": _app(clause)})]
@@ -207,7 +210,9 @@ def _changes(thing: _Thing, clause: str) -> list[Act]:
     off, on = _OFF.search(clause), _ON.search(clause)
     state = "OFF" if off and not on else "ON" if on and not off else ""
     if thing.change == "vpn":
-        return [Act("disconnect_vpn" if off or not re.search(r"\b(connect|on|enable)\b", clause, re.I) else "connect_vpn")]
+        return [
+            Act("disconnect_vpn" if off or not re.search(r"\b(connect|on|enable)\b", clause, re.I) else "connect_vpn")
+        ]
     if thing.change == "network_mode":
         mode = next((m for pattern, m in _MODES if re.search(pattern, clause, re.I)), "")
         return [Act("set_network_mode_preference", {"mode": mode})] if mode else []

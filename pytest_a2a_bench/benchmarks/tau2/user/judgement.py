@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
 
 _WEIGHING = re.compile(r"after (a few|several|some|\d+|the \w+) (attempt|exchange|agent|message|round)|\binsisted \d+|"

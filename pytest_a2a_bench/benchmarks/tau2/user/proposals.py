@@ -12,7 +12,9 @@ from pytest_a2a_bench.benchmarks.tau2.user.facts import identifiers, leaves
 
 _READING = re.compile(r"^(get|find|list|search|check|calculate|think|look|read|kb|log_)", re.I)
 _GAP = r"(?:[^.?!]|\.\d)*"
-_CHANGE = r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter)"
+_CHANGE = (
+    r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter)"
+)
 _KINDS: tuple[tuple[str, str, str], ...] = (
     ("cancel", r"cancel", "cancel anything like that"),
     ("book", r"\bbook(?!ing)|new (booking|reservation)|make (a|the) (booking|reservation)", "book that"),
@@ -44,7 +46,11 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
 """How texts speak of kinds of tools: a tool's name begins with the first, a text has the second."""
 
 _CHOICES: Mapping[str, Mapping[str, str]] = {
-    "cabin": {"basic_economy": r"basic[ _]economy", "economy": r"(?<!basic )(?<!basic_)economy", "business": "business"},
+    "cabin": {
+        "basic_economy": r"basic[ _]economy",
+        "economy": r"(?<!basic )(?<!basic_)economy",
+        "business": "business",
+    },
     "reason": {"no longer needed": "no longer need", "ordered by mistake": "mistake"},
     "status": {"completed": r"complete|finished|\bdone\b", "pending": "pending|reopen"},
     "flight_type": {"round_trip": r"round[ _-]?trip", "one_way": r"one[ _-]?way"},
@@ -190,4 +196,8 @@ def _amount_faults(text: str, wish: Wish) -> list[str]:
 
 
 def _plain(value: str) -> str:
-    return value.replace("basic_economy", "basic economy").replace("one_way", "one way").replace("round_trip", "round trip")
+    return (
+        value.replace("basic_economy", "basic economy")
+        .replace("one_way", "one way")
+        .replace("round_trip", "round trip")
+    )

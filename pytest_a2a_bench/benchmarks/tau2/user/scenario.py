@@ -108,7 +108,9 @@ class Scenario:
         must = content_words(needed)
         lines = self.sayable(self.reason, self.instructions)
         scored = [(len(wanted & content_words(line)), -n, line) for n, line in enumerate(lines)]
-        best = sorted((s for s in scored if s[0] > (not must) and (not must or must & content_words(s[2]))), reverse=True)
+        best = sorted(
+            (s for s in scored if s[0] > (not must) and (not must or must & content_words(s[2]))), reverse=True
+        )
         return " ".join(line for _, _, line in sorted(best[:2], key=lambda s: -s[1]))
 
     def when_asked(self, subject: str) -> str:

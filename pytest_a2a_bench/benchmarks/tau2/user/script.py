@@ -33,15 +33,23 @@ _HOW_CAN_I_HELP = re.compile(
     r"(reason for|purpose of) (your|the) (call|contact)|more (detail|information|about)|in detail",
     re.IGNORECASE,
 )
-_ANNOUNCED = re.compile(r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I)
-_WORKING = re.compile(r"\b(one moment|moment|patience|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b", re.I)
-_ON_THE_PHONE = re.compile(r"\b(please|(could|can|would|will) you(?! (like|want))|your (phone|device)|settings)\b", re.I)
+_ANNOUNCED = re.compile(
+    r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I
+)
+_WORKING = re.compile(
+    r"\b(one moment|moment|patience|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b", re.I
+)
+_ON_THE_PHONE = re.compile(
+    r"\b(please|(could|can|would|will) you(?! (like|want))|your (phone|device)|settings)\b", re.I
+)
 _DONE = re.compile(
     r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|were|all set)\b"
     r"|^(cancelled|booked|updated|changed|returned|exchanged|sent|created)\b",
     re.IGNORECASE,
 )
-_READING = re.compile(r"\b(look|check|see|find|search|explain|read|pull up|review|continue|start|help|go on|move on)\b", re.I)
+_READING = re.compile(
+    r"\b(look|check|see|find|search|explain|read|pull up|review|continue|start|help|go on|move on)\b", re.I
+)
 _LABELS: Mapping[str, str] = {
     "email": "e-mail address", "zip": "zip code", "payment": "payment method", "birthday": "date of birth",
     "order": "order number", "reservation": "reservation number", "flight": "flight number", "cause": "reason",
@@ -103,7 +111,7 @@ class Script:
         self._note_done(fresh)
         acts = device.instructed(fresh, self.tools, self._symptom)
         # "Enable roaming for your line, ok?" can be the agent's or the user's to do.
-        offered = heard.decision and offer is not None and offer.agreed and not _ON_THE_PHONE.search(fresh)
+        offered = heard.decision and offer is not None and offer.wish is not None and not _ON_THE_PHONE.search(fresh)
         if acts and not offered:
             self._statements = self._reminders = 0
             # Facts that are asked for beside it are told with what the device shows.
