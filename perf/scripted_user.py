@@ -1,8 +1,8 @@
 """How agents fare with the scripted user: passes of agents x domains, by tau2's stock orchestrator and evaluator.
 
-    python perf/scripted_user.py [--domains airline,retail] [--agents terse] [--phrasings tuned|held-back|all] [--failures]
+    python perf/scripted_user.py [--domains airline,retail] [--agents terse] [--phrasings all] [--failures]
 
-Every agent wraps the golds of all base tasks and acts only where the user plays its part (tests/support/tau2_agents.py).
+Every agent (tests/support/tau2_agents.py) wraps the golds of all base tasks and acts only if the user plays its part.
 Exits 1 where a cooperating agent passes less than 98 % of a domain.
 """
 

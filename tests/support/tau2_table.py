@@ -5,6 +5,7 @@ A reward depends on what was called and said only, so equal outcomes of a task a
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import zlib
@@ -12,15 +13,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from tau2_agents import AGENTS, GaveUp, Part, Play
+from tau2_phrases import WRITES
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING
+from pytest_a2a_bench.benchmarks.tau2.player import read_gold
 from pytest_a2a_bench.benchmarks.tau2.scripted import make_script, make_scripted_user
 
 MAX_TURNS = 100
 FAREWELL = "Goodbye!"
 
 
+@functools.cache
 def load(domain: str) -> list[Any]:
     """Return the base tasks of a domain."""
     tau2 = upstream.load()
@@ -30,10 +34,15 @@ def load(domain: str) -> list[Any]:
 def part_of(domain: str, task: Any, agent: str, allowed: Sequence[int]) -> Part:
     criteria, instructions = task.evaluation_criteria, task.user_scenario.instructions
     actions = (criteria.actions if criteria else None) or []
+    steps = [(str(getattr(a.requestor, "value", a.requestor)), a.name, dict(a.arguments)) for a in actions]
+    if not steps:
+        # A task that only says what must hold at the end.
+        derived = read_gold(index.load_task_json(domain, task.id)).where_offered
+        steps = [("assistant", call.name, dict(call.arguments)) for call in derived if call.name in WRITES]
     return Part(
         domain=domain,
         known=getattr(instructions, "known_info", None) or "",
-        steps=[(str(getattr(a.requestor, "value", a.requestor)), a.name, dict(a.arguments)) for a in actions],
+        steps=steps,
         communicate=(criteria.communicate_info if criteria else None) or [],
         chance=random.Random(zlib.crc32(f"{agent} {task.id}".encode())),
         allowed=allowed,

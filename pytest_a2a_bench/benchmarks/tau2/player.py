@@ -48,9 +48,9 @@ def load_gold(domain: str, task_id: str, settings: Settings | None = None) -> Go
 def read_gold(task: Mapping[str, Any]) -> Gold:
     """Read the reference solution from a tau2 task object.
 
-    Actions of the user's become instructions: the user simulator carries them out. Some tasks list no reference action and only say
-    what must hold at the end (the mock domain has one): there the agent does what the checks ask for, where a tool by
-    the matching name is on offer.
+    Actions of the user's become instructions: the user simulator carries them out. Some tasks list no reference action
+    and only say what must hold at the end (the mock domain has one): there the agent does what the checks ask for,
+    where a tool by the matching name is on offer.
     """
     criteria = task.get("evaluation_criteria") or {}
     actions = _of(criteria.get("actions"), "requestor", "assistant")

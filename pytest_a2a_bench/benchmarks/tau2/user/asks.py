@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SLOTS: Mapping[str, str] = {
-    "user id": r"\b(id|identifier)\b( of| for| on)? (your |the )?(user|customer|account|profile|member)|\b(user|customer|account|profile|member)[ -]?(id|identifier|number|name)s?\b|\busername\b",
+    "user id": r"\b(id|identifier)\b( of| for| on)? (your |the )?(user|customer|account|profile|member)|"
+    r"\b(user|customer|account|profile|member)[ -]?(id|identifier|number|name)s?\b|\busername\b",
     "email": r"\be-?mail",
     "zip": r"\bzip|\bpostal code|\bpostcode",
     "name": r"\b(full|first|last|your|legal|sur)[ -]?name|\bname (on|and|as)\b|\bwho (am i|are you|is this|do i)\b"
     r"|\bwhom am i",
     "phone": r"\bphone (number|no)\b|\bmobile number|\bnumber of (your|the) (phone|line)|\bcontact number",
     "birthday": r"\bbirth|\bdob\b",
-    "order": r"\b(id|number|reference) (of|for|on) (your|the|that|this) (order|purchase)|\border(s|['\u2019]s)? ?(id|number|no\b|#|reference)|\b(which|what) orders?\b",
-    "reservation": r"\b(id|number|code) (of|for|on) (your|the|that|this) (reservation|booking|trip)|\b(reservation|booking|confirmation)s?(['\u2019]s)? ?(id|number|code|reference)"
+    "order": r"\b(id|number|reference) (of|for|on) (your|the|that|this) (order|purchase)|\border(s|"
+    r"['\u2019]s)? ?(id|number|no\b|#|reference)|\b(which|what) orders?\b",
+    "reservation": r"\b(id|number|code) (of|for|on) (your|the|that|this) (reservation|booking|trip)|"
+    r"\b(reservation|booking|confirmation)s?(['\u2019]s)? ?(id|number|code|reference)"
     r"|\b(which|what) (reservation|booking)",
     "item": r"\bitem ?(id|number)|\b(which|what) items?\b",
     "payment": r"\bpay(ment)? ?(method|option|source|type)|\bpay (with|by|using|for)\b|\b(which|what) (card|account)\b"
@@ -41,17 +44,22 @@ SLOTS: Mapping[str, str] = {
 _EMAIL_ADDRESS = re.compile(r"e-?mail address", re.I)
 _REQUEST = re.compile(
     r"\?|\b(please|kindly|provide|share|tell me|give me|send me|let me (know|have)|supply|state|specify|enter|"
-    r"type|verify|confirm|i(['\u2019]ll| will|['\u2019]d)? (also |first |just )?(need|require|like|want)|may i|can i|could i|"
+    r"type|verify|confirm|i(['\u2019]ll| will|['\u2019]d)? (also |first |just )?(need|require|like|want)|"
+    r"may i|can i|could i|"
     r"need (your|the|to know)|ask (you )?for|required?:?|missing|"
     r"could you|can you|would you|what|which|who|waiting for|looking for your|start with your|begin with your)\b",
     re.IGNORECASE,
 )
 _DECISION = re.compile(
-    r"\b(confirm\w*|proceed|go(ing)? ahead|go[- ]ahead|shall (i|we)|should (i|we)|may i|can i|could i|do you (want|agree|"
-    r"approve|consent|authori[sz]e|accept|wish)|would you like (me|us|to)|is (that|this|it|everything|all of (this|that)) "
+    r"\b(confirm\w*|proceed|go(ing)? ahead|go[- ]ahead|shall (i|we)|should (i|we)|may i|can i|could i|"
+    r"do you (want|agree|"
+    r"approve|consent|authori[sz]e|accept|wish)|would you like (me|us|to)|is (that|this|it|everything|"
+    r"all of (this|that)) "
     r"(ok|okay|alright|all right|right|correct|fine|accurate|good|what you)|sounds? (good|right|ok)|yes or no|yes/no|"
-    r"['\"\u201c]?\byes\b['\"\u201d]? (to|if|and|or)|(reply|say|answer|type|respond|write)( me)?( with)?( a)?( simple)? "
-    r"['\"\u201c]?yes|(your|the) (approval|consent|go-ahead|permission|ok|okay|word|authori[sz]ation)|are you (sure|happy|ok|"
+    r"['\"\u201c]?\byes\b['\"\u201d]? (to|if|and|or)|(reply|say|answer|type|respond|"
+    r"write)( me)?( with)?( a)?( simple)? "
+    r"['\"\u201c]?yes|(your|the) (approval|consent|go-ahead|permission|ok|okay|word|authori[sz]ation)|"
+    r"are you (sure|happy|ok|"
     r"okay|fine|certain|good|comfortable|in agreement)|agreed?|approve|ok(ay)?\?|right\?|correct\?|alright\?|good\?|"
     r"want me to|happy for me|fine (with|by|for) you|(ok|okay) (with|by|for) you|permission to|any objections?|"
     r"all right (with|for|by) you|want (that|this|it) done|do (that|this|it)( now)?\?|is that a yes|yes\?)",
@@ -59,7 +67,8 @@ _DECISION = re.compile(
 )
 _CLOSING = re.compile(
     r"\b(any(thing|one)? (else|more|further)|something else|further (help|assistance|questions|requests)|"
-    r"(what|who|something|anything|somewhere|nothing) else|other (things?|issues?|requests?|questions?|matters?|concerns?)|good ?bye|have a (great|good|nice|lovely|wonderful)|"
+    r"(what|who|something|anything|somewhere|nothing) else|other (things?|issues?|requests?|questions?|"
+    r"matters?|concerns?)|good ?bye|have a (great|good|nice|lovely|wonderful)|"
     r"take care(?! of)|glad (i|to|that)|pleasure|thank you for (your patience|calling|contacting us|choosing)|"
     r"(all|everything)( of (it|that|this))? (is|are|has been) (now )?(settled|done|sorted|complete\w*|taken care)|"
     r"everything that can be done|"
@@ -72,9 +81,11 @@ _TRANSFERRED = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"\b(i|we)( am|['\u2019]m| are|['\u2019]re)? ?(sorry|afraid|unable|not able|not allowed|not permitted|cannot|can['\u2019]t|"
+    r"\b(i|we)( am|['\u2019]m| are|['\u2019]re)? ?(sorry|afraid|unable|not able|not allowed|not permitted|"
+    r"cannot|can['\u2019]t|"
     r"can not|won['\u2019]t|will not be able)|\b(is|are|was) (not|n't) (possible|allowed|eligible|permitted|available)|"
-    r"\bnot (possible|eligible|allowed|permitted)|\bunfortunately|\bpolicy does(n't| not)|\bcannot be (cancel|chang|modif|"
+    r"\bnot (possible|eligible|allowed|permitted)|\bunfortunately|\bpolicy does(n't| not)|"
+    r"\bcannot be (cancel|chang|modif|"
     r"refund|return|exchang|done)|\bimpossible",
     re.IGNORECASE,
 )

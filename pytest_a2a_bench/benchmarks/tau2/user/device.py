@@ -57,21 +57,26 @@ _THINGS: tuple[_Thing, ...] = (
     _Thing(r"\b(mobile|cellular|cell) data\b|\bdata (connection|switch|toggle)\b", "toggle_data",
            show="check_network_status"),
     _Thing(r"\bnetwork (status|connection)|\bconnected to (a|the|any) network", show="check_network_status"),
-    _Thing(r"\b(pay(ing)?|settle|accept|make|complete|approve|go through with)\b[^.?]*\b(bill|payment|request|it|overdue)"
-           r"|\bpayment request|\bpay now", "make_payment", r"\b(pay|settle|accept|make|complete|approve|go through with)\b",
+    _Thing(r"\b(pay(ing)?|settle|accept|make|complete|approve|go through with)\b[^.?]*\b(bill|payment|"
+        r"request|it|overdue)"
+           r"|\bpayment request|\bpay now", "make_payment", r"\b(pay|settle|accept|make|complete|approve|"
+           r"go through with)\b",
            "check_payment_request"),
     _Thing(r"\bre-?boot|\brestart|\bpower[- ]cycle|\b(turn|switch|power)\w* (your |the )?(phone|device|it)? ?off and "
            r"(then )?(back )?on", "reboot_device",
            r"\b(re-?boot|restart|power[- ]cycle|(turn|switch|power)\w*)\b"),
 )  # fmt: skip
 _ADDRESSED = re.compile(
-    r"^\W*(?:(?:ok(ay)?|great|thanks?( you)?|now|next|then|first(ly)?|second(ly)?|third(ly)?|finally|lastly|after that|and|"
+    r"^\W*(?:(?:ok(ay)?|great|thanks?( you)?|now|next|then|first(ly)?|second(ly)?|third(ly)?|finally|lastly|"
+    r"after that|and|"
     r"so|also|alright|perfect|good|"
     r"please|kindly|just|go ahead and|let's|let us|try( to| and)?|step \d+|\d+[.):]|once (more|again)|"
     r"(?:would|do) you mind|(?:could|can|would|will) you(?: please| kindly| now| just| also| go ahead and)*|"
     r"you(?:['\u2019]ll| will)? (?:should|need to|have to|must|can|could|may)(?: now| also)?|"
-    r"(?:i(?:['\u2019]d| would)? (?:like|want|need)|i am asking|i['\u2019]m asking|may i ask|i(['\u2019]ll| will) (need|ask)) "
-    r"you to(?: please| now)?|i(?:['\u2019]d| would)? (?:like|want|need) to (?=know|see|hear)|make sure (to|you)|be so kind (as )?to|"
+    r"(?:i(?:['\u2019]d| would)? (?:like|want|need)|i am asking|i['\u2019]m asking|may i ask|i(['\u2019]ll|"
+    r" will) (need|ask)) "
+    r"you to(?: please| now)?|i(?:['\u2019]d| would)? (?:like|want|need) to (?=know|see|hear)|make sure (to|"
+    r"you)|be so kind (as )?to|"
     r"it(?:['\u2019]s| is) time to|the next (?:thing|step) is to|"
     r"what (?:you|i)(?:['\u2019]d| would)? (?:need|like|want)(?: you)? (?:to do )?is(?: for you)?(?: to)?|"
     r"in (?:your |the )?[\w' ]*settings|on your (?:phone|device)|from your (?:phone|device)|"
@@ -86,7 +91,8 @@ _FIRST_WORD = re.compile(
     re.IGNORECASE,
 )
 _LOOKING = re.compile(
-    r"\b(check|look|see|tell me|know|what|whether|which|show|open|run|test|try|read|verify|confirm|report|do|is|are|can you|"
+    r"\b(check|look|see|tell me|know|what|whether|which|show|open|run|test|try|read|verify|confirm|report|"
+    r"do|is|are|can you|"
     r"does|perform|how|attempt|send(ing)?|let me know|have)\b",
     re.IGNORECASE,
 )
@@ -95,13 +101,16 @@ _TELLS = re.compile(
 )
 _NOT = re.compile(r"\b(do not|don['\u2019]t|never|no need to|without|instead of|not necessary)\b", re.I)
 _ASIDES = re.compile(
-    r"[,:;\u2013\u2014]\s+|\s-\s|\bplease\b|\b(?:could|can|would|will) you\b|\byou(?:['\u2019]ll)? (?:should|must|need to|have to|"
-    r"want to|might want to)\b|\b(?:sure|like|need|want|ask|asking|for) you to\b|\b(?:make sure|try|remember|is|helps?|best|"
+    r"[,:;\u2013\u2014]\s+|\s-\s|\bplease\b|\b(?:could|can|would|will) you\b|"
+    r"\byou(?:['\u2019]ll)? (?:should|must|need to|have to|"
+    r"want to|might want to)\b|\b(?:sure|like|need|want|ask|asking|for) you to\b|\b(?:make sure|try|"
+    r"remember|is|helps?|best|"
     r"you) to\b",
     re.IGNORECASE,
 )
 _MINE = re.compile(
-    r"\b((if|when|once) i|that i (should|can|could|may|might)|i should|me to|(shall|should|can|may|could) (i|we)|i (can|will|would|could)|i['\u2019](ll|d)(?! (like|want|need) (to (know|see|hear)|you)))\b",
+    r"\b((if|when|once) i|that i (should|can|could|may|might)|i should|me to|(shall|should|can|may|"
+    r"could) (i|we)|i (can|will|would|could)|i['\u2019](ll|d)(?! (like|want|need) (to (know|see|hear)|you)))\b",
     re.I,
 )
 _MODES = (
@@ -112,7 +121,8 @@ _MODES = (
 )
 _PERMISSIONS = ("storage", "sms", "phone", "network")
 _WORKING = re.compile(
-    r"\b(work(s|ing)?(?! for you)|fix(ed)?|solved?|resolved?|better|gone|improved?|(problem|issue) (persist|remain)s?|any (change|"
+    r"\b(work(s|ing)?(?! for you)|fix(ed)?|solved?|resolved?|better|gone|improved?|(problem|issue) (persist|"
+    r"remain)s?|any (change|"
     r"difference)|go through|goes through)\b",
     re.IGNORECASE,
 )
@@ -161,7 +171,8 @@ def _clauses(text: str) -> Iterator[str]:
         # "reset X and restart": two instructions; "off and on again" and "remove and reinsert" are one.
         parts = re.split(
             r",? (?:and then|then|and afterwards|and after that|and|before you|after that),? "
-            r"(?=(?:please |also |finally )*(?:tell|turn|switch|toggle|enable|disable|reset|re-?boot|restart|check|run|grant|"
+            r"(?=(?:please |also |finally )*(?:tell|turn|switch|toggle|enable|disable|reset|re-?boot|"
+            r"restart|check|run|grant|"
             r"allow|disconnect|set|re-?seat|remove|try|look|pay|send|make)\b)(?!turn (?:it |them )?back)",
             sentence,
         )

@@ -7,8 +7,10 @@ import re
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
 
 _WEIGHING = re.compile(r"after (a few|several|some|\d+|the \w+) (attempt|exchange|agent|message|round)|\binsisted \d+|"
-                       r"\bhalfway\b|\bfirst (\d|two|three) (round|message)|\btry to get\b|first offer", re.I)  # fmt: skip
-_TYPED = re.compile(r"\bif (and only if )?(the )?(service )?agent\b[^,]*\b(asks?|not|cannot|can't|refus\w*|denies|suggests?)\b",
+                       r"\bhalfway\b|\bfirst (\d|two|three) (round|message)|\btry to get\b|"
+                       r"first offer", re.I)  # fmt: skip
+_TYPED = re.compile(r"\bif (and only if )?(the )?(service )?agent\b[^,]*\b(asks?|not|cannot|can't|refus\w*|"
+    r"denies|suggests?)\b",
                     re.I)  # fmt: skip
 _CONDITION = re.compile(r"\bif (and only if )?(either of )?(the )?(service )?agent\b", re.I)
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 _STAGE = re.compile(
-    r"###|\bagents?\b|\brepresentative says\b|make sure|\bmention|don't ask|do not ask|\bpretend|make up|ground(ed|ing)? "
+    r"###|\bagents?\b|\brepresentative says\b|make sure|\bmention|don't ask|do not ask|\bpretend|make up|"
+    r"ground(ed|ing)? "
     r"(your|the)|tool call|\breveal|\bvolunteer|\binsist|\bpersona\b|\bsimulat|\bhalfway\b|\babruptly\b|"
-    r"\bthe conversation\b|\brespon(d|se)|is meant to|\bterse\b|\bin pieces\b|\bpiecewise\b|\b(if|when) asked\b|you like to say|"
+    r"\bthe conversation\b|\brespon(d|se)|is meant to|\bterse\b|\bin pieces\b|\bpiecewise\b|\b(if|"
+    r"when) asked\b|you like to say|"
     r"\binstructions?\b|\bscenario\b|\brole\b",
     re.IGNORECASE,
 )
@@ -48,6 +50,7 @@ _PERSONS: tuple[tuple[str, str], ...] = (
     (r"\byour\b", "my"),
     (r"\b(to|for|with|from|of|by|at|about|told|tell|tells|give|gives|gave|let|lets|allow|allows|sent|send|help)\s+you\b",
      r"\1 me"),
+    (r"\byou to\b", "me to"),
     (r"\byou\b", "I"),
 )  # fmt: skip
 

@@ -28,7 +28,8 @@ MAX_REFUSALS = 2
 """How many refusals are final, after all that the scenario says to them has been said."""
 
 _HOW_CAN_I_HELP = re.compile(
-    r"how (can|may|could) (i|we) (help|assist|be of)|what (can|could) (i|we) do|what (would you like|do you (want|need)|brings|"
+    r"how (can|may|could) (i|we) (help|assist|be of)|what (can|could) (i|we) do|what (would you like|"
+    r"do you (want|need)|brings|"
     r"is it about|are you calling|seems to be|is the (problem|issue|matter)|exactly)|tell me (more|what)|describe|"
     r"(reason for|purpose of) (your|the) (call|contact)|more (detail|information|about)|in detail",
     re.IGNORECASE,
@@ -43,7 +44,8 @@ _ON_THE_PHONE = re.compile(
     r"\b(please|(could|can|would|will) you(?! (like|want))|your (phone|device)|settings)\b", re.I
 )
 _DONE = re.compile(
-    r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|were|all set)\b"
+    r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|"
+    r"were|all set)\b"
     r"|^(cancelled|booked|updated|changed|returned|exchanged|sent|created)\b",
     re.IGNORECASE,
 )
@@ -62,7 +64,7 @@ _SPOKEN_VALUES = {"basic_economy": "basic economy", "one_way": "one way", "round
 class Script:
     """The user in one trial: hears what the agent says and returns a text, a deed, or None to hang up.
 
-    :param actions: golds of the agent's, as (name, arguments): what the user wants to have happened, to judge offers by.
+    :param actions: golds of the agent's, as (name, arguments): what the user wants done, to judge offers by.
     :param communicate: texts that the user waits to hear.
     :param tools: names of the user's own tools.
     """
