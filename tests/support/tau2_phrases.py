@@ -1,6 +1,7 @@
-"""What the test agents say: seven phrasings of each intent. The user was made while reading how five of them fare.
+"""What the test agents say: seven phrasings of each intent.
 
-The last two of each are held back: they were written last, and are for measuring only.
+The user was made while reading how the first five fare; the last two were written afterwards, and measured once before
+what they showed was mended (docs/explanations/rewards.md).
 """
 
 from __future__ import annotations

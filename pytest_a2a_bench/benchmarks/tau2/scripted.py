@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.tau2.player import read_gold
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.benchmarks.tau2.user.judgement import needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
@@ -27,6 +28,10 @@ def make_script(task: Any, tools: Collection[str] = ()) -> Script:
     """Make the user's side of a conversation about a task of tau2's."""
     criteria = task.evaluation_criteria
     actions = [(a.name, a.arguments) for a in (criteria.actions if criteria else None) or [] if not _is_user(a)]
+    if criteria and not criteria.actions:
+        # A task may only say what must hold at the end: that is then what the user wants.
+        gold = read_gold(task.model_dump(mode="json"))
+        actions = [(call.name, dict(call.arguments)) for call in gold.where_offered]
     communicate = (criteria.communicate_info if criteria else None) or []
     return Script(Scenario.of(task.user_scenario.instructions), actions, communicate, tools)
 
