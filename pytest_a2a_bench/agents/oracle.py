@@ -22,7 +22,7 @@ UNTAGGED = (
 
 
 class Oracle:
-    """Makes the reference calls one a turn, then says once what the user must hear, then only bids farewell.
+    """Makes the reference calls one a turn, tells the user its part, says once what it must hear, then bids farewell.
 
     It never asks anything, so that a scripted user has nothing to answer. Where a benchmark wants its answer as a call,
     it makes that call instead of speaking.
@@ -64,7 +64,7 @@ class Oracle:
         player = registry.get_player(suite)
         writing = player.writing(domain) if player is not None else frozenset()
         kept = tuple(call for call in gold.calls if call.name not in writing)
-        return dataclasses.replace(gold, calls=kept, where_offered=())
+        return dataclasses.replace(gold, calls=kept, where_offered=(), instructions=())
 
 
 def load_gold(key: str, settings: Settings) -> Gold:
@@ -93,7 +93,11 @@ def next_line(gold: Gold, conversation: Conversation) -> AgentSaid:
         return AgentSaid(calls=(dataclasses.replace(plan[done], id=f"call_{done + 1}"),))
     if gold.answer is not None:
         return AgentSaid(calls=(gold.answer,))
-    if gold.closing not in _spoken(conversation):
+    # Told one at a time, as a user does one thing at a time; the same text twice is told twice.
+    told = sum(text in gold.instructions for text in _texts(conversation))
+    if told < len(gold.instructions):
+        return AgentSaid(gold.instructions[told])
+    if gold.closing not in _texts(conversation):
         return AgentSaid(gold.closing)
     return AgentSaid(FAREWELL)
 
@@ -111,6 +115,8 @@ def _played(plan: tuple[ToolCall, ...], conversation: Conversation) -> int:
     return done
 
 
-def _spoken(conversation: Conversation) -> set[str]:
-    remembered = [event for event in conversation.history if isinstance(event, AgentSaid)]
-    return {said.text for said in (*remembered, *conversation.own) if said.text}
+def _texts(conversation: Conversation) -> list[str]:
+    remembered = [event.text for event in conversation.history if isinstance(event, AgentSaid) and event.text]
+    own = [said.text for said in conversation.own if said.text]
+    # The larger of two: see above.
+    return max(remembered, own, key=len)

@@ -17,6 +17,7 @@ class Gold:
     """A reference solution: what to call, in order, and what to have told the user at the end.
 
     :param communicate: texts that the evaluator looks for in the agent's words.
+    :param instructions: what to tell the user to do, a text each, after the calls.
     :param where_offered: calls that are made where there are no others, as far as their tools are offered.
     :param answer: the call that gives the answer, where that is a call: in place of words, as often as somebody asks.
     """
@@ -24,6 +25,7 @@ class Gold:
     calls: tuple[ToolCall, ...] = ()
     communicate: tuple[str, ...] = ()
     where_offered: tuple[ToolCall, ...] = ()
+    instructions: tuple[str, ...] = ()
     answer: ToolCall | None = None
 
     @property

@@ -205,6 +205,9 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     scripted = any(r.provenance.get("user") == "scripted" for r in results)
     note = " (not comparable with leaderboard numbers, which need an LLM user)" if scripted else ""
     yield f"user simulator: {_counted(users)}{note}"
+    judgement = sum(bool(r.provenance.get("user_judgement")) for r in results)
+    if judgement:
+        yield f"goals that need a user's judgement, which a script has not: {judgement} of {len(results)} trials"
     judges = Counter(str(r.provenance.get("judge") or "none needed") for r in results if r.status == "evaluated")
     types = _values(results, "evaluation_type")
     yield f"judge: {_counted(judges)}" + (f"; evaluation type: {_counted(types)}" if types else "")

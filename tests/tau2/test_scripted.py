@@ -1,56 +1,195 @@
-"""The scripted user: states, answers, does its part, stops."""
+"""The scripted user: answers, judges offers, does one thing for each instruction, and gives nothing away."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
-from pytest_a2a_bench.benchmarks.tau2.scripted import MAX_ANSWERS, Scenario, Script
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tau2_agents import AGENTS
+from tau2_phrases import PHRASES
+from tau2_table import Table, load
+
+from pytest_a2a_bench.benchmarks.tau2.user import device
+from pytest_a2a_bench.benchmarks.tau2.user.judgement import needs_judgement
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
+from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, Script
 
 SCENARIO = Scenario(
-    reason="You want to cancel reservation EHGLP3.",
-    known="You are Emma Kim.\nYour user id is emma_kim_9957.",
-    unknown="You do not remember the payment method.",
-    instructions="If refused, insist once.",
+    reason="You want to cancel reservation EHGLP3. Make sure you mention that you are in a hurry.",
+    known="You are Emma Kim in zip code 19122.\nYour user id is emma_kim_9957.",
+    unknown="You do not remember your email address.",
+    instructions="If the agent says that it is not possible, mention that your doctor forbids you to fly.",
 )
+GOLDS = [("get_user_details", {"user_id": "emma_kim_9957"}), ("cancel_reservation", {"reservation_id": "EHGLP3"})]
+TOOLS = (
+    "toggle_airplane_mode",
+    "toggle_data",
+    "check_status_bar",
+    "run_speed_test",
+    "reboot_device",
+    "grant_app_permission",
+    "set_network_mode_preference",
+)
+PHONE = Scenario(reason="Your mobile data is not working properly.", known="You are John Smith.")
 
 
-def test_it_states_its_scenario_first() -> None:
-    opening = Script(SCENARIO).hear("Hi! How can I help you today?")
-    assert opening == "You want to cancel reservation EHGLP3.\nYou are Emma Kim.\nYour user id is emma_kim_9957."
+def opened(scenario: Scenario = SCENARIO, **parts: object) -> Script:
+    script = Script(scenario, **{"actions": GOLDS, **parts})  # type: ignore[arg-type]
+    script.hear("Hi! How can I help you today?")
+    return script
 
 
-def test_it_answers_what_the_scenario_knows() -> None:
-    script = Script(SCENARIO)
-    script.hear("Hi!")
-    assert script.hear("Could you tell me your user id?") == "Your user id is emma_kim_9957."
-    assert script.hear("Which payment method did you use?") == "I do not know that."
-    assert script.hear("Shall I proceed?") == "Yes, please go ahead."
+def test_it_opens_in_the_first_person_without_stage_directions() -> None:
+    assert Script(SCENARIO).hear("Hi!") == "I want to cancel reservation EHGLP3."
 
 
-def test_it_stops_when_nothing_is_asked() -> None:
-    script = Script(SCENARIO)
-    script.hear("Hi!")
-    assert script.hear("Your reservation is cancelled.") is None
+def test_it_answers_an_imperative_without_a_question_mark() -> None:
+    assert opened().hear("Please provide your user ID so that I can look it up.") == "My user id is emma_kim_9957."
 
 
-def test_it_does_not_answer_for_ever() -> None:
-    script = Script(SCENARIO)
-    script.hear("Hi!")
-    answers = [script.hear("Are you sure?") for _ in range(MAX_ANSWERS + 1)]
-    assert all(isinstance(a, str) for a in answers[:-1])
-    assert answers[-1] is None
+def test_it_answers_several_questions_at_once_and_says_what_it_does_not_have() -> None:
+    reply = opened().hear("I need:\n- your full name\n- your zip code\n- your email address")
+    assert isinstance(reply, str)
+    assert "19122" in reply
+    assert "Emma Kim" in reply
+    assert "I don't have that (e-mail address)." in reply
 
 
-def test_it_plays_its_own_tool_actions_before_it_stops() -> None:
-    script = Script(SCENARIO, [("toggle_data", {}), ("reboot", {"hard": True})])
-    script.hear("Hi!")
-    assert script.hear("Please switch your data on.") == ("toggle_data", {})
-    assert script.after_action(["on"]) == ("reboot", {"hard": True})
-    assert script.after_action(["rebooted"]) == "I have done that. rebooted"
-    assert script.hear("Good.") is None
+def test_it_agrees_to_what_it_wants_as_often_as_it_is_asked() -> None:
+    script = opened()
+    for text in ("I will cancel reservation EHGLP3. Do you confirm?", "Are you sure?", "Shall I really go ahead?"):
+        assert script.hear(text) == "Yes, please go ahead."
+
+
+def test_it_corrects_what_is_wrong_and_agrees_to_the_corrected_offer() -> None:
+    script = opened()
+    wrong = script.hear("Shall I cancel reservation EHGLP7?")
+    assert wrong == "No, that is not right. The reservation should be EHGLP3, not EHGLP7."
+    assert script.hear("Then I will cancel EHGLP3, ok?") == "Yes, please go ahead."
+
+
+def test_it_refuses_what_it_never_wanted() -> None:
+    reply = opened().hear("Would you like me to send you a certificate of $50?")
+    assert reply == "No. I don't want to get that certificate."
+    assert str(opened(actions=()).hear("Shall I cancel reservation EHGLP3?")).startswith("No.")
+
+
+def test_it_goes_on_until_what_it_wants_is_done() -> None:
+    script = opened()
+    assert script.hear("Is there anything else I can do?") is not None
+    script.hear("I will cancel reservation EHGLP3. Do you confirm?")
+    script.hear("Reservation EHGLP3 has been cancelled.")
+    assert script.hear("Is there anything else I can do?") is None
+
+
+def test_it_pushes_back_as_told_and_takes_a_final_refusal() -> None:
+    script = opened()
+    heard = [script.hear("I am sorry, that is not possible.") for _ in range(4)]
+    assert heard[0] == "My doctor forbids me to fly."
+    assert heard[-1] is None
+
+
+def test_it_hangs_up_when_it_is_transferred_or_nothing_moves() -> None:
+    assert opened().hear("You are being transferred to a human agent.") is None
+    script = opened()
+    heard = [script.hear("I have noted what you said.") for _ in range(MAX_SAME_STATEMENTS)]
+    assert None not in heard[:-1]
+    assert heard[-1] is None
+
+
+def test_it_does_one_thing_for_each_instruction_and_reports_what_it_sees() -> None:
+    script = opened(PHONE, actions=(), tools=TOOLS)
+    assert script.hear("Please turn off airplane mode and then restart your phone.") == ("toggle_airplane_mode", {})
+    assert script.after_action(["Airplane Mode is now OFF."]) == ("reboot_device", {})
+    reply = script.after_action(["Restarted."])
+    assert isinstance(reply, str)
+    assert "Airplane Mode is now OFF.\nRestarted." in reply
+
+
+def test_a_switch_that_was_right_is_put_back() -> None:
+    script = opened(PHONE, actions=(), tools=TOOLS)
+    assert script.hear("Please turn off airplane mode.") == ("toggle_airplane_mode", {})
+    assert script.after_action(["Airplane Mode is now ON."]) == ("toggle_airplane_mode", {})
+    assert isinstance(script.after_action(["Airplane Mode is now OFF."]), str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thank you for getting in touch. I have noted what you said and will leave everything as it is.",
+        "I will turn on roaming for you.",
+        "Airplane mode is a setting of your phone.",
+        "Please don't turn off mobile data.",
+        "I have turned on your mobile data.",
+    ],
+)
+def test_it_does_nothing_that_nobody_asked_for(text: str) -> None:
+    assert device.instructed(text, TOOLS, "run_speed_test") == ()
+
+
+def test_its_own_words_ask_nothing_of_it() -> None:
+    script = opened(PHONE, actions=(), tools=TOOLS)
+    script.hear("Please turn off airplane mode.")
+    report = script.after_action(["Please turn on mobile data."])
+    assert isinstance(script.hear(str(report)), str)
+
+
+def test_stop_tokens_of_a_scenario_are_never_spoken() -> None:
+    scenario = Scenario(
+        "You want a card. When you are done, say ###STOP###.", instructions="Then output ###TRANSFER###."
+    )
+    script = Script(scenario)
+    heard = [script.hear(t) for t in ("Hi!", "What do you need?", "What is your ###STOP### name?", "Anything else?")]
+    assert heard[0] == "I want a card."
+    assert not any("###" in str(text) for text in heard)
+
+
+@given(st.lists(st.text(max_size=60) | st.sampled_from([p for ps in PHRASES.values() for p in ps]), max_size=8))
+def test_no_text_of_an_agent_breaks_it(texts: list[str]) -> None:
+    script = opened(tools=TOOLS)
+    for text in texts:
+        reply = script.hear(text)
+        while isinstance(reply, tuple):
+            assert reply[0] in TOOLS
+            reply = script.after_action(["ok"])
+        if reply is None:
+            break
+        assert reply
+        assert "###" not in reply
 
 
 def test_structured_and_plain_instructions() -> None:
     structured = SimpleNamespace(reason_for_call="a", known_info=None, unknown_info="b", task_instructions="c")
     assert Scenario.of(structured) == Scenario("a", "", "b", "c")
-    assert Scenario.of("just do it").opening() == "just do it"
+    assert Scenario.of("Create a task.").opening() == "Please create a task."
+
+
+def test_what_needs_judgement_is_known_before() -> None:
+    assert needs_judgement(SCENARIO) == ""
+    assert needs_judgement(Scenario("You want a refund.", instructions="Don't accept the first offer.")) != ""
+    assert needs_judgement(SCENARIO, checked=False) != ""
+
+
+@pytest.mark.parametrize("agent", [a for a in AGENTS if a not in ("noop", "echo")])
+def test_agents_that_no_user_was_made_for_pass_a_few_tasks(agent: str) -> None:
+    table = Table(range(7))
+    tasks = [("mock", t) for t in load("mock")[:3]] + [("telecom", t) for t in load("telecom")[::57]]
+    assert [(t.id, r) for d, t in tasks if (r := table.run(d, t, agent))[0] != 1.0] == []
+
+
+@pytest.mark.parametrize("agent", ["noop", "echo"])
+def test_silence_and_echoes_pass_no_telecom_task_of_a_few(agent: str) -> None:
+    table = Table(range(7))
+    assert [t.id for t in load("telecom")[::23] if table.run("telecom", t, agent)[0] == 1.0] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
+def test_every_agent_passes_98_of_100_tasks(domain: str) -> None:
+    table, tasks = Table(range(7)), load(domain)
+    passed = {agent: sum(table.run(domain, t, agent)[0] == 1.0 for t in tasks) for agent in AGENTS}
+    assert {a: n for a, n in passed.items() if a not in ("noop", "echo") and n < 0.98 * len(tasks)} == {}
+    assert passed["echo"] <= passed["noop"]
+    assert domain != "telecom" or passed["noop"] == 0

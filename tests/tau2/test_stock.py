@@ -37,7 +37,7 @@ def stock_noop_reward(domain: str, task_id: str) -> float | None:
     simulation = tau2.orchestrator_class(
         domain=domain,
         agent=agent,
-        user=make_scripted_user(tau2, task),
+        user=make_scripted_user(tau2, task, [t.name for t in upstream.user_tools(environment, task) or ()]),
         environment=environment,
         task=task,
         max_steps=200,

@@ -90,7 +90,7 @@ def test_odd_tags_are_no_tags(metadata: dict[str, Any]) -> None:
 
 
 class TestGold:
-    def test_the_users_actions_are_left_out(self) -> None:
+    def test_the_users_actions_become_instructions(self) -> None:
         actions = [
             {"name": "a", "arguments": {"x": 1}, "requestor": "assistant"},
             {"name": "b", "arguments": {}, "requestor": "user"},
@@ -99,6 +99,14 @@ class TestGold:
         gold = read_gold({"evaluation_criteria": {"actions": actions, "communicate_info": None}})
 
         assert gold.calls == (ToolCall("a", {"x": 1}), ToolCall("c", {}))
+        assert gold.instructions == ("Please use b.",)
+
+    def test_the_users_tools_have_words(self) -> None:
+        actions = [{"name": "grant_app_permission", "arguments": {"app_name": "messaging", "permission": "sms"}}]
+        actions = [{**action, "requestor": "user"} for action in actions]
+        gold = read_gold({"evaluation_criteria": {"actions": actions}})
+
+        assert gold.instructions == ("Please grant the messaging app the sms permission.",)
 
     @pytest.mark.parametrize("task", [{}, {"evaluation_criteria": None}, {"evaluation_criteria": {"actions": None}}])
     def test_a_task_without_criteria_has_nothing_to_do(self, task: dict[str, Any]) -> None:

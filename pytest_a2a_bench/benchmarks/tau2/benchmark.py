@@ -12,7 +12,7 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
-from pytest_a2a_bench.benchmarks.tau2.scripted import make_scripted_user
+from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, paused_collector, user_tools
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -93,11 +93,11 @@ class _Simulation:
 
     def _make_user(self) -> Any:
         settings = self.context.settings
+        tools = user_tools(self.environment, self.task)
         if settings.user_kind == "scripted":
-            return make_scripted_user(self.tau2, self.task)
+            return make_scripted_user(self.tau2, self.task, [tool.name for tool in tools or ()])
         if not settings.user_llm:
             raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
-        tools = user_tools(self.environment, self.task)
         # The user should vary as little as possible, unless somebody wants it to.
         args = {"temperature": 0.0, **settings.user_llm_args}
         return llm.make_llm_user(self.tau2, self.task, tools, settings.user_llm, args, self.context.checkpoint)
@@ -183,6 +183,7 @@ class _Simulation:
         return {
             "benchmark": self.tau2.distribution,
             "user": settings.user_kind,
+            "user_judgement": judgement_needed(self.task) if settings.user_kind == "scripted" else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
             "judge": settings.judge_llm if judged else None,
             "evaluation_type": str(evaluate.evaluation_type(self.tau2, self.task).value),

@@ -20,6 +20,21 @@ _ASSERT = "assert_"
 _UPDATE = "update_"
 _EXPECTED = "expected_"
 _WRITE = "write"
+# What the tasks' faults leave the user to do: switches are on where they should be off, and the other way round.
+_INSTRUCTIONS: Mapping[str, str] = {
+    "toggle_airplane_mode": "Please turn airplane mode off.",
+    "toggle_data": "Please turn mobile data on.",
+    "toggle_roaming": "Please turn data roaming on.",
+    "toggle_data_saver_mode": "Please turn data saver mode off.",
+    "toggle_wifi_calling": "Please turn Wi-Fi calling off.",
+    "disconnect_vpn": "Please disconnect your VPN.",
+    "reseat_sim_card": "Please reseat your SIM card.",
+    "reset_apn_settings": "Please reset your APN settings.",
+    "reboot_device": "Please restart your phone.",
+    "set_network_mode_preference": "Please set your network mode preference to {mode}.",
+    "grant_app_permission": "Please grant the {app_name} app the {permission} permission.",
+    "make_payment": "Please pay the bill that you were sent a payment request for.",
+}
 
 
 def load_gold(domain: str, task_id: str, settings: Settings | None = None) -> Gold:
@@ -33,23 +48,34 @@ def load_gold(domain: str, task_id: str, settings: Settings | None = None) -> Go
 def read_gold(task: Mapping[str, Any]) -> Gold:
     """Read the reference solution from a tau2 task object.
 
-    Actions of the user's are left out: the user simulator plays them. Some tasks list no reference action and only say
-    what must hold at the end (the mock domain has one): there the agent does what the checks ask for, where a tool by
-    the matching name is on offer.
+    Actions of the user's become instructions: the user simulator carries them out. Some tasks list no reference action
+    and only say what must hold at the end (the mock domain has one): there the agent does what the checks ask for,
+    where a tool by the matching name is on offer.
     """
     criteria = task.get("evaluation_criteria") or {}
-    actions = _assistants(criteria.get("actions"), "requestor")
-    checks = _assistants(criteria.get("env_assertions"), "env_type")
+    actions = _of(criteria.get("actions"), "requestor", "assistant")
+    checks = _of(criteria.get("env_assertions"), "env_type", "assistant")
     derived = (_fulfil(c["func_name"], c.get("arguments") or {}) for c in checks)
     return Gold(
         calls=tuple(ToolCall(a["name"], a.get("arguments") or {}) for a in actions),
         communicate=tuple(str(text) for text in criteria.get("communicate_info") or ()),
         where_offered=tuple(call for call in derived if call is not None),
+        instructions=tuple(map(_instruction, _of(criteria.get("actions"), "requestor", "user"))),
     )
 
 
-def _assistants(items: Iterable[Mapping[str, Any]] | None, key: str) -> list[Mapping[str, Any]]:
-    return [item for item in items or () if item.get(key, "assistant") == "assistant"]
+def _of(items: Iterable[Mapping[str, Any]] | None, key: str, whose: str) -> list[Mapping[str, Any]]:
+    return [item for item in items or () if item.get(key, "assistant") == whose]
+
+
+def _instruction(action: Mapping[str, Any]) -> str:
+    """Say what a user is to do, in words where they are known, else by the name of the user's tool."""
+    arguments = action.get("arguments") or {}
+    spoken = _INSTRUCTIONS.get(action["name"])
+    if spoken is not None:
+        return spoken.format_map(arguments)
+    given = " with " + ", ".join(f"{name} {value}" for name, value in arguments.items()) if arguments else ""
+    return f"Please use {action['name']}{given}."
 
 
 def _fulfil(check: str, arguments: Mapping[str, Any]) -> ToolCall | None:

@@ -1,0 +1,240 @@
+"""The user's side of one conversation, independent of tau2's classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.tau2.user import asks, device, proposals
+from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts
+from pytest_a2a_bench.benchmarks.tau2.user.proposals import Verdict, Wish
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
+
+Deed = tuple[str, dict[str, Any]]
+"""A call of one of the user's own tools: name and arguments."""
+
+# An agent that repeats itself does not move; one that only tells may be at work for long.
+MAX_SAME_STATEMENTS = 3
+"""How often the same text is heard before the user hangs up, where it asks nothing."""
+MAX_SAME_QUESTIONS = 4
+"""The same, where it asks for something (three confirmations of one thing are still answered)."""
+MAX_STATEMENTS = 15
+"""How many texts in a row may ask nothing."""
+MAX_REMINDERS = 2
+"""How often in a row the user says that it is not done yet."""
+MAX_REFUSALS = 2
+"""How many refusals are final, after all that the scenario says to them has been said."""
+
+_HOW_CAN_I_HELP = re.compile(
+    r"how (can|may|could) (i|we) (help|assist|be of)|what (can|could) (i|we) do|what (would you like|"
+    r"do you (want|need)|brings|"
+    r"is it about|are you calling|seems to be|is the (problem|issue|matter)|exactly)|tell me (more|what)|describe|"
+    r"(reason for|purpose of) (your|the) (call|contact)|more (detail|information|about)|in detail",
+    re.IGNORECASE,
+)
+_ANNOUNCED = re.compile(
+    r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I
+)
+_WORKING = re.compile(
+    r"\b(one moment|moment|patience|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b", re.I
+)
+_ON_THE_PHONE = re.compile(
+    r"\b(please|(could|can|would|will) you(?! (like|want))|your (phone|device)|settings)\b", re.I
+)
+_DONE = re.compile(
+    r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|"
+    r"were|all set)\b"
+    r"|^(cancelled|booked|updated|changed|returned|exchanged|sent|created)\b",
+    re.IGNORECASE,
+)
+_READING = re.compile(
+    r"\b(look|check|see|find|search|explain|read|pull up|review|continue|start|help|go on|move on)\b", re.I
+)
+_LABELS: Mapping[str, str] = {
+    "email": "e-mail address", "zip": "zip code", "payment": "payment method", "birthday": "date of birth",
+    "order": "order number", "reservation": "reservation number", "flight": "flight number", "cause": "reason",
+    "item": "item id", "trip": "kind of trip", "baggage": "number of bags", "phone": "phone number",
+}  # fmt: skip
+_SPOKEN_VALUES = {"basic_economy": "basic economy", "one_way": "one way", "round_trip": "round trip"}
+
+
+@dataclass
+class Script:
+    """The user in one trial: hears what the agent says and returns a text, a deed, or None to hang up.
+
+    :param actions: golds of the agent's, as (name, arguments): what the user wants done, to judge offers by.
+    :param communicate: texts that the user waits to hear.
+    :param tools: names of the user's own tools.
+    """
+
+    scenario: Scenario
+    actions: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    communicate: Sequence[str] = ()
+    tools: Collection[str] = ()
+    _opened: bool = False
+    _said: set[str] = field(default_factory=set)
+    _heard: dict[str, int] = field(default_factory=dict)
+    _statements: int = 0
+    _reminders: int = 0
+    _refusals: int = 0
+    _offer: Verdict | None = None
+    _cured: bool = False
+    _deeds: list[device.Act] = field(default_factory=list)
+    _doing: device.Act | None = None
+    _report: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._wishes = proposals.wishes(self.actions)
+        self._open: list[Wish] = [w for w in self._wishes if not w.tool.startswith("transfer")]
+        self._awaited = [str(text) for text in self.communicate]
+        self._facts = Facts(self.scenario, [w.arguments for w in self._wishes])
+        self._symptom = device.symptom_check(self.scenario.reason) if self.tools else ""
+        self._pushbacks = list(self.scenario.pushbacks())
+
+    def hear(self, text: str) -> str | Deed | None:
+        """React to what the agent said: a text, a deed, or None to stop."""
+        if not self._opened:
+            self._opened = True
+            return self._say(self.scenario.opening())
+        self._awaited = [awaited for awaited in self._awaited if awaited.lower() not in text.replace(",", "").lower()]
+        # What one has said oneself asks for nothing: an agent that repeats it moves nothing.
+        fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s) not in self._said)
+        fresh = text if len(fresh) >= len(text) - 1 else fresh
+        times = self._heard[_plain(fresh)] = self._heard.get(_plain(fresh), 0) + 1
+        offer = proposals.judge(fresh, self._open or self._wishes)
+        if offer is not None and not offer.agreed:
+            # What is asked about once more was wished for all the same.
+            offer = proposals.judge(fresh, self._wishes)
+        heard = asks.read(fresh, offer=offer is not None)
+        if heard.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
+            return None
+        self._note_done(fresh)
+        acts = device.instructed(fresh, self.tools, self._symptom)
+        # "Enable roaming for your line, ok?" can be the agent's or the user's to do.
+        offered = heard.decision and offer is not None and offer.wish is not None and not _ON_THE_PHONE.search(fresh)
+        if acts and not offered:
+            self._statements = self._reminders = 0
+            # Facts that are asked for beside it are told with what the device shows.
+            self._report = [self._answer(fresh, slot) for slot in heard.slots if self._facts.get(slot)]
+            self._deeds = list(acts)
+            return self._next_deed()
+        reply = self._reply(fresh, heard, offer, times)
+        return None if reply is None else self._say(reply)
+
+    def after_action(self, results: Sequence[str]) -> str | Deed:
+        """React to what the user's own tools returned."""
+        seen = " ".join(r.strip() for r in results if r.strip())
+        done, self._doing = self._doing, None
+        if done is not None:
+            self._cured = device.cured(done.name, seen) if done.name == self._symptom else self._cured
+            if device.contradicts(done, seen):
+                # It was as wanted before it was touched.
+                self._deeds.insert(0, device.Act(done.name))
+        self._report.append(seen)
+        if self._deeds:
+            return self._next_deed()
+        told = "\n".join(self._report)
+        self._report = []
+        thanks = " It works now, thank you!" if self._cured and done is not None and done.name == self._symptom else ""
+        return self._say(f"I have done that. This is what I see:\n{told}{thanks}")
+
+    def _next_deed(self) -> Deed:
+        self._doing = self._deeds.pop(0)
+        return self._doing.name, dict(self._doing.arguments)
+
+    def _say(self, text: str) -> str:
+        # Whatever a scenario holds: the tokens that end a simulation are said by its edge alone.
+        text = re.sub(r"#{3}[A-Z-]+#{3}", "", text).strip()
+        self._said.update(_plain(s) for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s))
+        return text
+
+    def _reply(self, text: str, heard: asks.Heard, offer: Verdict | None, times: int) -> str | None:
+        parts: list[str] = []
+        if heard.decision or (offer is not None and _ANNOUNCED.search(text)):
+            parts.append(self._decide(text, offer, heard))
+        parts += [self._answer(text, slot) for slot in heard.slots]
+        # What was all that was asked for comes first; a farewell beside a question waits.
+        parts = [p for p in dict.fromkeys(parts) if p]
+        if parts:
+            self._statements = 0
+            return " ".join(parts)
+        if heard.refused:
+            return self._refused()
+        if heard.closing:
+            return self._conclude(times)
+        if heard.question or _HOW_CAN_I_HELP.search(text):
+            return self._tell(text)
+        return self._listen(text, times)
+
+    def _decide(self, text: str, offer: Verdict | None, heard: asks.Heard) -> str:
+        offer = offer or (self._offer if not heard.slots else None)
+        if offer is None:
+            # "May I have your name?" needs the name and no permission.
+            return "" if heard.slots else "Yes, please."
+        self._offer = offer
+        self._reminders = 0
+        if offer.agreed:
+            # It moved: what was said before may be said again.
+            self._heard = {said: times for said, times in self._heard.items() if said == _plain(text)}
+            return "Yes, please go ahead."
+        if offer.wish is None and not self._wishes and _READING.search(text):
+            return "Please tell me first what you find."
+        wrong = offer.wrong[0].upper() + offer.wrong[1:]
+        return f"No, that is not right. {wrong}." if offer.wish else f"No. {wrong}."
+
+    def _answer(self, text: str, slot: str) -> str:
+        label = _LABELS.get(slot, slot)
+        said = self.scenario.when_asked(label)
+        if said:
+            return said
+        values = [_SPOKEN_VALUES.get(v, v) for v in self._facts.get(slot)]
+        if values:
+            verb = "is" if len(values) == 1 else "are"
+            return f"My {label} {verb} {' and '.join(values)}."
+        return self.scenario.about(f"{label} {text}", needed=label) or f"I don't have that ({label})."
+
+    def _tell(self, text: str) -> str:
+        if _HOW_CAN_I_HELP.search(text):
+            return self.scenario.opening()
+        return self.scenario.about(text) or "I don't have that."
+
+    def _refused(self) -> str | None:
+        if self._pushbacks:
+            return self._pushbacks.pop(0)
+        self._refusals += 1
+        if self._refusals > MAX_REFUSALS:
+            return None
+        return f"Is there really no way? {self.scenario.opening()}"
+
+    def _conclude(self, times: int) -> str | None:
+        waiting = bool(self._open or self._awaited or (self._symptom and not self._cured))
+        self._reminders += 1
+        if not waiting or self._reminders > MAX_REMINDERS or times >= MAX_SAME_STATEMENTS:
+            return None
+        return f"Please make sure that everything is done: {self.scenario.opening()}"
+
+    def _listen(self, text: str, times: int) -> str | None:
+        self._statements += 1
+        if (times >= MAX_SAME_STATEMENTS and not _WORKING.search(text)) or self._statements > MAX_STATEMENTS:
+            return None
+        return "Okay, thank you."
+
+    def _note_done(self, text: str) -> None:
+        """Remember which wishes the agent says it has fulfilled: by name, or the one that was agreed to last."""
+        told = " ".join(s for s in sentences(text) if _DONE.search(s) and "?" not in s)
+        if not told:
+            return
+        named = proposals.fulfilled(told, self._open)
+        agreed = [w for w in self._open if self._offer is not None and self._offer.agreed and w is self._offer.wish]
+        if agreed and (not proposals.kinds(told) or any(w is agreed[0] for w in named)):
+            named = agreed
+        if named:
+            self._reminders = 0
+            self._open = [w for w in self._open if not any(w is n for n in named)]
+            self._heard.clear()
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
