@@ -316,7 +316,15 @@ def _translated(request: HttpRequest, config: ClientConfig, record: RequestRecor
         raise ProtocolError(f"{where}: not a URL that can be called ({error}); fix the agent card") from error
     except httpx.HTTPError as error:
         when = "in the middle of the answer" if record.answered else "before any answer"
-        raise TransportError(f"{where}: the connection broke {when} ({_reason(error)})") from error
+        hint = "" if record.answered else _certificate_hint(request, config)
+        raise TransportError(f"{where}: the connection broke {when} ({_reason(error)}){hint}") from error
+
+
+def _certificate_hint(request: HttpRequest, config: ClientConfig) -> str:
+    """Name client certificates where one may be missed: servers on asyncio want one without a word (TLS 1.3)."""
+    if config.network.chain or not request.url.lower().startswith("https:"):
+        return ""
+    return "; if it asks for a client certificate, give that with --a2a-client-cert FILE"
 
 
 def _reason(error: Exception) -> str:

@@ -285,7 +285,8 @@ class Gatekeeper:
         assert self.verdict is not None
         yield from verdict.gate_lines(self.verdict, width)
         if self.verdict.errors:
-            ran = "could not be evaluated" + (" or were not run" if self._stopped else "")
+            were = "was" if self.verdict.errors == 1 else "were"
+            ran = "could not be evaluated" + (f" or {were} not run" if self._stopped else "")
             yield f"{count(self.verdict.errors, 'trial')} {ran}, so this run does not pass"
         if self.config.get_verbosity() >= 0:
             if self.verdict.comparison is not None:

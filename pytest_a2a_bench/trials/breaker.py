@@ -33,7 +33,7 @@ Cause = Literal["refused", "gone", "model", "time"]
 Step = Literal["go on", "ask for the card", "stop"]
 
 _REMEDIES: dict[Cause, str] = {
-    "refused": "give it credentials that it accepts (--a2a-auth-env)",
+    "refused": "correct that",  # the refusal itself says what was sent, and what to do
     "gone": "start the agent again (--a2a-wait SECONDS gives one that restarts the time for it)",
     "model": "correct the model's name or its provider's key",
     "time": "raise --a2a-run-timeout",

@@ -44,6 +44,8 @@ def test_a_refused_token_ends_the_run_at_once(pytester: pytest.Pytester, bench: 
     result.stdout.fnmatch_lines(["inconclusive: 8 trials not run: the breaker is open since tau2/mock/*"])
     assert "A2A_AUTH_TOKEN" in text
     assert "--a2a-resume: only what is missing is held" in text
+    (why,) = [line for line in result.outlines if line.startswith("inconclusive: 8 trials not run")]
+    assert why.count("--a2a-auth-env") == 1, "what to do is said once"
     result.stdout.fnmatch_lines(["*not run: the breaker is open since tau2/mock/*: POST *HTTP 401*"])
     result.stdout.fnmatch_lines(["*a2a verdict: inconclusive*"])
     (last,) = [line for line in result.outlines if line.startswith("=") and " not run" in line]
@@ -55,6 +57,12 @@ def test_a_refused_token_ends_the_run_at_once(pytester: pytest.Pytester, bench: 
     assert len(trials) > 3
     assert f"{len(trials) - 1} not run" in last
     assert len(list(Store(pytester.path / "a2a-results").trials.glob("*.json"))) == 1
+
+
+def test_one_trial_is_told_of_in_the_singular(bench: Bench, refusing: RawAgent) -> None:
+    result = bench("--a2a-endpoint", refusing.url, "--a2a-suite=mock", "-k", "create_task_1-t0")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["1 trial could not be evaluated or was not run, so this run does not pass"])
 
 
 @pytest.mark.parametrize("options", [(), ("--a2a-concurrency=3",)])

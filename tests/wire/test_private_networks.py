@@ -21,7 +21,7 @@ from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.conformance.subject import look_at
 from pytest_a2a_bench.conformance.wire.base import WireRequest
 from pytest_a2a_bench.conformance.wire.connect import open_wire
-from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, TransportError
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.settings import Settings
 
@@ -303,3 +303,20 @@ def test_grpc_without_verifying_says_what_to_do(place: Place, opened: Open) -> N
     with place.grpc_agent() as (address, _), raw_agent(answer, grpc_card(address)) as agent:
         with pytest.raises(ConfigurationError, match="--a2a-ca FILE"):
             say(opened(agent.url, verify_ssl=False))
+
+
+def test_servers_that_want_a_client_certificate_without_a_word(place: Place, opened: Open) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    port, tls = listener.getsockname()[1], place.server("127.0.0.1")
+
+    def hang_up() -> None:
+        accepted, _ = listener.accept()
+        listener.close()
+        with tls.wrap_socket(accepted, server_side=True) as one:
+            one.recv(65536)  # the whole request, and no alert: as asyncio's servers do in TLS 1.3
+
+    server = threading.Thread(target=hang_up, daemon=True)
+    server.start()
+    with pytest.raises(TransportError, match=r"before any answer .*asks for a client certificate.*--a2a-client-cert"):
+        say(opened(f"https://127.0.0.1:{port}", ca=str(place.ca)))
+    server.join(10)
