@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness import Bench, log_of
 
-TRIALS = " ".join(f"ok-{i}" for i in range(12))
+TRIALS = " ".join(f"ok-0-{i}" for i in range(12))
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_results_that_cannot_be_written_are_refused_before_the_first_conversatio
 def test_a_clock_that_jumps_changes_no_result(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-1 ok-2 bad-1 ok-3")
+    monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 ok-0-3")
     pytester.makeconftest(
         (pytester.path / "conftest.py").read_text()
         + "\n"
