@@ -187,9 +187,9 @@ _compiled = functools.lru_cache(maxsize=1024)(re.compile)
 def _choice(characters: str) -> str:
     if len(characters) > 1 and characters[0] == "\\":
         number = len(characters)
-        written = (r"\\{1,4}u(?i:005c)", r"\\{1,4}x(?i:5c)", "%(?:25){0,2}(?i:5c)", "&#0*92;", "&#[xX]0*(?i:5c);")
+        written = (r"\\{1,64}u(?i:005c)", r"\\{1,64}x(?i:5c)", "%(?:25){0,2}(?i:5c)", "&#0*92;", "&#[xX]0*(?i:5c);")
         runs = [rf"(?:{one}){{{number}}}" for one in written]
-        return f"(?:{'|'.join(runs)}|" + rf"\\{{{number},{4 * number}}})"
+        return f"(?:{'|'.join(runs)}|" + rf"\\{{{number},{64 * number}}})"
     return "(?:" + "|".join(map(_character, characters)) + ")"
 
 
@@ -205,12 +205,12 @@ def _character(c: str) -> str:
     raw = c.encode("utf-8", "surrogatepass")
     units = c.encode("utf-16-be", "surrogatepass")
     escapes = [
-        r"\\{1,4}".join(f"u(?i:{units[i : i + 2].hex()})" for i in range(0, len(units), 2)),
-        r"\\{1,4}".join(f"x(?i:{b:02x})" for b in raw),
+        r"\\{1,64}".join(f"u(?i:{units[i : i + 2].hex()})" for i in range(0, len(units), 2)),
+        r"\\{1,64}".join(f"x(?i:{b:02x})" for b in raw),
     ]
     if c != "\\":
         escapes.append(re.escape(_LETTERS.get(c, c)))
-    after_backslash = rf"\\\\{{0,3}}(?:{'|'.join(escapes)})"
+    after_backslash = rf"\\\\{{0,63}}(?:{'|'.join(escapes)})"
     octets = "".join(rf"%(?:25){{0,2}}(?i:{b:02x})" for b in raw)
     # The longer first: what was found of a character is not looked at again.
     forms = [after_backslash, octets, f"&#0*{ord(c)};", f"&#[xX]0*(?i:{ord(c):x});"]
@@ -218,7 +218,7 @@ def _character(c: str) -> str:
         forms.append(re.escape(html.escape(c)))
     if c == " ":
         forms.append(r"\+")
-    forms.append(r"\\\\{0,3}" if c == "\\" else re.escape(c))
+    forms.append(r"\\\\{0,63}" if c == "\\" else re.escape(c))
     return "|".join(forms)
 
 

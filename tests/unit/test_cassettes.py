@@ -137,3 +137,14 @@ def test_a_missing_or_damaged_cassette_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / library.AGENT).write_text("[]")
     with pytest.raises(ConfigurationError, match="does not tell of an agent"):
         library.read_endpoint(tmp_path)
+
+
+def test_where_events_stand_in_a_text_is_no_difference() -> None:
+    def asked(text: str, start: int) -> dict[str, Any]:
+        return {
+            "parts": [{"text": text, "metadata": {"a": {"events": [{"kind": "user", "start": start, "length": 4}]}}}]
+        }
+
+    compare(asked("same", 3), asked("same", 40), key="k", number=1, where="f")
+    with pytest.raises(CassetteError, match="other"):
+        compare(asked("same", 3), asked("other", 3), key="k", number=1, where="f")

@@ -139,3 +139,13 @@ def test_no_command_survives(text: str) -> None:
     # Nothing but blanks was added, and nothing that people read was lost.
     letters = [c for c in re.sub(r"\x1b\[0K", "", text) if c in "#[:abcdefghijklmnopqrstuvwxyz"]
     assert [c for c in clean if c in "#[:abcdefghijklmnopqrstuvwxyz"] == letters or "\x1b" in text
+
+
+def test_a_secret_is_found_however_often_its_text_was_escaped() -> None:
+    secret = 'one"two\\three-1234'
+    text = secret
+    for _ in range(5):
+        text = json.dumps(f"you sent {text} and")
+    hidden = hide_secrets(text, [secret])
+    assert "three" not in hidden
+    assert "two" not in hidden
