@@ -15,6 +15,9 @@ from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
 Deed = tuple[str, dict[str, Any]]
 """A call of one of the user's own tools: name and arguments."""
 
+_HEARD = 8_000
+"""Characters of a text that are looked at."""
+
 # An agent that repeats itself does not move; one that only tells may be at work for long.
 MAX_SAME_STATEMENTS = 3
 """How often the same text is heard before the user hangs up, where it asks nothing."""
@@ -98,6 +101,9 @@ class Script:
         if not self._opened:
             self._opened = True
             return self._say(self.scenario.opening())
+        if len(text) > _HEARD:
+            # Nobody reads on and on, and what an agent asks for stands at the beginning or at the end.
+            text = f"{text[: _HEARD // 2]}\n{text[-_HEARD // 2 :]}"
         self._awaited = [awaited for awaited in self._awaited if awaited.lower() not in text.replace(",", "").lower()]
         # What one has said oneself asks for nothing: an agent that repeats it moves nothing.
         fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s) not in self._said)
