@@ -61,7 +61,8 @@ def test_what_is_counted_is_what_the_transcript_shows(run_trials: RunTrials) -> 
         assert measured(result, "queries") == calls.count("execute")
         assert measured(result, "turns") == len(calls) == result.turns
         assert calls[-1] == "respond"
-        assert (measured(result, "query_seconds") > 0) == ("execute" in calls)
+        # In milliseconds, of which a query may take none.
+        assert measured(result, "query_seconds") == 0 or "execute" in calls
         assert measured(result, "query_seconds") <= result.duration
 
 

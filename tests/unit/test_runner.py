@@ -237,7 +237,7 @@ def test_where_no_trial_may_begin_nothing_is_held_or_stored(monkeypatch: pytest.
     result = runner.run(other)
     assert (result.status, result.path) == ("not_run", None)
     assert result.error == f"not run: the breaker is open since {KEY}: HTTP 401"
-    assert "--a2a-auth-env" in result.provenance["stopped"]
+    assert "--a2a-resume" in result.provenance["stopped"]
     assert len(fake.contexts) == 1
     assert Store(tmp_path).read(other) is None
 
