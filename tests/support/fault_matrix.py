@@ -206,7 +206,8 @@ def _wrong(result: TrialResult, usual: Mapping[str, tuple[str, float | None]], f
 
 def _outcome(result: TrialResult) -> str:
     if result.status == "infrastructure_error":
-        in_vain = result.error_type == "TransportError" and result.metrics[-1].attempt > _RETRIES
+        unreachable = result.error_type in ("TransportError", "EndpointUnreachableError")
+        in_vain = unreachable and bool(result.metrics) and result.metrics[-1].attempt > _RETRIES
         return f"{REPEATED} in vain" if in_vain else f"error {result.error_type}"
     if result.held_again:
         return AGAIN
