@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, USUAL, Network, read_variable
 from pytest_a2a_bench.a2a.tokens import issued_tokens
-from pytest_a2a_bench.errors import ConfigurationError, collect_errors
+from pytest_a2a_bench.errors import ConfigurationError, collect_errors, raise_errors
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.redact import redact_url
 from pytest_a2a_bench.secret import KnownSecret, Secret, SecretUrl, in_url
@@ -162,9 +163,8 @@ class ClientConfig:
             raise ConfigurationError("no agent to talk to; give --a2a-endpoint URL")
         # Recordings need no credentials.
         how, told = (Settings(), {}) if settings.replay is not None else (settings, environ)
-        wrong = connection_problems(how, told)
-        if wrong:
-            raise ConfigurationError("; ".join(wrong))
+        found: dict[str, Any] = {}
+        raise_errors(*_connection_steps(how, told, found))
         origins = tuple(o.strip() for o in environ.get(ALLOWED_ORIGINS_ENV, "").split(",") if o.strip())
         return cls(
             endpoint=settings.endpoint,
@@ -173,9 +173,7 @@ class ClientConfig:
             streaming=settings.streaming,
             timeout=settings.timeout,
             stall_timeout=settings.stall_timeout,
-            auth=_read_token(how, told),
-            oauth=_read_oauth(how, told),
-            network=Network.from_settings(how, told),
+            **found,
             allowed_origins=origins,
             wait=settings.wait,
             bounds=Bounds.of(settings.reply_limits),
@@ -184,11 +182,16 @@ class ClientConfig:
 
 def connection_problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """Return what is wrong with the variables and files that settings name, but for the endpoint."""
-    return collect_errors(
-        lambda: _read_token(settings, environ),
-        lambda: _read_oauth(settings, environ),
-        lambda: Network.from_settings(settings, environ),
-    )
+    return collect_errors(*_connection_steps(settings, environ, {}))
+
+
+def _connection_steps(
+    settings: Settings, environ: Mapping[str, str], found: dict[str, Any]
+) -> Iterator[Callable[[], object]]:
+    """Yield the steps that read what a connection needs, each file once, into members of a :class:`ClientConfig`."""
+    yield lambda: found.update(auth=_read_token(settings, environ))
+    yield lambda: found.update(oauth=_read_oauth(settings, environ))
+    yield lambda: found.update(network=Network.from_settings(settings, environ))
 
 
 def _read_token(settings: Settings, environ: Mapping[str, str]) -> Credentials | None:
@@ -205,12 +208,10 @@ def _read_oauth(settings: Settings, environ: Mapping[str, str]) -> OAuthClient |
     if not any(is_set) and settings.oauth_token_url is None:
         return None
     found: list[str] = []
-    wrong = collect_errors(
+    raise_errors(
         lambda: found.append(read_variable("--a2a-oauth-client-id-env", id_env, environ)),
         lambda: found.append(read_variable("--a2a-oauth-client-secret-env", secret_env, environ)),
     )
-    if wrong:
-        raise ConfigurationError("; ".join(wrong))
     return OAuthClient(
         client_id=found[0],
         client_secret=found[1],
