@@ -88,7 +88,7 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         seed=values.get("seed"),
         held_again=("no longer known",) * int(values.get("held_again", 0)),
         user_fault=UserFault(values["user_fault"]) if values.get("user_fault") else None,
-        user_retries=(UserFault("unknown"),) * int(values.get("user_retries", 0)),
+        user_retries=(UserFault("no longer known"),) * int(values.get("user_retries", 0)),
         reused_from=values.get("reused_from"),
         category=str(values.get("category", "")),
         provenance={
