@@ -91,7 +91,7 @@ def hold_again(
     if isinstance(error, DeliveryUncertain):
         return error.reason if _deliver_again(error, abandoned, settings, cancel, deadline) else ""
     # A cassette has one conversation.
-    if fault is None or settings.replay or len(abandoned.faults) >= settings.user_retry:
+    if error is not None or fault is None or settings.replay or len(abandoned.faults) >= settings.user_retry:
         return ""
     return f"user at fault: {fault.kind}" if deadline is None or time.monotonic() < deadline else ""
 

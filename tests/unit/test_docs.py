@@ -26,7 +26,7 @@ def test_every_option_is_in_the_reference() -> None:
 
 
 def test_every_property_is_in_the_reference() -> None:
-    from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage
+    from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage, UserFault
     from pytest_a2a_bench.plugin.trials.outcome import properties
 
     provenance: dict[str, object] = {
@@ -57,6 +57,8 @@ def test_every_property_is_in_the_reference() -> None:
         dialect="d",
         provenance={**provenance, "tagged": False, "replayed": True, "stopped": "the token was refused"},
         reused_from="r",
+        user_fault=UserFault("out-of-scope"),
+        user_retries=(UserFault("stopped-early"),),
         category="handle_time",
     )
     text = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")
