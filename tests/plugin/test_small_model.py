@@ -35,8 +35,7 @@ def test_a_real_model_plays_agent_and_user(
     with serve_small_model() as base:
         arguments = {"api_base": base, "max_tokens": TOKENS, "num_retries": 0, "timeout": 500}
         spec = urlencode({"model": f"openai/{MODEL}", "llm_args": json.dumps(arguments)})
-        # In this process, as nobody knows how long a busy machine takes.
-        result = bench(
+        result = bench.apart(
             f"--a2a-endpoint=builtin:llm?{spec}",
             "--a2a-suite=mock",
             "-k",
@@ -46,6 +45,7 @@ def test_a_real_model_plays_agent_and_user(
             f"--a2a-max-steps={STEPS}",
             "--a2a-timeout=600",
             "--junitxml=junit.xml",
+            seconds=1500,
         )
     outcomes = result.parseoutcomes()
     assert outcomes.get("passed", 0) + outcomes.get("failed", 0) == len(TASKS), outcomes

@@ -32,8 +32,8 @@ class Bench:
     def __call__(self, *args: str | Path) -> pytest.RunResult:
         return self._pytester.runpytest_inprocess(*self._arguments(args))
 
-    def apart(self, *args: str | Path) -> pytest.RunResult:
-        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=240)
+    def apart(self, *args: str | Path, seconds: float = 240) -> pytest.RunResult:
+        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=seconds)
 
     def fresh(self, *args: str | Path) -> pytest.RunResult:
         """Run pytest in a process that starts from nothing, and so do its workers and its agent."""
