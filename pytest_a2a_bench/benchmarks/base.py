@@ -105,6 +105,12 @@ def rescorer(benchmark: Benchmark) -> Rescore:
     return cast("Rescore", found)
 
 
-def evaluator(benchmark: Benchmark, domain: str, settings: Settings) -> str:
-    """Return what a benchmark's results name as their benchmark: its optional ``evaluator``, or its data's version."""
-    return str(getattr(benchmark, "evaluator", benchmark.data_version)(domain, settings))
+def evaluated_by(benchmark: Benchmark, key: TrialKey, settings: Settings) -> Mapping[str, Any]:
+    """Return what a benchmark's results state of what evaluated them, as members of ``provenance``.
+
+    ``benchmark`` is its optional ``evaluator``, or its data's version; an optional ``data_provenance(domain, task_id,
+    settings)`` may know more.
+    """
+    more = getattr(benchmark, "data_provenance", None)
+    name = str(getattr(benchmark, "evaluator", benchmark.data_version)(key.domain, settings))
+    return {"benchmark": name, **(more(key.domain, key.task_id, settings) if more else {})}

@@ -12,8 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import index, llm
-from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, accepted, build_environment, load, paused_collector
+from pytest_a2a_bench.benchmarks.tau2 import llm
+from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
+from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, accepted, build_environment, load, paused_collector, read_task
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult
 from pytest_a2a_bench.settings import Settings
@@ -169,8 +170,9 @@ def _short(value: Any, limit: int = 160) -> str:
 
 def rescore(result: TrialResult, settings: Settings) -> Reward:
     """Evaluate a stored conversation; see :class:`~pytest_a2a_bench.benchmarks.tau2.benchmark.Tau2Benchmark`."""
-    tau2 = load(with_llm=settings.judge_llm is not None)
-    task = tau2.task_class.model_validate(index.load_task_json(result.key.domain, result.key.task_id))
+    edition = find_edition(settings)
+    tau2 = load(with_llm=settings.judge_llm is not None, data=edition.data)
+    task = read_task(tau2, result.key.domain, result.key.task_id, edition.data)
     simulation = _simulation(tau2, result)
     if llm.needs_judge(tau2, task):
         llm.prepare_judge(tau2, result.key, settings)
