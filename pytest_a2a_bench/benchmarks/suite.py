@@ -73,7 +73,7 @@ class Suite:
         ``a2a-bench doctor``.
     :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
         object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
-    :param fetcher: importable module whose ``FETCHER`` (:class:`~.fetching.Fetcher`) brings its data to this machine, for
+    :param fetcher: importable module whose ``FETCHER`` (:class:`~.base.Fetcher`) brings its data to this machine, for
         ``a2a-bench data``.
     :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
     """

@@ -58,7 +58,9 @@ def aimed(function: Callable[..., Any], installed: Path, what: str, below: str =
             except (OSError, ValueError) as error:
                 if data == installed:
                     raise
-                raise ConfigurationError(f"{what} cannot be read from tau2's data in {data}: {_first(error)}") from error
+                raise ConfigurationError(
+                    f"{what} cannot be read from tau2's data in {data}: {_first(error)}"
+                ) from error
 
     setattr(reading, _AIMED, True)
     return reading

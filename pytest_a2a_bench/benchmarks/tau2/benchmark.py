@@ -14,9 +14,11 @@ from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed, make_scripted_user
+from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
     build_environment,
+    code_missing,
     load,
     paused_collector,
     read_task,
@@ -86,6 +88,11 @@ class _Simulation:
         settings = context.settings
         with paused_collector():
             self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
+        if missing := () if edition.said == INSTALLED else code_missing(self.environment, task):
+            raise ConfigurationError(
+                f"{context.key.task_key} of {edition.said} is for newer code: {tau2.distribution} has no "
+                f"{', '.join(missing)}; leave it out with -k, or install the tau2 that these data came with"
+            )
         tools = self.environment.get_tools()
         policy = self.environment.get_policy()
         self.conversation = Conversation(

@@ -31,8 +31,8 @@ class Correction:
     """That an edition has changed a task.
 
     :param edition: the one that has it right, e.g. ``tau2 1.0``.
-    :param kinds: what differs: ``text``, ``gold``, ``communicate``, ``basis``; ``state`` where both golds, replayed, end
-        in different databases.
+    :param kinds: what differs: ``text``, ``gold``, ``communicate``, ``basis``; ``state`` where both golds,
+        replayed, end in different databases.
     """
 
     edition: str

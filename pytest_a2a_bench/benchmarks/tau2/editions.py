@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import corrections, index, pins
 from pytest_a2a_bench.benchmarks.tau2.index import Stamp, stamp_of
-from pytest_a2a_bench.benchmarks.tau2.options import DATA_OPTION, INSTALLED, Revision, read_source
+from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED, Revision, read_source
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 

@@ -14,7 +14,14 @@ from pydantic import ValidationError
 
 from pytest_a2a_bench.benchmarks.tau2 import llm
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
-from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, accepted, build_environment, load, paused_collector, read_task
+from pytest_a2a_bench.benchmarks.tau2.upstream import (
+    Tau2,
+    accepted,
+    build_environment,
+    load,
+    paused_collector,
+    read_task,
+)
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult
 from pytest_a2a_bench.settings import Settings
@@ -114,9 +121,17 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Say where the live databases differ from those that the gold actions lead to.
+    """Say where the live databases differ from those that the gold actions lead to."""
+    gold = gold_environment(tau2, domain, task, env_kwargs)
+    for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
+        if expected is not None and found is not None:
+            yield from diff(_dump(expected), _dump(found), f"{name}db")
 
-    The gold environment is made as upstream's evaluator makes it: initial state, then the gold actions, errors ignored.
+
+def gold_environment(tau2: Tau2, domain: str, task: Any, env_kwargs: Mapping[str, Any]) -> Any:
+    """Return an environment in which the gold was replayed.
+
+    It is made as upstream's evaluator makes it: initial state, then the gold actions, errors ignored.
     """
     # Made anew: tools change their database in place.
     gold = tau2.registry.get_env_constructor(domain)(**env_kwargs)
@@ -127,9 +142,7 @@ def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping
             gold.make_tool_call(tool_name=action.name, requestor=action.requestor, **action.arguments)
         except Exception:  # a gold action that fails is part of some gold runs, and upstream goes on too
             continue
-    for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
-        if expected is not None and found is not None:
-            yield from diff(_dump(expected), _dump(found), f"{name}db")
+    return gold
 
 
 def _set_state(environment: Any, task: Any, messages: list[Any]) -> None:

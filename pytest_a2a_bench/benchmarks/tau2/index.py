@@ -99,8 +99,12 @@ def available_domains(data: Path | None = None) -> tuple[str, ...]:
     :raises ConfigurationError: as :func:`find_installation`.
     """
     found = find_installation()
-    root = _domains_of(data)
-    return tuple(d for d in DOMAINS if _task_files(root / d) and (data is None or has_code(found, d)))
+    return tuple(d for d in domains_in(data or found.data) if data is None or has_code(found, d))
+
+
+def domains_in(data: Path) -> list[str]:
+    """Return the domains that a directory with ``tau2/domains`` has tasks of, whatever is installed."""
+    return [d for d in DOMAINS if _task_files(data / "tau2" / "domains" / d)]
 
 
 def has_code(found: Installation, domain: str) -> bool:

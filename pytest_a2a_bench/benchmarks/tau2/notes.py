@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
 from pytest_a2a_bench.benchmarks.tau2.corrections import Correction
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
-from pytest_a2a_bench.benchmarks.tau2.options import INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,12 +44,13 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     for edition_name, tasks in sorted(_corrected(results).items()):
         concerned = [r for r in results if str(r.key.task_key) in tasks]
         other = sum("state" in kinds for kinds in tasks.values())
-        ends = f", {other} of them with a gold that ends elsewhere" if other else ""
-        verb = "is" if len(tasks) == 1 else "are"
+        ends = f" ({other} to another end)" if other else ""
+        of = len({r.key.task_key for r in results})
+        upstream = "upstream " if edition_name.startswith("tau2 ") else ""
         yield (
-            f"golds: {len(tasks)} of {len({r.key.task_key for r in results})} tasks {verb} known to have been corrected "
-            f"in {edition_name}{ends} ({sum(not r.success for r in concerned)} of {len(concerned)} such trials did not "
-            "succeed); --a2a-tau2-data takes another edition"
+            f"golds: {len(tasks)} of {count(of, 'task')} {'is' if len(tasks) == 1 else 'are'} known to have been corrected "
+            f"{upstream}in {edition_name}{ends}; {sum(not r.success for r in concerned)} of their "
+            f"{count(len(concerned), 'trial')} did not succeed (--a2a-tau2-data takes another edition)"
         )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pytest_a2a_bench.benchmarks.tau2.options import UPSTREAM, Revision
+from pytest_a2a_bench.benchmarks.tau2.sources import UPSTREAM, Revision
 from pytest_a2a_bench.errors import ConfigurationError
 
 _SCHEMA_VERSION = 1
@@ -106,7 +106,11 @@ def read_pin(path: Path) -> Pin:
         version = found.pop("schema_version")
         pin = Pin(**found)
         texts = [pin.rev, pin.url, pin.fetched_at, *pin.digests, *pin.digests.values()]
-        if version != _SCHEMA_VERSION or not _COMMIT.fullmatch(pin.commit) or not all(isinstance(t, str) for t in texts):
+        if (
+            version != _SCHEMA_VERSION
+            or not _COMMIT.fullmatch(pin.commit)
+            or not all(isinstance(t, str) for t in texts)
+        ):
             raise ValueError
     except FileNotFoundError:
         raise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
-from pytest_a2a_bench.benchmarks.tau2.options import DATA_OPTION, INSTALLED, OPTIONS
+from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
 
@@ -115,7 +115,7 @@ SUITE = Suite(
     bind=bind,
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
     split_names=("base", "train", "test", "full", "small"),
-    options=OPTIONS,
+    options=(DATA_OPTION,),
     check_options=_check_options,
     preconditions=_preconditions,
     changes=_describe_changes,

@@ -189,6 +189,26 @@ def build_environment(tau2: Tau2, domain: str, task: Any) -> tuple[Any, dict[str
     return constructor(**kwargs), kwargs
 
 
+def code_missing(environment: Any, task: Any) -> list[str]:
+    """Return the names of functions that a task relies on and that the installed code's environment does not have.
+
+    They are none for the data that came with the code; a newer edition's task may be one that only newer code can play.
+    """
+    initial, criteria = task.initial_state, task.evaluation_criteria
+    called = [
+        *((a.env_type, a.func_name) for a in (initial and initial.initialization_actions) or ()),
+        *((a.requestor, a.name) for a in (criteria and criteria.actions) or ()),
+        *((a.env_type, a.func_name) for a in (criteria and criteria.env_assertions) or ()),
+    ]
+    found = []
+    for whose, name in called:
+        side = str(getattr(whose, "value", whose))
+        kit = environment.user_tools if side == "user" else environment.tools
+        if not hasattr(kit, name):
+            found.append(f"{name} (of the {side}'s)")
+    return list(dict.fromkeys(found))
+
+
 def _gold_discoverable_tools(task: Any) -> set[str]:
     actions = (task.evaluation_criteria.actions if task.evaluation_criteria else None) or []
     names = (a.arguments.get("agent_tool_name") for a in actions if a.name == "call_discoverable_agent_tool")

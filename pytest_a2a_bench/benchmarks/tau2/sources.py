@@ -1,4 +1,4 @@
-"""tau2's own options: what they are, and how they are read."""
+"""Where tau2's data come from: the option that says so, and how its value is read."""
 
 from __future__ import annotations
 
@@ -82,4 +82,3 @@ DATA_OPTION = Option(
     default=INSTALLED,
     locate=_locate,
 )
-OPTIONS: tuple[Option, ...] = (DATA_OPTION,)
