@@ -240,6 +240,7 @@ class Runner:
         """Tell whether an earlier run's result answers the same question, and no more is asked for than the answer."""
         if not self.settings.resume or stored.status != "evaluated" or attempt.trouble is not None:
             return False
+        attempt.before = str(stored.provenance.get("benchmark") or "")
         return not self._wants_again(stored.key) and stored.fingerprint == self._fingerprint(attempt)
 
     def _wants_again(self, key: TrialKey) -> bool:
@@ -327,11 +328,18 @@ class Runner:
                 **outcome.provenance,
                 **({"replayed": True} if self.settings.replay else {}),
                 **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
+                **_other_data(attempt.before, outcome.provenance),
             },
             simulation=outcome.simulation,
             fingerprint=self._fingerprint(attempt),
             held_again=abandoned.reasons,
         )
+
+
+def _other_data(before: str, provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is to be told of an earlier result that was one of other data: it is not the same trial."""
+    now = provenance.get("benchmark")
+    return {"other_data": before} if before and now and before != now else {}
 
 
 def classify(error: Exception | None) -> TrialStatus:

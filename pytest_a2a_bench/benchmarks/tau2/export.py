@@ -152,8 +152,8 @@ def edition_of(selected: SelectedResults, domain: str, results: Sequence[TrialRe
     # What another tau2 came with has always been exported by this one; a checkout that was changed is no such thing.
     if edition.said != INSTALLED and edition.name(domain) != stated:
         raise ConfigurationError(
-            f"the trials of {domain} were held on the data {stated}, and {edition.said} has {edition.name(domain)} now; "
-            "bring it back to what it was"
+            f"the trials of {domain} were held on the data {stated}; those of {edition.said} are "
+            f"{edition.name(domain)} by now: bring them back"
         )
     return edition
 

@@ -46,11 +46,12 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         other = sum("state" in kinds for kinds in tasks.values())
         ends = f" ({other} to another end)" if other else ""
         of = len({r.key.task_key for r in results})
-        upstream = "upstream " if edition_name.startswith("tau2 ") else ""
+        where = f"{'upstream ' if edition_name.startswith('tau2 ') else ''}in {edition_name}"
+        are = "is" if len(tasks) == 1 else "are"
+        missed = sum(not r.success for r in concerned)
         yield (
-            f"golds: {len(tasks)} of {count(of, 'task')} {'is' if len(tasks) == 1 else 'are'} known to have been corrected "
-            f"{upstream}in {edition_name}{ends}; {sum(not r.success for r in concerned)} of their "
-            f"{count(len(concerned), 'trial')} did not succeed (--a2a-tau2-data takes another edition)"
+            f"golds: {len(tasks)} of {count(of, 'task')} {are} known to have been corrected {where}{ends}; "
+            f"{missed} of their {count(len(concerned), 'trial')} did not succeed (--a2a-tau2-data takes others)"
         )
 
 
