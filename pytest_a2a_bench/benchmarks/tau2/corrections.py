@@ -90,9 +90,10 @@ def actions_of(criteria: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def _filled(value: Any) -> Any:
+    """Return a value without what is empty in it; None where nothing is left."""
     if isinstance(value, Mapping):
-        return {name: _filled(v) for name, v in value.items() if v not in (None, "", [], {})}
-    return value or None
+        return {name: v for name, each in value.items() if (v := _filled(each)) is not None} or None
+    return None if value in ("", []) else value
 
 
 def describe(corrected: Iterable[Correction]) -> str:
