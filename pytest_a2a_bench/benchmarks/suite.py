@@ -57,7 +57,7 @@ class Suite:
         Results that were changed in different ways are never averaged.
     :param asked_by: says, for the header, what a run of these domains shows in place of a user, where tasks are
         questions themselves; empty where a user is played.
-    :param changes: says, for the header, how options change the benchmark; empty where they do not.
+    :param changes: says, for the header, how options change the benchmark, or on which data it is; may be empty.
     :param method: says in one line how these results were evaluated, where there are several ways.
     :param notes: says what must be known before these results are compared with others, a line each.
     :param remarks: says what is known of one result's task that its reward must be read with, a line each.

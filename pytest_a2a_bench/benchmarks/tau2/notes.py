@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 def describe_data(settings: Settings) -> str:
-    """Name the edition for the header, where tau2's tasks may be run."""
-    if settings.suites and not {"tau2", *DOMAINS} & set(settings.suites):
-        return ""
+    """Name the edition for the header."""
     try:
         edition = find_edition(settings)
         if edition.said == INSTALLED:
