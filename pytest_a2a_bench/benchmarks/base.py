@@ -124,7 +124,7 @@ def evaluated_by(benchmark: Benchmark, key: TrialKey, settings: Settings) -> Map
     """Return what a benchmark's results state of what evaluated them, as members of ``provenance``.
 
     ``benchmark`` is its optional ``evaluator``, or its data's version; an optional ``data_provenance(domain, task_id,
-    settings)`` may know more.
+    settings)`` may know more, and is asked about trials that came to nothing, too.
     """
     more = getattr(benchmark, "data_provenance", None)
     name = str(getattr(benchmark, "evaluator", benchmark.data_version)(key.domain, settings))

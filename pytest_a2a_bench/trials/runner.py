@@ -249,6 +249,14 @@ class Runner:
             return self.settings.missed
         return not library.has(Path(self.settings.record), key)
 
+    def _data(self, key: TrialKey) -> Mapping[str, Any]:
+        """Return which data a trial was to be held on that came to nothing: it is counted among trials on the same."""
+        known = getattr(get_benchmark(key.suite), "data_provenance", None)
+        try:
+            return known(key.domain, key.task_id, self.settings) if known else {}
+        except A2ABenchError:  # it is what the trial came to nothing for
+            return {}
+
     def _fingerprint(self, attempt: Attempt) -> str:
         # A benchmark of somebody else's may not know its data's version; then only the settings tell.
         version = getattr(get_benchmark(attempt.key.suite), "data_version", None)
@@ -298,7 +306,7 @@ class Runner:
         return self.limits.error(attempt.key) if is_late and isinstance(error, _LATE) else error
 
     def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
-        told = {"stopped": opened.advice}
+        told = {**self._data(key), "stopped": opened.advice}
         return TrialResult(key=key, status="not_run", run_id=self.run_id, error=opened.text, provenance=told)
 
     def _result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
@@ -325,7 +333,7 @@ class Runner:
             category=outcome.category,
             seed=trial_seed(self.settings.seed, attempt.key.trial),
             provenance={
-                **outcome.provenance,
+                **(outcome.provenance or self._data(attempt.key)),
                 **({"replayed": True} if self.settings.replay else {}),
                 **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
                 **_other_data(attempt.before, outcome.provenance),

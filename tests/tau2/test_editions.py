@@ -262,6 +262,8 @@ def test_a_task_beyond_the_installed_code_is_one_line(
     assert (result.status, result.error_type) == ("infrastructure_error", "ConfigurationError")
     assert expected in str(result.error)
     assert "\n" not in str(result.error)
+    # Counted among the trials on the same data, and not among plain ones.
+    assert registry.variant_of(result) == find_edition(chosen(checkout)).variant("mock")
 
 
 @pytest.mark.parametrize("content", ["version https://git-lfs.github.com/spec/v1", '{"tasks": 7, "users": {}}'])

@@ -143,7 +143,7 @@ def edition_of(selected: SelectedResults, domain: str, results: Sequence[TrialRe
 
     :raises ConfigurationError: if there are several, it is not here, or its data are others by now.
     """
-    said = {_edition_name(r) for r in results}
+    said = {_edition_name(r) for r in results if r.status == "evaluated"}
     if len(said) > 1:
         raise ConfigurationError(f"these trials of {domain} are of several editions ({', '.join(sorted(said))})")
     options = {DATA_OPTION.name: selected.manifest.settings.get(DATA_OPTION.name)}
@@ -220,7 +220,7 @@ def _ours(
         "submission_type": "custom",
         "leaderboard_ready": not reasons,
         "not_leaderboard_ready_because": reasons,
-        "edition": sorted({_edition_name(r) for r in results}),
+        "edition": sorted({_edition_name(r) for r in results if r.status == "evaluated"}),
         "user_simulator": sorted({str(r.provenance.get("user_llm") or r.provenance.get("user")) for r in results}),
         "judge": sorted({str(r.provenance["judge"]) for r in results if r.provenance.get("judge")}),
         "evaluation_type": sorted({str(r.provenance.get("evaluation_type")) for r in results}),
