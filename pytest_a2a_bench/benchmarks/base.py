@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
-from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage
+from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, Verification
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Outcome:
 
     :param category: what the task is about, where the benchmark has categories.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
+    :param model_calls: what the models were asked that played the user or judged, for verifying (``Suite.verifier``).
     """
 
     reward: Reward | None = None
@@ -68,6 +69,7 @@ class Outcome:
     user_usage: Usage = field(default_factory=Usage)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] | None = None
+    model_calls: Mapping[str, Any] = field(default_factory=dict)
     error: Exception | None = None
     duration: float | None = None
 
@@ -86,6 +88,18 @@ class Benchmark(Protocol):
 
         Infrastructure errors are returned in :attr:`Outcome.error` with the conversation so far.
         """
+        ...
+
+
+class Verifier(Protocol):
+    """Holds finished trials against a benchmark's own implementation, one at a time."""
+
+    def verify(self, result: TrialResult) -> Verification:
+        """Verify a finished trial. Trouble of the verifier's own is the status ``failed``, never an exception."""
+        ...
+
+    def close(self) -> None:
+        """Let go of whatever it holds. Called from any thread; what is being verified then fails."""
         ...
 
 

@@ -72,6 +72,9 @@ class Suite:
         ``a2a-bench doctor``.
     :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
         object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
+    :param verifier: importable module whose ``open_verifier(settings)`` returns a :class:`~.base.Verifier`, which
+        replays finished trials through the benchmark's own implementation, for ``--a2a-verify``. It starts what takes
+        long to start without waiting for it.
     :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
     """
 
@@ -105,6 +108,7 @@ class Suite:
     player: str = ""
     gold_options: tuple[str, ...] = ()
     exporter: str = ""
+    verifier: str = ""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
 

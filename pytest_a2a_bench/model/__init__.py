@@ -30,6 +30,7 @@ from pytest_a2a_bench.model.results import (
     TrialStatus,
     Turn,
 )
+from pytest_a2a_bench.model.verification import Verification, VerificationStatus
 
 __all__ = [
     "REWARD_TOLERANCE",
@@ -54,6 +55,8 @@ __all__ = [
     "Turn",
     "Usage",
     "UserSaid",
+    "Verification",
+    "VerificationStatus",
     "percentile",
     "slugify",
 ]

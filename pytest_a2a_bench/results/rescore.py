@@ -71,7 +71,13 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         "rescored_from": result.provenance.get("rescored_from") or origin,
     }
     again = dataclasses.replace(
-        result, status="evaluated", error=None, error_type=None, reward_info=reward, provenance=provenance
+        result,
+        status="evaluated",
+        error=None,
+        error_type=None,
+        reward_info=reward,
+        provenance=provenance,
+        verification=None,
     )
     return Rescored(again, before)
 

@@ -329,6 +329,7 @@ class Runner:
                 **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
             },
             simulation=outcome.simulation,
+            model_calls=outcome.model_calls,
             fingerprint=self._fingerprint(attempt),
             held_again=abandoned.reasons,
         )

@@ -62,6 +62,7 @@ SUITE = Suite(
     short_labels=True,
     player="pytest_a2a_bench.benchmarks.tau2.player",
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
+    verifier="pytest_a2a_bench.benchmarks.tau2.verification",
     extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm", "mcp")},
     examine=_examine,
 )
