@@ -6,6 +6,7 @@ A result stands in its file as soon as it is there; what its verification came t
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import queue
 import threading
@@ -18,6 +19,7 @@ from pytest_a2a_bench.errors import A2ABenchError, TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult, Verification
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials.runner import describe
 
 _TICK = 0.5
 
@@ -86,7 +88,8 @@ class Verifying:
 
     def _work(self) -> None:
         for suite in self._suites:
-            self._open(suite)
+            with contextlib.suppress(A2ABenchError):  # each trial says so
+                self._open(suite)
         while not self._closed and (result := self._queue.get()) is not None:
             future = self._futures[result.key]
             if future.set_running_or_notify_cancel():
@@ -99,7 +102,7 @@ class Verifying:
     def _open(self, suite: str) -> Verifier | None:
         """Return a suite's verifier.
 
-        :raises A2ABenchError: if it has one that cannot be had; remembered by nobody, as each trial is to say so.
+        :raises A2ABenchError: if it has one that cannot be had.
         """
         if suite not in self._verifiers:
             self._verifiers[suite] = registry.open_verifier(suite, self._settings)
@@ -128,9 +131,9 @@ def verify(result: TrialResult, open_verifier: Callable[[str], Verifier | None])
     """
     try:
         verifier = open_verifier(result.key.suite)
-    except A2ABenchError as error:
-        return dataclasses.replace(result, verification=Verification("failed", str(error)))
-    if verifier is None:
-        reason = f"{result.key.suite} has no implementation but the one that was used"
-        return dataclasses.replace(result, verification=Verification("not_verifiable", reason))
-    return dataclasses.replace(result, verification=verifier.verify(result))
+        found = verifier.verify(result) if verifier is not None else None
+    except Exception as error:  # somebody's verifier; that it broke says nothing about the trial
+        found = Verification("failed", describe(error))
+    if found is None:
+        found = Verification("not_verifiable", f"{result.key.suite} has no implementation but the one that was used")
+    return dataclasses.replace(result, verification=found)

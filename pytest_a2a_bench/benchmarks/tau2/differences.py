@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
@@ -34,7 +33,7 @@ def short(value: Any, limit: int = 160) -> str:
 def both(left: Any, right: Any, room: int = 160) -> tuple[str, str]:
     """Return two different values as JSON, each cut to where they begin to differ."""
     one, other = short(left, sys.maxsize), short(right, sys.maxsize)
-    same = len(os.path.commonprefix([one, other]))
+    same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     begin = max(0, same - room // 4)
     return _window(one, begin, room), _window(other, begin, room)
 

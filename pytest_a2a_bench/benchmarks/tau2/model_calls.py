@@ -80,7 +80,7 @@ def kept() -> ModelCalls:
 
 
 def _listen() -> None:
-    module = importlib.import_module("tau2.utils.llm_utils")
+    module: Any = importlib.import_module("tau2.utils.llm_utils")
     with _LOCK:
         # Once for all trials of the process.
         if not getattr(module.completion, "_a2a_bench_keeps", False):

@@ -5,8 +5,8 @@ what it says. Agent and user say what was recorded; tools, orchestrator and eval
 that this process makes. A user that was played by a language model is tau2's own simulator again: what was recorded are
 the answers of its model, and what it asks that model for them is part of the reply. So is a judge.
 
-Protocol, JSON lines: after the start ``{"package": DIR, "data": DIR}``; then for each line with a job one line with what
-came of it, or ``{"trouble": TEXT}`` where this process itself failed. Each conversation is played in a fork, because
+Protocol, JSON lines: after the start ``{"package": DIR, "data": DIR}``; then for each line with a job one line with
+what came of it, or ``{"trouble": TEXT}`` where this process itself failed. Each conversation is played in a fork, as
 tau2's environments of one process may share objects (telecom's VPN does): a fork is the process that has just started.
 """
 
@@ -85,14 +85,15 @@ class Stock:
     """
 
     def __init__(self, data: str) -> None:
-        utils = importlib.import_module("tau2.utils.utils")
+        utils: Any = importlib.import_module("tau2.utils.utils")
         if str(utils.DATA_DIR) != data:
             # Before any module makes a path of it.
             path = type(utils.DATA_DIR)(data)
-            utils.DATA_DIR = importlib.import_module("tau2.utils").DATA_DIR = path
-        self.llm = importlib.import_module("tau2.utils.llm_utils")
+            package: Any = importlib.import_module("tau2.utils")
+            utils.DATA_DIR = package.DATA_DIR = path
+        self.llm: Any = importlib.import_module("tau2.utils.llm_utils")
         self.evaluator = importlib.import_module("tau2.evaluator.evaluator")
-        self.judge = importlib.import_module("tau2.evaluator.evaluator_nl_assertions")
+        self.judge: Any = importlib.import_module("tau2.evaluator.evaluator_nl_assertions")
         self.orchestrator = importlib.import_module("tau2.orchestrator.orchestrator")
         self.simulations = importlib.import_module("tau2.data_model.simulation")
         self.tasks = importlib.import_module("tau2.data_model.tasks")
@@ -105,8 +106,8 @@ class Stock:
         :param job: ``domain``, ``task``, ``messages``, ``termination_reason``, ``seed``, ``max_steps``, ``max_errors``;
             ``environment`` with tau2's options of environments; ``user`` and ``judge``: None, or the ``model`` that
             plays it, its ``args`` and its ``answers``.
-        :return: ``messages``, ``termination_reason``, ``reward_info`` (None where the evaluator ``raised``), and what the
-            models were ``asked``; ``diverged`` says where tau2 went another way, and then there is no reward.
+        :return: ``messages``, ``termination_reason``, ``reward_info`` (None where the evaluator ``raised``), and what
+            the models were ``asked``; ``diverged`` says where tau2 went another way, and then there is no reward.
         """
         task = self.tasks.Task.model_validate(job["task"])
         kwargs = _environment_options(job, task)
@@ -137,9 +138,7 @@ class Stock:
         lines = Lines(every, len(history) or 1)  # without a history tau2's greeting is the first
         return self.orchestrator.Orchestrator(
             domain=job["domain"],
-            agent=_agent(self.agent_base, lines)(
-                tools=environment.get_tools(), domain_policy=environment.get_policy()
-            ),
+            agent=_agent(self.agent_base, lines)(tools=environment.get_tools(), domain_policy=environment.get_policy()),
             user=self._user(job, task, environment) if job["user"] else _User(lines),
             environment=environment,
             task=task,
@@ -159,9 +158,7 @@ class Stock:
                 tools = environment.get_user_tools()
             except Exception:
                 tools = None
-            return self.users.UserSimulator(
-                tools=tools, instructions=str(task.user_scenario), llm=model, llm_args=args
-            )
+            return self.users.UserSimulator(tools=tools, instructions=str(task.user_scenario), llm=model, llm_args=args)
         return build("user_simulator", environment, task, llm=model, llm_args=args)
 
     def _ended_by_agent(self, job: Mapping[str, Any], task: Any, orchestrator: Any) -> Any:
