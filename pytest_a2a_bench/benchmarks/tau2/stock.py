@@ -18,7 +18,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, TextIO
 
@@ -32,13 +32,15 @@ class Over(Exception):
 
 
 class Lines:
-    """What agent and user said, in order; the tools' answers between them are tau2's to give.
+    """What was said by those who are played back, in order; all between is tau2's to say.
 
     :param start: how many messages were there before anybody was asked.
+    :param roles: who is played back.
     """
 
-    def __init__(self, messages: Sequence[Any], start: int) -> None:
+    def __init__(self, messages: Sequence[Any], start: int, roles: Collection[str]) -> None:
         self._messages = messages
+        self._roles = roles
         self._next = start
 
     def take(self, role: str) -> Any:
@@ -47,7 +49,7 @@ class Lines:
         :raises Over: where there is none and the agent is asked.
         :raises Diverged: if it is another one's turn in the recording.
         """
-        while self._next < len(self._messages) and self._messages[self._next].role == "tool":
+        while self._next < len(self._messages) and self._messages[self._next].role not in self._roles:
             self._next += 1
         if self._next == len(self._messages):
             raise Over if role == "assistant" else Diverged(f"tau2 asks the {role}, and the recording has ended")
@@ -135,7 +137,8 @@ class Stock:
         types = importlib.import_module("tau2.data_model.message")
         every = [_typed(types, message) for message in job["messages"]]
         history = (task.initial_state.message_history if task.initial_state else None) or []
-        lines = Lines(every, len(history) or 1)  # without a history tau2's greeting is the first
+        roles = ("assistant",) if job["user"] else ("assistant", "user")
+        lines = Lines(every, len(history) or 1, roles)  # without a history tau2's greeting is the first
         return self.orchestrator.Orchestrator(
             domain=job["domain"],
             agent=_agent(self.agent_base, lines)(tools=environment.get_tools(), domain_policy=environment.get_policy()),
