@@ -82,7 +82,8 @@ class Tally:
         """The counts in words."""
         by = f" by the stock {' and '.join(self.by)}" if self.by else ""
         said = [f"verified {self.verified} of {self.verifiable}{by}"]
-        for trials, what in ((self.differ, "differ"), (self.failed, "could not be verified")):
+        differ = "differs" if len(self.differ) == 1 else "differ"
+        for trials, what in ((self.differ, differ), (self.failed, "could not be verified")):
             if trials:
                 said.append(f"{len(trials)} {what}: {_some(trials)}")
         if self.missing:

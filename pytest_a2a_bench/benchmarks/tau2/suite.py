@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
 from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import BenchTask
@@ -46,6 +48,11 @@ def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "tau2-bench", f"{found.distribution}; base tasks: {counts}"
 
 
+def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
+    if settings.verify and not hasattr(os, "fork"):
+        yield "--a2a-verify needs a system whose processes can fork (Linux, macOS): run it there, or leave it out"
+
+
 SUITE = Suite(
     name="tau2",
     domains=DOMAINS,
@@ -64,5 +71,6 @@ SUITE = Suite(
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
     verifier="pytest_a2a_bench.benchmarks.tau2.verification",
     extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm", "mcp")},
+    check_options=_check_options,
     examine=_examine,
 )
