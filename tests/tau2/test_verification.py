@@ -18,7 +18,7 @@ from fake_llm import FakeLLM, Step, call, say
 from trials import RunTrials
 from warm_python import FRESH
 
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, stock_process
 from pytest_a2a_bench.benchmarks.tau2.differences import both
 from pytest_a2a_bench.benchmarks.tau2.index import Installation
 from pytest_a2a_bench.benchmarks.tau2.model_calls import ModelCalls, read_calls
@@ -343,6 +343,15 @@ def test_a_replay_that_is_killed_says_so_and_the_next_is_answered(held: TrialRes
         process.close()
     with pytest.raises(VerifierError, match="the process of the stock tau2 was ended by signal 9"):
         process.replay(job)
+
+
+def test_a_process_that_does_not_answer_is_given_up(held: TrialResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stock_process, "PATIENCE", 0.01)  # it has to import tau2 first
+    process = StockProcess(index.find_installation())
+    with pytest.raises(VerifierError, match=r"did not answer within 0\.01 s"):
+        process.replay(make_job(held, Settings()))
+    process.close()
+    assert not process.is_alive
 
 
 def test_another_tau2_than_this_runs_is_refused(tmp_path: Path, held: TrialResult) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,7 @@ class StockProcess:
         self._installation = installation
         self._errors = tempfile.TemporaryFile()
         self._found: Mapping[str, Any] | None = None
+        self._was_given_up = False
         # -P and a path: no module of ours, and none of the user's working directory, is in the way of tau2's own.
         # A session of its own: Ctrl-C in the terminal is for pytest. Less urgent than the conversations beside it.
         self._process = subprocess.Popen(
@@ -96,7 +98,7 @@ class StockProcess:
         stdout = self._process.stdout
         assert stdout is not None
         # Ending it ends the read, too.
-        watch = threading.Timer(PATIENCE, self._process.kill)
+        watch = threading.Timer(PATIENCE, self._give_up)
         watch.daemon = True
         watch.start()
         try:
@@ -109,8 +111,10 @@ class StockProcess:
         return found
 
     def _ended(self) -> VerifierError:
-        self._process.kill()
+        self._kill()
         code = self._process.wait()
+        if self._was_given_up:
+            return VerifierError(f"the process of the stock tau2 did not answer within {PATIENCE:g} s")
         self._errors.seek(0)
         said = _last_lines(self._errors.read().decode(errors="replace"))
         how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
@@ -123,8 +127,17 @@ class StockProcess:
 
     def close(self) -> None:
         """End the process. Safe to call again, and while it works."""
-        self._process.kill()
+        self._kill()
         self._process.wait()
+
+    def _give_up(self) -> None:
+        self._was_given_up = True
+        self._kill()
+
+    def _kill(self) -> None:
+        # With its fork, which would keep the pipes open. Of a process that is waited for the group may be gone.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _last_lines(text: str) -> str:
