@@ -58,7 +58,9 @@ class Verifying:
             return result
         with self._lock:
             future = self._queued(result)
-        while not concurrent.futures.wait([future], timeout=_TICK).done:
+        # Asked itself: to wait() a future that was cancelled before it ran is never done.
+        while not future.done():
+            concurrent.futures.wait([future], timeout=_TICK)
             tick()
         if future.cancelled():
             raise TrialCancelledError(f"{result.key} was not verified, because the run is stopping")
