@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
-from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault
+from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault, Verification
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Outcome:
     :param category: what the task is about, where the benchmark has categories.
     :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
+    :param model_calls: what the models were asked that played the user or judged, for verifying (``Suite.verifier``).
     """
 
     reward: Reward | None = None
@@ -70,6 +71,7 @@ class Outcome:
     user_usage: Usage = field(default_factory=Usage)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] | None = None
+    model_calls: Mapping[str, Any] = field(default_factory=dict)
     error: Exception | None = None
     user_fault: UserFault | None = None
     duration: float | None = None
@@ -104,6 +106,18 @@ class Fetcher:
     fetch: Callable[[str, str | None], Iterable[str]]
     every: Callable[[], Iterable[str]]
     locate: Callable[[str, str | None], Path]
+
+
+class Verifier(Protocol):
+    """Holds finished trials against a benchmark's own implementation, one at a time."""
+
+    def verify(self, result: TrialResult) -> Verification:
+        """Verify a finished trial. Trouble of the verifier's own is the status ``failed``, never an exception."""
+        ...
+
+    def close(self) -> None:
+        """Let go of whatever it holds. Called from any thread; what is being verified then fails."""
+        ...
 
 
 Rescore = Callable[[TrialResult, Settings], Reward]

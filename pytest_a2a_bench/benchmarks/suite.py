@@ -75,6 +75,9 @@ class Suite:
         object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
     :param fetcher: importable module whose ``FETCHER`` (:class:`~.base.Fetcher`) brings its data to this machine, for
         ``a2a-bench data``.
+    :param verifier: importable module whose ``open_verifier(settings)`` returns a :class:`~.base.Verifier`, which
+        replays finished trials through the benchmark's own implementation, for ``--a2a-verify``. It starts what takes
+        long to start without waiting for it.
     :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
     """
 
@@ -110,6 +113,7 @@ class Suite:
     gold_options: tuple[str, ...] = ()
     exporter: str = ""
     fetcher: str = ""
+    verifier: str = ""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "report": "make one HTML page of a results directory",
     "rescore": "evaluate stored conversations again and show which rewards change",
     "schema": "print the JSON Schema of a result file, or check files against it",
+    "verify": "replay stored conversations through the benchmark's own implementation, and compare",
 }
 """Every subcommand with its line in the help text; each is the module of that name in this package."""
 

@@ -78,6 +78,7 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         error_type=None,
         reward_info=reward,
         provenance=provenance,
+        verification=None,
         # It is why there was no success.
         user_fault=None if reward.success else result.user_fault,
     )

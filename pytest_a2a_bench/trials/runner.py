@@ -346,6 +346,7 @@ class Runner:
                 **_other_data(attempt.before, outcome.provenance),
             },
             simulation=outcome.simulation,
+            model_calls=outcome.model_calls,
             fingerprint=self._fingerprint(attempt),
             held_again=abandoned.reasons,
             user_fault=outcome.user_fault,

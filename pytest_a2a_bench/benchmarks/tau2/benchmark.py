@@ -14,6 +14,7 @@ from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.goal import goal_of
+from pytest_a2a_bench.benchmarks.tau2.model_calls import ModelCalls, keeping
 from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
@@ -87,6 +88,7 @@ class _Simulation:
         self.context = context
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
+        self.calls = {"user": ModelCalls(), "judge": ModelCalls()}
         settings = context.settings
         with paused_collector():
             self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
@@ -124,14 +126,14 @@ class _Simulation:
             return make_scripted_user(self.tau2, self.task, [tool.name for tool in tools or ()])
         if not settings.user_llm:
             raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
-        # The user should vary as little as possible, unless somebody wants it to.
-        args = {"temperature": 0.0, **settings.user_llm_args}
+        args = llm.user_arguments(settings)
         return llm.make_llm_user(self.tau2, self.task, tools, settings.user_llm, args, self.context.checkpoint)
 
     def run(self) -> Outcome:
         clock = time.monotonic()
         try:
-            simulation = self.orchestrator.run()
+            with keeping(self.calls["user"]):
+                simulation = self.orchestrator.run()
             note = ""
         # What an agent raises comes out of tau2's orchestrator as it is, without a simulation.
         except AgentOutcomeError as exc:
@@ -147,7 +149,8 @@ class _Simulation:
         try:
             # A judge waits for its model; the collector must not be off so long.
             waits = llm.needs_judge(self.tau2, self.task)
-            with llm.counting_judge(self.judge_spent), contextlib.nullcontext() if waits else paused_collector():
+            still = contextlib.nullcontext() if waits else paused_collector()
+            with llm.counting_judge(self.judge_spent), keeping(self.calls["judge"]), still:
                 reward = evaluate.evaluate(
                     self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
                 )
@@ -178,6 +181,7 @@ class _Simulation:
             agent_usage=self.conversation.usage,
             user_usage=self._user_usage(trajectory),
             provenance=self.provenance(),
+            model_calls={who: calls.to_json() for who, calls in self.calls.items() if calls.calls},
             termination_reason="infrastructure_error" if isinstance(error, InfrastructureError) else None,
             error=error,
             duration=self.duration,

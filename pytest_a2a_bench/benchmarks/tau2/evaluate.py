@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_a2a_bench.benchmarks.tau2 import llm
+from pytest_a2a_bench.benchmarks.tau2.differences import ABSENT, differences, short
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
@@ -160,25 +161,13 @@ def _dump(toolkit: Any) -> Any:
 
 def diff(expected: Any, found: Any, path: str) -> Iterator[str]:
     """Compare two JSON values, one line per difference."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        for key in sorted(expected.keys() | found.keys(), key=str):
-            if key not in found:
-                yield f"{path}.{key}: expected {_short(expected[key])}, it is not there"
-            elif key not in expected:
-                yield f"{path}.{key}: {_short(found[key])} should not be there"
-            else:
-                yield from diff(expected[key], found[key], f"{path}.{key}")
-    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for position, (left, right) in enumerate(zip(expected, found, strict=True)):
-            yield from diff(left, right, f"{path}[{position}]")
-    # 1 and True, 5 and 5.0 hash differently.
-    elif expected != found or type(expected) is not type(found):
-        yield f"{path}: expected {_short(expected)}, found {_short(found)}"
-
-
-def _short(value: Any, limit: int = 160) -> str:
-    text = json.dumps(value, default=str, sort_keys=True)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    for place, left, right in differences(expected, found, path):
+        if right is ABSENT:
+            yield f"{place}: expected {short(left)}, it is not there"
+        elif left is ABSENT:
+            yield f"{place}: {short(right)} should not be there"
+        else:
+            yield f"{place}: expected {short(left)}, found {short(right)}"
 
 
 def rescore(result: TrialResult, settings: Settings) -> Reward:

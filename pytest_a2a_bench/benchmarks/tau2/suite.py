@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,8 @@ def _why_absent(settings: Settings, domain: str) -> str:
 
 
 def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
+    if settings.verify and not hasattr(os, "fork"):
+        yield "--a2a-verify needs a system whose processes can fork (Linux, macOS): run it there, or leave it out"
     # The installed data are looked for where a domain joins: a run without tau2 needs none.
     if settings.benchmark_options.get(DATA_OPTION.name, INSTALLED) == INSTALLED:
         return
@@ -130,6 +133,7 @@ SUITE = Suite(
     gold_options=(DATA_OPTION.name,),
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
     fetcher="pytest_a2a_bench.benchmarks.tau2.fetching",
+    verifier="pytest_a2a_bench.benchmarks.tau2.verification",
     extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm", "mcp")},
     examine=_examine,
 )
