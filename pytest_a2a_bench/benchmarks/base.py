@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
-from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, Verification
+from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault, Verification
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Outcome:
     """What came of one trial. With ``error`` set there is no reward, and the rest is what was there until then.
 
     :param category: what the task is about, where the benchmark has categories.
+    :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
     :param model_calls: what the models were asked that played the user or judged, for verifying (``Suite.verifier``).
     """
@@ -71,6 +72,7 @@ class Outcome:
     simulation: Mapping[str, Any] | None = None
     model_calls: Mapping[str, Any] = field(default_factory=dict)
     error: Exception | None = None
+    user_fault: UserFault | None = None
     duration: float | None = None
 
 

@@ -23,18 +23,21 @@ from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Us
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
     SCHEMA_VERSION,
+    USER_FAULTS,
     Reward,
     RewardCheck,
     Role,
     TrialResult,
     TrialStatus,
     Turn,
+    UserFault,
 )
 from pytest_a2a_bench.model.verification import Verification, VerificationStatus
 
 __all__ = [
     "REWARD_TOLERANCE",
     "SCHEMA_VERSION",
+    "USER_FAULTS",
     "AgentSaid",
     "BenchTask",
     "Briefing",
@@ -54,6 +57,7 @@ __all__ = [
     "TrialStatus",
     "Turn",
     "Usage",
+    "UserFault",
     "UserSaid",
     "Verification",
     "VerificationStatus",

@@ -78,6 +78,8 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         reward_info=reward,
         provenance=provenance,
         verification=None,
+        # It is why there was no success.
+        user_fault=None if reward.success else result.user_fault,
     )
     return Rescored(again, before)
 
