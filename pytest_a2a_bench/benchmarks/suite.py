@@ -72,6 +72,8 @@ class Suite:
         ``a2a-bench doctor``.
     :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
         object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
+    :param linter: importable module whose ``LINTER`` looks for what is wrong with its tasks
+        (:class:`~pytest_a2a_bench.benchmarks.lint.Linter`), for ``a2a-bench lint NAME``.
     :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
     """
 
@@ -105,6 +107,7 @@ class Suite:
     player: str = ""
     gold_options: tuple[str, ...] = ()
     exporter: str = ""
+    linter: str = ""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
 

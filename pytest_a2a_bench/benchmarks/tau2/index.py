@@ -178,10 +178,14 @@ def _task_files(directory: Path) -> list[Path]:
 @functools.lru_cache(maxsize=8)
 def _tasks_by_id(directory: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    # One file per task wins over a list beside it: that is what upstream loads where both exist.
-    files = sorted((directory / "tasks").glob("task_*.json")) or _task_files(directory)
-    for path in files:
+    for path in files_of(directory):
         data = json.loads(path.read_text(encoding="utf-8"))
         for task in data if isinstance(data, list) else [data]:
             found.setdefault(str(task["id"]), task)
     return found
+
+
+def files_of(directory: Path) -> list[Path]:
+    """Return the files that a domain's tasks are read from."""
+    # One file per task wins over a list beside it: that is what upstream loads where both exist.
+    return sorted((directory / "tasks").glob("task_*.json")) or _task_files(directory)

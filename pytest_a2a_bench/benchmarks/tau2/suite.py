@@ -62,6 +62,7 @@ SUITE = Suite(
     short_labels=True,
     player="pytest_a2a_bench.benchmarks.tau2.player",
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
+    linter="pytest_a2a_bench.benchmarks.tau2.lint.linter",
     extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm", "mcp")},
     examine=_examine,
 )
