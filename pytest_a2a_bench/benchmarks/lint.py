@@ -31,6 +31,7 @@ class Rule:
     :param id: in kebab case, and stable: options, files and reports name it.
     :param text: one sentence: what is the matter with a task that it finds.
     :param why: what follows from it for whoever reads a reward.
+    :param tells: whether its id says what the gold is, where golds are kept from results: then it is not cited there.
     :param replays: whether it takes replaying a gold; other rules look at the data files only.
     """
 
@@ -39,6 +40,7 @@ class Rule:
     text: str
     why: str
     replays: bool = False
+    tells: bool = False
 
 
 @dataclass(frozen=True, slots=True)

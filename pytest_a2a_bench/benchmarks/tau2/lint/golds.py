@@ -172,7 +172,8 @@ class Examiner:
 
     def _checks(self, raw: RawTask, task: Any, actions: Sequence[Any]) -> Iterator[LintFinding]:
         assertions = (task.evaluation_criteria.env_assertions if task.evaluation_criteria else None) or []
-        if not assertions or "ENV_ASSERTION" not in reward_basis(raw):
+        # Without an action there is no gold to go by: such a task says only what must hold at the end.
+        if not assertions or not actions or "ENV_ASSERTION" not in reward_basis(raw):
             return
         environment = self._replayer.begin(task)
         for _ in self._replayer.play(environment, actions, synchronised=True):
