@@ -8,7 +8,7 @@ texts and golds of the task.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,9 +19,6 @@ Severity = Literal["error", "warning", "note"]
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 """From the worst to the mildest."""
-
-PREFIX = "lint:"
-"""How options name a rule: ``lint:inaction-passes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +160,6 @@ class LintReport:
         """Tell whether anything is at least as bad as a severity."""
         limit = SEVERITIES.index(worst)
         return any(SEVERITIES.index(self.severity_of(f)) <= limit for f in self.findings)
-
-
-def say(findings: Iterable[LintFinding], rules: Mapping[str, Rule] | None = None) -> dict[str, str]:
-    """Return what is to be cited of one task: rule id -> message, one for each rule."""
-    said: dict[str, str] = {}
-    for finding in findings:
-        if rules is None or finding.rule in rules:
-            said.setdefault(finding.rule, finding.message)
-    return said
 
 
 def read_findings(data: Any) -> tuple[LintFinding, ...]:

@@ -55,6 +55,10 @@ class LintCache:
         """Return what an earlier run found in the same data; None where nobody looked."""
         return _read(self._path(linter, suite, request, domain), domain)
 
+    def has_any(self, suite: str, domain: str) -> bool:
+        """Tell whether anything was kept of a domain, of whichever data."""
+        return self._directory is not None and any(self._directory.glob(f"{suite}-{domain}-*.json"))
+
     def _path(self, linter: Linter, suite: str, request: LintRequest, domain: str) -> Path | None:
         if self._directory is None:
             return None

@@ -148,6 +148,8 @@ class Gatekeeper:
             named=self.run.plan.named,
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
+            left_out=self.run.plan.left_out,
+            left_out_notes=self.run.plan.left_out_notes,
         )
 
     # -- test cases --
@@ -237,6 +239,7 @@ class Gatekeeper:
                 for r in missed
             ],
             "quarantined": sorted(trials.quarantined),
+            "left_out": misses.left_out_of(trials, self.run.settings),
         }
 
     # -- a part without trials --

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench import __version__
+from pytest_a2a_bench.benchmarks import lint_known
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
@@ -327,6 +328,7 @@ class Runner:
                 **outcome.provenance,
                 **({"replayed": True} if self.settings.replay else {}),
                 **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
+                **({lint_known.CITED: cited} if (cited := lint_known.cite(attempt.key, self.settings)) else {}),
             },
             simulation=outcome.simulation,
             fingerprint=self._fingerprint(attempt),

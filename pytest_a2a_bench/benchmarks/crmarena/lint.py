@@ -83,7 +83,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "missing-field",
         "warning",
-        "The task has no required knowledge where others of its category have some, or is interactive and has no persona.",
+        "The task lacks the required knowledge that others of its category have, or is interactive without a persona.",
         "The question cannot be understood as it was meant, or its user has no voice.",
     ),
     Rule(

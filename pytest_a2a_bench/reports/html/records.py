@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
@@ -20,6 +21,7 @@ KEY = 1_000
 TEXT = 20_000
 TURNS = 600
 REQUESTS = 600
+_FACT = 400
 _LINES = 300
 
 STATES = {
@@ -128,6 +130,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("user", result.provenance.get("user_llm") or result.provenance.get("user")),
         ("judge", result.provenance.get("judge")),
         ("org changed", variant_of(result)),
+        ("lint of the task", cited_line(result.provenance)),
         ("held again", ", ".join(result.held_again)),
         ("reused from", result.reused_from),
         ("replayed", "yes" if result.provenance.get("replayed") else None),
@@ -136,7 +139,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("started", result.started_at[:19].replace("T", " ")),
         ("context", result.context_id),
     )
-    return [[name, one_line(str(value), 120)] for name, value in pairs if value not in (None, "")]
+    return [[name, one_line(str(value), _FACT)] for name, value in pairs if value not in (None, "")]
 
 
 def _reward(reward: Reward) -> dict[str, Any]:
