@@ -9,8 +9,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
+from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintRequest, read_findings
 
 _FORM = 1
@@ -65,6 +67,18 @@ class LintCache:
         rules = [[rule.id, rule.severity] for rule in linter.rules]
         text = json.dumps([_FORM, rules, suite, domain, request.split, linter.digest(request, domain)])
         return self._directory / f"{suite}-{domain}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+
+@lru_cache(maxsize=8)
+def code_digest(*modules: str) -> str:
+    """Return a hash of modules' sources: rules change between releases, too.
+
+    :param modules: their files.
+    """
+    whole = hashlib.sha256(__version__.encode())
+    for name in sorted(modules):
+        whole.update(Path(name).read_bytes())
+    return whole.hexdigest()[:16]
 
 
 def _read(path: Path | None, domain: str) -> DomainLint | None:

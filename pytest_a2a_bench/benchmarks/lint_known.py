@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
@@ -33,7 +34,7 @@ def cite(key: TrialKey, settings: Settings) -> dict[str, str]:
         if linter is None:
             return {}
         options = json.dumps(settings.benchmark_options, sort_keys=True, default=str)
-        found = _cached(key.suite, key.domain, settings.split, options)
+        found = _cached(LintCache.place(os.environ), key.suite, key.domain, settings.split, options)
         findings = found.get(key.task_id, ()) if found is not None else _glance(linter, key, settings)
         said: dict[str, str] = {}
         for finding in findings:
@@ -59,10 +60,12 @@ def _glance(linter: Linter, key: TrialKey, settings: Settings) -> Sequence[LintF
 
 
 @lru_cache(maxsize=32)
-def _cached(suite: str, domain: str, split: str, options: str) -> dict[str, list[LintFinding]] | None:
+def _cached(
+    place: Path | None, suite: str, domain: str, split: str, options: str
+) -> dict[str, list[LintFinding]] | None:
     """Return what the cache has of a domain, by task; None where nobody looked. Read once by each process."""
     linter = registry.get_linter(suite)
-    cache = LintCache(LintCache.place(os.environ))
+    cache = LintCache(place)
     # Before the data are hashed for nothing.
     if linter is None or not cache.has_any(suite, domain):
         return None
@@ -81,11 +84,11 @@ class LeftOut:
     """Tasks that a gate leaves out.
 
     :param tasks: ``suite/domain/task`` -> the rules that were named and found something in it.
-    :param notes: domains of which it is not known, and why.
+    :param unknown: ``suite/domain`` -> why it is not known which of its tasks are left out.
     """
 
     tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_left_out(settings: Settings, environ: Mapping[str, str]) -> LeftOut:
@@ -100,27 +103,27 @@ def find_left_out(settings: Settings, environ: Mapping[str, str]) -> LeftOut:
     known = {rule.id for linter in linters.values() for rule in linter.rules}
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise ConfigurationError(
-            f"there is no rule {', '.join(unknown)}; a2a-bench lint has: {', '.join(sorted(known))}"
-        )
+        names = ", ".join(sorted(known))
+        raise ConfigurationError(f"there is no rule {', '.join(unknown)}; a2a-bench lint has: {names}")
     cache = LintCache(LintCache.place(environ))
     tasks: dict[str, tuple[str, ...]] = {}
-    notes: list[str] = []
+    unclear: dict[str, str] = {}
     for suite, linter in linters.items():
         own = {name for name in wanted if linter.rule(name) is not None}
         for domain in _domains(suite, linter, settings) if own else ():
             try:
                 found = cache.lint(linter, suite, LintRequest(split=settings.split, settings=settings), domain)
             except A2ABenchError as error:
-                notes.append(f"{suite}/{domain}: {error}")
+                unclear[f"{suite}/{domain}"] = str(error)
                 continue
-            notes += found.notes
+            if found.notes:
+                unclear[f"{suite}/{domain}"] = "; ".join(found.notes)
             by_task: dict[str, list[str]] = defaultdict(list)
             for finding in found.findings:
                 if finding.rule in own and finding.task_id:
                     by_task[finding.task_id].append(finding.rule)
             tasks |= {f"{suite}/{domain}/{task}": tuple(dict.fromkeys(rules)) for task, rules in by_task.items()}
-    return LeftOut(tasks, tuple(f"not known which tasks --a2a-min-pass-without leaves out of {note}" for note in notes))
+    return LeftOut(tasks, unclear)
 
 
 def _domains(suite: str, linter: Linter, settings: Settings) -> Iterator[str]:

@@ -48,7 +48,7 @@ LINT = "lint:"
 
 
 def read_lint_rules(text: str) -> tuple[str, ...]:
-    """Read ``lint:inaction-passes,lint:user-only-gold``: the rules, each once; which there are depends on the suites."""
+    """Read ``lint:inaction-passes,lint:user-only-gold``: the rules, each once; which there are the suites know."""
     if text.strip().lower() in OFF:
         return ()
     names = [name for name in re.split(r"[,\s]+", text) if name]

@@ -149,7 +149,7 @@ class Gatekeeper:
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
             left_out=self.run.plan.left_out,
-            left_out_notes=self.run.plan.left_out_notes,
+            left_out_unknown=self.run.plan.left_out_unknown,
         )
 
     # -- test cases --

@@ -15,7 +15,6 @@ from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 
-from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.crmarena import MINI
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX
@@ -30,6 +29,7 @@ from pytest_a2a_bench.benchmarks.crmarena.sources.opening import MiniSource, Sou
 from pytest_a2a_bench.benchmarks.crmarena.sources.rows import try_tasks
 from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, MONTHS, NONE, STAGES, CrmTask
 from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintFinding, LintRequest, Rule
+from pytest_a2a_bench.benchmarks.lint_cache import code_digest
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import ConfigurationError, EvaluatorError
 from pytest_a2a_bench.settings import Settings
@@ -316,7 +316,7 @@ def digest(request: LintRequest, domain: str) -> str:
     """Return what the findings depend on: the files by their content, or how the mini org is made; and this package."""
     source = open_source(domain, _settings(request.directory, request))
     told = json.dumps(dataclasses.asdict(source.provenance), sort_keys=True)
-    return f"{hashlib.sha256(told.encode()).hexdigest()} {__version__}"
+    return f"{hashlib.sha256(told.encode()).hexdigest()} {code_digest(__file__)}"
 
 
 LINTER = Linter(

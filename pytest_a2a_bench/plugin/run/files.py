@@ -31,7 +31,7 @@ def read_files(run: BenchRun, directory: Path) -> None:
     chosen, undecided = read_left_out(run)
     run.decide(
         left_out=chosen.tasks,
-        left_out_notes=chosen.notes,
+        left_out_unknown=chosen.unknown,
         quarantine=found.quarantine,
         missed=found.missed,
         durations=durations,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench import __version__
 from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintFinding, LintRequest
+from pytest_a2a_bench.benchmarks.lint_cache import code_digest
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index, upstream
 from pytest_a2a_bench.benchmarks.tau2.lint import data, editions
 from pytest_a2a_bench.benchmarks.tau2.lint.data import DomainData, RawTask
@@ -113,7 +113,8 @@ def domains(request: LintRequest) -> tuple[str, ...]:
 
 def digest(request: LintRequest, domain: str) -> str:
     """Return what the findings depend on: the files, the tau2 that replays them, and this package."""
-    return f"{data.digest(request, domain)} {index.find_installation().distribution} {__version__}"
+    code = code_digest(*map(str, Path(__file__).parent.glob("*.py")))
+    return f"{data.digest(request, domain)} {index.find_installation().distribution} {code}"
 
 
 LINTER = Linter(
