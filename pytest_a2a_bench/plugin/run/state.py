@@ -111,8 +111,8 @@ class Plan:
     :param subject: the agent's card and what is wrong with it, as JSON; None until it was fetched.
     :param durations: seconds of earlier trials by key, to divide them among shards by.
     :param quarantine: tasks whose misses fail nothing.
-    :param left_out: tasks that ``--a2a-min-pass`` leaves out -> the rules of lint that name them; ``left_out_unknown`` says of
-        domains why that is not known.
+    :param left_out: tasks that ``--a2a-min-pass`` leaves out -> the rules of lint that name them.
+    :param left_out_unknown: ``suite/domain`` -> why it is not known which of its tasks are.
     :param missed: the trials to run again; None for no such choice.
     :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
     :param named: whether somebody named the trials to run, so that their rate says nothing about the agent.
