@@ -147,9 +147,9 @@ class LintReport:
         return next(rule.severity for rule in self.rules if rule.id == finding.rule)
 
     def counts(self) -> Iterator[tuple[Rule, dict[str, tuple[int, int]]]]:
-        """Yield each rule that found something, with its numbers by domain: tasks, and findings."""
+        """Yield each rule that found something, the worst first, with its numbers by domain: tasks, and findings."""
         found = self.findings
-        for rule in self.rules:
+        for rule in sorted(self.rules, key=lambda rule: SEVERITIES.index(rule.severity)):
             own = [f for f in found if f.rule == rule.id]
             if own:
                 findings = Counter(f.domain for f in own)

@@ -283,7 +283,7 @@ def test_every_clause_is_tried_both_ways() -> None:
 
 def test_a_policy_that_does_not_say_it_is_not_held_to_it() -> None:
     policy = Policy("airline", "Be kind.")
-    arguments = {"passengers": [{}] * 9}
+    arguments: dict[str, Any] = {"passengers": [{}] * 9}
     assert list(policy.judge(Records(_Airline()), "book_reservation", arguments, writes=True)) == []
 
 

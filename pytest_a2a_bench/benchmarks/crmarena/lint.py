@@ -23,7 +23,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
 from pytest_a2a_bench.benchmarks.crmarena.player import REFUSAL
 from pytest_a2a_bench.benchmarks.crmarena.score import THRESHOLD, score
 from pytest_a2a_bench.benchmarks.crmarena.score.metrics import f1_score, split_gold
-from pytest_a2a_bench.benchmarks.crmarena.sources import PUBLISHED, available_domains, files
+from pytest_a2a_bench.benchmarks.crmarena.sources import PUBLISHED, available_domains, files, opening
 from pytest_a2a_bench.benchmarks.crmarena.sources.directory import DirectorySource
 from pytest_a2a_bench.benchmarks.crmarena.sources.opening import MiniSource, Source
 from pytest_a2a_bench.benchmarks.crmarena.sources.rows import try_tasks
@@ -124,8 +124,7 @@ def lint(request: LintRequest, domain: str) -> DomainLint:
     findings += [*_together(tasks), *_unlike_others(tasks)]
     notes = []
     try:
-        records = _record_ids(open_source(domain, settings))
-        findings += _in_no_row(tasks, records)
+        findings += _in_no_row(tasks, _record_ids(opening.open_source(domain, settings)))
     except ConfigurationError as error:
         notes.append(f"{domain}: whether golds are in the org: {error}")
     if request.against is not None:
@@ -147,7 +146,8 @@ def _settings(directory: Path | None, request: LintRequest) -> Settings:
 
 def _read(settings: Settings, domain: str) -> tuple[Sequence[CrmTask], list[LintFinding], str]:
     """Return a domain's tasks, what is wrong with other rows, and the file."""
-    source = open_source(domain, settings)
+    # Not the one that this process may have kept: files are read as they are now.
+    source = opening.open_source(domain, settings)
     if not isinstance(source, DirectorySource):
         return source.tasks(), [], ""
     paths = files.find_tasks(source.root, domain)

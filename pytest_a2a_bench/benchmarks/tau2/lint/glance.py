@@ -15,9 +15,10 @@ def glance(task: RawTask) -> Iterator[LintFinding]:
     """Yield what a task's own text shows."""
     actions = task.actions
     if actions and all(action.get("requestor", "assistant") == "user" for action in actions):
-        yield task.find(
-            "user-only-gold", f"all {len(actions)} gold actions are the user's", "/evaluation_criteria/actions"
+        what = (
+            f"all {len(actions)} gold actions are the user's" if actions[1:] else "the only gold action is the user's"
         )
+        yield task.find("user-only-gold", what, "/evaluation_criteria/actions")
     yield from _expected_texts(task)
     for token in _STOP_TOKENS:
         if token in task.scenario:
