@@ -21,6 +21,7 @@ from pytest_a2a_bench.benchmarks.lint_cache import LintCache
 from pytest_a2a_bench.configuration.rates import LINT
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.settings import Settings
 
 CITED = "lint"
@@ -113,8 +114,8 @@ def find_left_out(settings: Settings, environ: Mapping[str, str]) -> LeftOut:
         for domain in _domains(suite, linter, settings) if own else ():
             try:
                 found = cache.lint(linter, suite, LintRequest(split=settings.split, settings=settings), domain)
-            except A2ABenchError as error:
-                unclear[f"{suite}/{domain}"] = str(error)
+            except Exception as error:  # a linter of anybody's, over data of anybody's
+                unclear[f"{suite}/{domain}"] = one_line(f"{type(error).__name__}: {error}", 300)
                 continue
             if found.notes:
                 unclear[f"{suite}/{domain}"] = "; ".join(found.notes)

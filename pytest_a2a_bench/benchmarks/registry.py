@@ -171,7 +171,8 @@ def get_linter(name: str) -> Linter | None:
         return None
     try:
         return cast("Linter", importlib.import_module(module).LINTER)
-    except (ImportError, AttributeError) as error:
+    # As with players, but a run without lint is a run still: whatever such a module raises is told in one line.
+    except Exception as error:
         raise ConfigurationError(f"the linter of suite {name!r} cannot be loaded from {module!r}: {error}") from error
 
 
