@@ -314,6 +314,7 @@ def test_changes_are_nothing_exactly_where_states_are_equal(state: dict[str, Any
     assert not Changes((state, {}), (other, {})).is_nothing(written=False)
 
 
+@settings(deadline=None)
 @given(st.lists(PLAIN, max_size=4), st.randoms())
 def test_unordered_changes_know_no_order(entries: list[Any], random: Any) -> None:
     shuffled = random.sample(entries, len(entries))
@@ -322,7 +323,7 @@ def test_unordered_changes_know_no_order(entries: list[Any], random: Any) -> Non
     assert Changes((before, {}), (first, {})).unordered == Changes((before, {}), (second, {})).unordered
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.sampled_from(["evaluation_criteria", "user_scenario", "initial_state"]), PLAIN))
 def test_a_glance_takes_whatever_a_file_holds(value: dict[str, Any]) -> None:
     assert all(f.task_id == "x" for f in glance(RawTask("x", value, "f", "")))
