@@ -78,6 +78,8 @@ class Suite:
     :param verifier: importable module whose ``open_verifier(settings)`` returns a :class:`~.base.Verifier`, which
         replays finished trials through the benchmark's own implementation, for ``--a2a-verify``. It starts what takes
         long to start without waiting for it.
+    :param linter: importable module whose ``LINTER`` looks for what is wrong with its tasks
+        (:class:`~pytest_a2a_bench.benchmarks.lint.Linter`), for ``a2a-bench lint NAME``.
     :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
     """
 
@@ -114,6 +116,7 @@ class Suite:
     exporter: str = ""
     fetcher: str = ""
     verifier: str = ""
+    linter: str = ""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "data": "fetch a benchmark's data, pinned, and show what was fetched",
     "doctor": "show versions, extras, benchmark data and LLM settings",
     "export": "write results in another tool's format",
+    "lint": "look for what is wrong with the tasks of a benchmark",
     "merge": "join the results of shards into those of the whole run",
     "promote": "make a baseline of a results directory",
     "report": "make one HTML page of a results directory",

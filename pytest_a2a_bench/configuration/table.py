@@ -12,6 +12,7 @@ from pytest_a2a_bench.configuration.rates import (
     read_drop,
     read_errors,
     read_latencies,
+    read_lint_rules,
     read_pass_k,
     read_rates,
     read_reply_limits,
@@ -136,6 +137,12 @@ OPTIONS: tuple[Option, ...] = (
         "RATE|NAME=RATE,...",
         "Lowest success rate of all trials, or of a suite, domain or category",
         read_rates,
+    ),
+    Option(
+        "min_pass_without",
+        "lint:RULE,...",
+        "Leave tasks out of --a2a-min-pass in which a2a-bench lint finds this, such as lint:inaction-passes",
+        read_lint_rules,
     ),
     Option("min_pass_k", "K=RATE,...", "Lowest pass^k", read_pass_k),
     Option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,6 +86,7 @@ class StoredVerdict:
     :param errors: trials that could not be evaluated.
     :param notes: gates that were not judged, and why.
     :param comparison: with the baseline, task by task.
+    :param left_out: tasks that floors left out -> the rules of lint that name them.
     """
 
     run_id: str
@@ -100,6 +101,7 @@ class StoredVerdict:
     agent: JudgedAgent = JudgedAgent()
     trials: JudgedTrials = JudgedTrials()
     quarantined: tuple[str, ...] = ()
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, verdict: Verdict, run_id: str) -> StoredVerdict:

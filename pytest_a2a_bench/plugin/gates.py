@@ -148,6 +148,8 @@ class Gatekeeper:
             named=self.run.plan.named,
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
+            left_out=self.run.plan.left_out,
+            left_out_unknown=self.run.plan.left_out_unknown,
         )
 
     # -- test cases --
@@ -239,6 +241,7 @@ class Gatekeeper:
                 for r in missed
             ],
             "quarantined": sorted(trials.quarantined),
+            "left_out": misses.left_out_of(trials, self.run.settings),
         }
 
     # -- a part without trials --

@@ -43,6 +43,7 @@ WITHOUT_EFFECT = frozenset(
         "max_latency",
         "min_pass",
         "min_pass_k",
+        "min_pass_without",
         "missed",
         "oauth_client_id_env",
         "oauth_client_secret_env",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench import __version__
+from pytest_a2a_bench.benchmarks import lint_known
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
@@ -344,6 +345,7 @@ class Runner:
                 **({"replayed": True} if self.settings.replay else {}),
                 **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
                 **_other_data(attempt.before, outcome.provenance),
+                **({lint_known.CITED: cited} if (cited := lint_known.cite(attempt.key, self.settings)) else {}),
             },
             simulation=outcome.simulation,
             model_calls=outcome.model_calls,

@@ -208,9 +208,7 @@ def _task_files(directory: Path) -> list[Path]:
 
 
 def _tasks_by_id(directory: Path) -> dict[str, dict[str, Any]]:
-    # One file per task wins over a list beside it: that is what upstream loads where both exist.
-    files = sorted((directory / "tasks").glob("task_*.json")) or _task_files(directory)
-    return _read_tasks(tuple((path, stamp_of(path)) for path in files))
+    return _read_tasks(tuple((path, stamp_of(path)) for path in files_of(directory)))
 
 
 @functools.lru_cache(maxsize=8)
@@ -230,3 +228,9 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} cannot be read as JSON: {error}") from error
+
+
+def files_of(directory: Path) -> list[Path]:
+    """Return the files that a domain's tasks are read from."""
+    # One file per task wins over a list beside it: that is what upstream loads where both exist.
+    return sorted((directory / "tasks").glob("task_*.json")) or _task_files(directory)

@@ -134,6 +134,7 @@ SUITE = Suite(
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
     fetcher="pytest_a2a_bench.benchmarks.tau2.fetching",
     verifier="pytest_a2a_bench.benchmarks.tau2.verification",
+    linter="pytest_a2a_bench.benchmarks.tau2.lint.linter",
     extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm", "mcp")},
     examine=_examine,
 )

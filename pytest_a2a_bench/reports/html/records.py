@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.benchmarks.registry import label_of, remarks_of, variant_of
 from pytest_a2a_bench.model import DialectFinding, ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
@@ -20,6 +21,7 @@ KEY = 1_000
 TEXT = 20_000
 TURNS = 600
 REQUESTS = 600
+_FACT = 400
 _LINES = 300
 
 STATES = {
@@ -131,6 +133,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("judge", result.provenance.get("judge")),
         ("benchmark changed", variant_of(result)),
         ("known of the task", "; ".join(remarks_of(result))),
+        ("lint of the task", cited_line(result.provenance)),
         ("held again", ", ".join(result.held_again)),
         ("user at fault", result.user_fault.words if result.user_fault else None),
         ("held again for its user", ", ".join(fault.kind for fault in result.user_retries)),
@@ -142,7 +145,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("started", result.started_at[:19].replace("T", " ")),
         ("context", result.context_id),
     )
-    return [[name, one_line(str(value), 120)] for name, value in pairs if value not in (None, "")]
+    return [[name, one_line(str(value), _FACT)] for name, value in pairs if value not in (None, "")]
 
 
 def _verified(result: TrialResult) -> str:
