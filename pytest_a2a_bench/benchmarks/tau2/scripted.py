@@ -32,8 +32,9 @@ def make_script(task: Any, tools: Collection[str] = ()) -> Script:
         # A task may only say what must hold at the end: that is then what the user wants.
         gold = read_gold(task.model_dump(mode="json"))
         actions = [(call.name, dict(call.arguments)) for call in gold.where_offered]
+    own = [(a.name, a.arguments) for a in (criteria.actions if criteria else None) or [] if _is_user(a)]
     communicate = (criteria.communicate_info if criteria else None) or []
-    return Script(Scenario.of(task.user_scenario.instructions), actions, communicate, tools)
+    return Script(Scenario.of(task.user_scenario.instructions), actions, communicate, tools, own)
 
 
 def judgement_needed(task: Any) -> str:

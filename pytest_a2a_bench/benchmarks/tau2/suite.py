@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
+from pytest_a2a_bench.benchmarks.tau2.options import OPTIONS
 from pytest_a2a_bench.errors import A2ABenchError
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.model import BenchTask
+    from pytest_a2a_bench.model import BenchTask, TrialResult
+    from pytest_a2a_bench.settings import Settings
 
 
 # The functions below import on demand: this module is loaded in every pytest run that has this plugin installed.
@@ -35,7 +38,8 @@ def _load_tasks(domain: str, split: str) -> list[BenchTask]:
 
 
 def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    from pytest_a2a_bench.benchmarks.tau2 import index
+    from pytest_a2a_bench.benchmarks.tau2 import index, retrieval
+    from pytest_a2a_bench.settings import Settings
 
     try:
         found = index.find_installation()
@@ -44,6 +48,25 @@ def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "tau2-bench", str(error)
     else:
         yield "tau2-bench", f"{found.distribution}; base tasks: {counts}"
+        yield from (("documents", text) for text in retrieval.announce(DOMAINS, Settings(), environ))
+
+
+def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterable[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import retrieval
+
+    return retrieval.find_problems(domains, settings, environ)
+
+
+def _announce(domains: Sequence[str], settings: Settings) -> Iterable[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import retrieval
+
+    return retrieval.announce(domains, settings, os.environ)
+
+
+def _notes(results: Sequence[TrialResult]) -> Iterable[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import retrieval
+
+    return retrieval.describe_results([r.provenance for r in results])
 
 
 SUITE = Suite(
@@ -59,9 +82,15 @@ SUITE = Suite(
     why_no_dialect=(
         "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
     ),
+    options=OPTIONS,
+    preconditions=_preconditions,
+    announce=_announce,
+    notes=_notes,
+    reported=("retrieval",),
     short_labels=True,
     player="pytest_a2a_bench.benchmarks.tau2.player",
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
-    extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm", "mcp")},
+    # Apart, because the extra would install another tau2 over one that lacks no more than mcp.
+    extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm"), "mcp>=1.10": ("mcp",)},
     examine=_examine,
 )
