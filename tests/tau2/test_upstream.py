@@ -5,6 +5,7 @@ Its code needs Python 3.12, so these tests run in an environment of their own: `
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import json
@@ -220,6 +221,8 @@ def test_what_a_sandbox_leaves_is_removed(
     monkeypatch.setattr("tempfile.tempdir", str(places))
     [result] = run_trials("oracle", settings(retrieval="terminal_use"), [INTERLEAVED])
     assert result.success, (result.error, result.reward_info)
+    # Tools refer to the toolkit that they are of, and it to them.
+    gc.collect()
     assert list(places.glob("agentic_search_*")) == []
 
 
@@ -271,19 +274,22 @@ def user_of_its_own_accord(request: dict[str, Any]) -> Step:
     return step
 
 
-def test_an_llm_user_plays_what_a_script_cannot(run_trials: RunTrials) -> None:
+def test_an_llm_user_has_tools_and_one_task_of_mock_contradicts_itself(run_trials: RunTrials) -> None:
+    # Its assertion wants the notification read, which only the user can do; its gold database has it unread.
     key = TrialKey("tau2", "mock", "update_task_with_user_tools")
     with FakeLLM(user_of_its_own_accord) as llm:
         args = {"api_base": llm.api_base, "api_key": "scripted", "num_retries": 0}
         wanted = settings(user="llm", user_llm="openai/user", user_llm_args=args)
         [result] = run_trials("oracle", wanted, [key])
-    assert result.success, (result.error, result.reward_info)
+    assert result.reward_info is not None, result.error
+    assert result.reward_info.breakdown == {"DB": 0.0, "ENV_ASSERTION": 1.0, "ACTION": 1.0}
     assert {tool["function"]["name"] for tool in llm.requests[0]["tools"]} == {
         "check_notifications",
         "dismiss_notification",
     }
     [scripted] = run_trials("oracle", settings(), [key])
-    assert not scripted.success
+    assert scripted.reward_info is not None, scripted.error
+    assert scripted.reward_info.breakdown == {"DB": 1.0, "ENV_ASSERTION": 0.0, "ACTION": 1.0}
     assert "of its own accord" in scripted.provenance["user_judgement"]
 
 
@@ -319,7 +325,7 @@ def test_upstream_evaluates_bankings_exports_to_the_same(
     evaluate_trajectories: Callable[[Path, Path], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    results = run_trials(agent, settings(), [*sample(BANKING, 12), INTERLEAVED])
+    results = run_trials(agent, settings(), [*sample(BANKING, 3), INTERLEAVED])
     held = [r for r in results if r.status == "evaluated"]
     directory = write_run(tmp_path / "run", held)
     exported = directory / "banking.json"
