@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.suite import Suite
@@ -47,7 +48,8 @@ def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     except (A2ABenchError, OSError, ValueError) as error:
         yield "tau2-bench", str(error)
     else:
-        yield "tau2-bench", f"{found.distribution}; base tasks: {counts}"
+        lacks = "" if find_spec("mcp") else "; no mcp, which newer LiteLLMs need for users with tools: pip install mcp"
+        yield "tau2-bench", f"{found.distribution}; base tasks: {counts}{lacks}"
         yield from (("documents", text) for text in retrieval.announce(DOMAINS, Settings(), environ))
 
 
@@ -90,7 +92,7 @@ SUITE = Suite(
     short_labels=True,
     player="pytest_a2a_bench.benchmarks.tau2.player",
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
-    # Apart, because the extra would install another tau2 over one that lacks no more than mcp.
-    extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm"), "mcp>=1.10": ("mcp",)},
+    # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.
+    extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm")},
     examine=_examine,
 )
