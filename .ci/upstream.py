@@ -187,7 +187,7 @@ def submit(bin_dir: Path, files: list[Path], work: Path) -> None:
     that they never equal themselves.
     """
     prepare = [bin_dir / "tau2", "submit", "prepare", *files, "-o", work / "submission"]
-    told = run(prepare, work, quiet=True, say="\n".join(ANSWERS))
+    told = run(prepare, work, quiet=True, say="\n".join(ANSWERS) + "\n" * 4)
     [submission] = (work / "submission").iterdir()
     validated = run([bin_dir / "tau2", "submit", "validate", submission], work, quiet=True)
     assert "Submission validation successful" in validated, told + validated
