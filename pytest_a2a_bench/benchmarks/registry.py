@@ -122,6 +122,12 @@ def variant_of(result: TrialResult) -> str:
     return suite.variant(result.provenance) if suite is not None else stored_variant(result.provenance)
 
 
+def remarks_of(result: TrialResult) -> tuple[str, ...]:
+    """Return what its suite says must be known of a result's task to read its reward, a line each."""
+    suite = find(result.key.suite)
+    return tuple(suite.remarks(result)) if suite is not None else ()
+
+
 def get_benchmark(name: str) -> Benchmark:
     """Return what runs a suite's trials.
 

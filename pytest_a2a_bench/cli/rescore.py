@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.base import evaluator, rescorer
+from pytest_a2a_bench.benchmarks.base import evaluated_by, rescorer
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.results import manifest, rescore
@@ -86,11 +86,11 @@ def _settings(asked: Mapping[str, Any], judge: str | None, moved: dict[str, str]
     return Settings(judge_llm=judge, benchmark_options={n: v for n, v in asked.items() if n in own} | moved)
 
 
-def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, str]:
+def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, Mapping[str, Any]]:
     """Let a trial's benchmark evaluate it again.
 
     :raises A2ABenchError: if the benchmark cannot.
     """
     benchmark = get_benchmark(result.key.suite)
     reward = rescorer(benchmark)(result, settings)
-    return reward, evaluator(benchmark, result.key.domain, settings)
+    return reward, evaluated_by(benchmark, result.key, settings)

@@ -14,6 +14,7 @@ import pytest
 from made_trials import made_trial
 
 from pytest_a2a_bench.benchmarks.tau2 import retrieval, upstream
+from pytest_a2a_bench.benchmarks.tau2.suite import name_variant
 from pytest_a2a_bench.errors import ConfigurationError, LLMError, PrerequisiteMissingError
 from pytest_a2a_bench.settings import Settings
 
@@ -120,7 +121,9 @@ def test_an_unknown_name_lists_those_that_there_are(tau2: upstream.Tau2) -> None
 
 def test_it_is_said_and_kept_apart(tau2: upstream.Tau2, monkeypatch: pytest.MonkeyPatch) -> None:
     told = chosen(tau2).provenance()
-    assert told["variant"] == "retrieval bm25_grep"
+    assert name_variant(told) == "retrieval bm25_grep"
+    assert name_variant({**told, "variant": "data of x"}) == "data of x, retrieval bm25_grep"
+    assert name_variant({"variant": None}) == ""
     [line] = retrieval.describe_results([told, told, {}])
     assert line.startswith("banking_knowledge: retrieval bm25_grep (the best that asks nobody: upstream's default, ")
     assert list(retrieval.describe_results([chosen(tau2, "bm25").provenance()])) == []

@@ -22,6 +22,7 @@ from fake_llm import FakeLLM, Step, call, say
 from finished_runs import write_run
 from trials import RunTrials
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval, upstream
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
@@ -96,7 +97,7 @@ def test_the_distribution_is_named() -> None:
 def test_the_oracle_passes_with_every_configuration_that_asks_nobody(name: str, run_trials: RunTrials) -> None:
     [result] = run_trials("oracle", settings(retrieval=name), [INTERLEAVED])
     assert result.success, (result.error, result.reward_info)
-    assert (result.provenance["retrieval"], result.provenance["variant"]) == (name, f"retrieval {name}")
+    assert (result.provenance["retrieval"], registry.variant_of(result)) == (name, f"retrieval {name}")
     assert "retrieval_why" not in result.provenance
 
 

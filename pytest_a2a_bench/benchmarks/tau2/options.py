@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.configuration.readers import read_text
 
@@ -13,4 +14,4 @@ RETRIEVAL = Option(
     read_text,
 )
 
-OPTIONS: tuple[Option, ...] = (RETRIEVAL,)
+OPTIONS: tuple[Option, ...] = (DATA_OPTION, RETRIEVAL)

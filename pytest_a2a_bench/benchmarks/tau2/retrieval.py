@@ -60,9 +60,8 @@ class Retrieval:
     asks_models: bool = False
 
     def provenance(self) -> dict[str, Any]:
-        """Return what results say of it. Results of different configurations are never averaged."""
-        told = {"retrieval": self.name, "variant": f"retrieval {self.name}"}
-        return told | ({"retrieval_why": self.passed_over} if self.passed_over else {})
+        """Return what results say of it (``suite.name_variant`` keeps those of different configurations apart)."""
+        return {"retrieval": self.name} | ({"retrieval_why": self.passed_over} if self.passed_over else {})
 
     def require(self, task: str) -> None:
         """Refuse to hold a trial for which something is missing.

@@ -2,45 +2,104 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
 from pytest_a2a_bench.benchmarks.tau2.options import OPTIONS
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
+from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
+from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import BenchTask, TrialResult
-    from pytest_a2a_bench.settings import Settings
 
 
 # The functions below import on demand: this module is loaded in every pytest run that has this plugin installed.
 
 
-def _available() -> tuple[str, ...]:
-    from pytest_a2a_bench.benchmarks.tau2 import index
+def bind(settings: Settings) -> Suite:
+    """Return the suite over the data that the option names."""
+    return dataclasses.replace(
+        SUITE,
+        available=functools.partial(_available, settings),
+        splits=functools.partial(_splits, settings),
+        load_tasks=functools.partial(_load_tasks, settings),
+        why_absent=functools.partial(_why_absent, settings),
+    )
 
-    return index.available_domains()
+
+def _available(settings: Settings) -> tuple[str, ...]:
+    from pytest_a2a_bench.benchmarks.tau2 import editions, index
+
+    return index.available_domains(editions.find_edition(settings).data)
 
 
-def _splits(domain: str) -> tuple[str, ...]:
-    from pytest_a2a_bench.benchmarks.tau2 import index
+def _splits(settings: Settings, domain: str) -> tuple[str, ...]:
+    from pytest_a2a_bench.benchmarks.tau2 import editions, index
 
-    return index.splits(domain)
+    return index.splits(domain, editions.find_edition(settings).data)
 
 
-def _load_tasks(domain: str, split: str) -> list[BenchTask]:
-    from pytest_a2a_bench.benchmarks.tau2 import index
+def _load_tasks(settings: Settings, domain: str, split: str) -> list[BenchTask]:
+    from pytest_a2a_bench.benchmarks.tau2 import editions, index
 
-    return index.load_tasks(domain, split)
+    return index.load_tasks(domain, split, editions.find_edition(settings).data)
+
+
+def _why_absent(settings: Settings, domain: str) -> str:
+    from pytest_a2a_bench.benchmarks.tau2 import editions
+
+    return editions.why_absent(settings, domain)
+
+
+def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
+    # The installed data are looked for where a domain joins: a run without tau2 needs none.
+    if settings.benchmark_options.get(DATA_OPTION.name, INSTALLED) == INSTALLED:
+        return
+    from pytest_a2a_bench.benchmarks.tau2 import editions
+
+    try:
+        editions.find_edition(settings)
+    except MissingExtraError:  # told, too, where a domain joins
+        return
+    except A2ABenchError as error:
+        yield str(error)
+
+
+def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import editions, retrieval
+
+    yield from editions.find_problems(domains, settings)
+    yield from retrieval.find_problems(domains, settings, environ)
+
+
+def _describe_changes(settings: Settings) -> str:
+    from pytest_a2a_bench.benchmarks.tau2 import notes
+
+    return notes.describe_data(settings)
+
+
+def _describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import notes, retrieval
+
+    yield from notes.describe_results(results)
+    yield from retrieval.describe_results([r.provenance for r in results])
+
+
+def _remarks(result: TrialResult) -> Iterator[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import notes
+
+    yield from notes.remarks(result)
 
 
 def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     from pytest_a2a_bench.benchmarks.tau2 import index, retrieval
-    from pytest_a2a_bench.settings import Settings
 
     try:
         found = index.find_installation()
@@ -53,10 +112,10 @@ def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield from (("documents", text) for text in retrieval.announce(DOMAINS, Settings(), environ))
 
 
-def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterable[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import retrieval
-
-    return retrieval.find_problems(domains, settings, environ)
+def name_variant(provenance: Mapping[str, Any]) -> str:
+    """Say on which data a result was made and how documents were found; what differs in it is never averaged."""
+    found = provenance.get("retrieval")
+    return ", ".join(filter(None, [stored_variant(provenance), f"retrieval {found}" if found else ""]))
 
 
 def _announce(domains: Sequence[str], settings: Settings) -> Iterable[str]:
@@ -65,33 +124,34 @@ def _announce(domains: Sequence[str], settings: Settings) -> Iterable[str]:
     return retrieval.announce(domains, settings, os.environ)
 
 
-def _notes(results: Sequence[TrialResult]) -> Iterable[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import retrieval
-
-    return retrieval.describe_results([r.provenance for r in results])
-
-
 SUITE = Suite(
     name="tau2",
     domains=DOMAINS,
-    available=_available,
-    splits=_splits,
-    load_tasks=_load_tasks,
+    available=functools.partial(_available, Settings()),
+    splits=functools.partial(_splits, Settings()),
+    load_tasks=functools.partial(_load_tasks, Settings()),
     modules={domain: f"pytest_a2a_bench.suites.test_{domain}" for domain in DOMAINS},
+    bind=bind,
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
     split_names=("base", "train", "test", "full", "small"),
+    options=OPTIONS,
+    check_options=_check_options,
+    preconditions=_preconditions,
+    changes=_describe_changes,
+    notes=_describe_results,
+    remarks=_remarks,
     dialects=("auto", "tool_call", "agentbeats", "sierra", "data"),
     why_no_dialect=(
         "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
     ),
-    options=OPTIONS,
-    preconditions=_preconditions,
     announce=_announce,
-    notes=_notes,
+    variant=name_variant,
     reported=("retrieval",),
     short_labels=True,
     player="pytest_a2a_bench.benchmarks.tau2.player",
+    gold_options=(DATA_OPTION.name,),
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
+    fetcher="pytest_a2a_bench.benchmarks.tau2.fetching",
     # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.
     extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm")},
     examine=_examine,

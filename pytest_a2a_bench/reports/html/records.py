@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
+from pytest_a2a_bench.benchmarks.registry import label_of, remarks_of, variant_of
 from pytest_a2a_bench.model import ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
 
@@ -81,6 +81,8 @@ def why(result: TrialResult) -> str:
     """Return the shortest reason for what came of a trial; empty where it passed."""
     if result.error:
         return f"{result.error_type}: {result.error}" if result.error_type else result.error
+    if result.user_fault:
+        return f"user at fault: {result.user_fault.words}"
     reward = result.reward_info
     if reward is None or reward.success:
         return ""
@@ -127,8 +129,11 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("cost", None if result.cost is None else f"${result.cost:.4f}"),
         ("user", result.provenance.get("user_llm") or result.provenance.get("user")),
         ("judge", result.provenance.get("judge")),
-        ("org changed", variant_of(result)),
+        ("benchmark changed", variant_of(result)),
+        ("known of the task", "; ".join(remarks_of(result))),
         ("held again", ", ".join(result.held_again)),
+        ("user at fault", result.user_fault.words if result.user_fault else None),
+        ("held again for its user", ", ".join(fault.kind for fault in result.user_retries)),
         ("reused from", result.reused_from),
         ("replayed", "yes" if result.provenance.get("replayed") else None),
         ("dialect", result.dialect),
