@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.user import asks, device, proposals
+from pytest_a2a_bench.benchmarks.tau2.user import asks, deeds, device, proposals
 from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts
 from pytest_a2a_bench.benchmarks.tau2.user.proposals import Verdict, Wish
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
@@ -70,12 +70,14 @@ class Script:
     :param actions: golds of the agent's, as (name, arguments): what the user wants done, to judge offers by.
     :param communicate: texts that the user waits to hear.
     :param tools: names of the user's own tools.
+    :param own: golds of the user's, as (name, arguments).
     """
 
     scenario: Scenario
     actions: Sequence[tuple[str, Mapping[str, Any]]] = ()
     communicate: Sequence[str] = ()
     tools: Collection[str] = ()
+    own: Sequence[tuple[str, Mapping[str, Any]]] = ()
     _opened: bool = False
     _said: set[str] = field(default_factory=set)
     _heard: dict[str, int] = field(default_factory=dict)
@@ -95,6 +97,9 @@ class Script:
         self._facts = Facts(self.scenario, [w.arguments for w in self._wishes])
         self._symptom = device.symptom_check(self.scenario.reason) if self.tools else ""
         self._pushbacks = list(self.scenario.pushbacks())
+        self._own = deeds.own_deeds(self.own, self.tools)
+        named = {deed.name for deed in self._own}
+        self._simple = [tool for tool in self.tools if tool not in named]
 
     def hear(self, text: str) -> str | Deed | None:
         """React to what the agent said: a text, a deed, or None to stop."""
@@ -117,7 +122,7 @@ class Script:
         if heard.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
             return None
         self._note_done(fresh)
-        acts = device.instructed(fresh, self.tools, self._symptom)
+        acts = self._acts(fresh)
         # "Enable roaming for your line, ok?" can be the agent's or the user's to do.
         offered = heard.decision and offer is not None and offer.wish is not None and not _ON_THE_PHONE.search(fresh)
         if acts and not offered:
@@ -145,6 +150,12 @@ class Script:
         self._report = []
         thanks = " It works now, thank you!" if self._cured and done is not None and done.name == self._symptom else ""
         return self._say(f"I have done that. This is what I see:\n{told}{thanks}")
+
+    def _acts(self, text: str) -> tuple[device.Act, ...]:
+        known = f"{self.scenario.reason}\n{self.scenario.known}\n{self.scenario.instructions}"
+        asked = deeds.asked_for(text, self._own, known)
+        self._own = [deed for deed in self._own if deed not in asked]
+        return asked or device.instructed(text, self._simple, self._symptom)
 
     def _next_deed(self) -> Deed:
         self._doing = self._deeds.pop(0)
@@ -215,7 +226,7 @@ class Script:
         return f"Is there really no way? {self.scenario.opening()}"
 
     def _conclude(self, times: int) -> str | None:
-        waiting = bool(self._open or self._awaited or (self._symptom and not self._cured))
+        waiting = bool(self._open or self._awaited or self._own or (self._symptom and not self._cured))
         self._reminders += 1
         if not waiting or self._reminders > MAX_REMINDERS or times >= MAX_SAME_STATEMENTS:
             return None
