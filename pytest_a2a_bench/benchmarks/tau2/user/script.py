@@ -43,9 +43,7 @@ _ANNOUNCED = re.compile(
 _WORKING = re.compile(
     r"\b(one moment|moment|patience|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b", re.I
 )
-_ON_THE_PHONE = re.compile(
-    r"\b(please|(could|can|would|will) you(?! (like|want))|your (phone|device)|settings)\b", re.I
-)
+_ON_THE_PHONE = re.compile(r"\b((could|can|would|will) you(?! (like|want|agree|be))|your (phone|device)|settings)\b", re.I)
 _DONE = re.compile(
     r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|"
     r"were|all set)\b"
@@ -113,6 +111,9 @@ class Script:
         if offer is not None and not offer.agreed:
             # What is asked about once more was wished for all the same.
             offer = proposals.judge(fresh, self._wishes)
+        if offer is not None and not proposals.mentioned(fresh) and asks.read(fresh).slots:
+            # "Which name is on the booking?" speaks of one and offers none.
+            offer = None
         heard = asks.read(fresh, offer=offer is not None)
         if heard.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
             return None
@@ -158,7 +159,11 @@ class Script:
 
     def _reply(self, text: str, heard: asks.Heard, offer: Verdict | None, times: int) -> str | None:
         parts: list[str] = []
-        if heard.decision or (offer is not None and _ANNOUNCED.search(text)):
+        # An offer wants an answer, however it is worded, unless it tells of what is done or cannot be.
+        open_offer = offer is not None and offer.wish is not None and not heard.slots and not _DONE.search(text)
+        doubted = heard.doubt and self._offer is not None and not heard.closing
+        announced = offer is not None and _ANNOUNCED.search(text)
+        if heard.decision or announced or doubted or (open_offer and not heard.refused):
             parts.append(self._decide(text, offer, heard))
         parts += [self._answer(text, slot) for slot in heard.slots]
         # What was all that was asked for comes first; a farewell beside a question waits.
@@ -233,9 +238,10 @@ class Script:
         if not told:
             return
         named = proposals.fulfilled(told, self._open)
-        agreed = [w for w in self._open if self._offer is not None and self._offer.agreed and w is self._offer.wish]
-        if agreed and (not proposals.kinds(told) or any(w is agreed[0] for w in named)):
-            named = agreed
+        meant = self._offer.wishes if self._offer is not None and self._offer.agreed else ()
+        agreed = [w for w in self._open if any(w is m for m in meant)]
+        if not proposals.kinds(told) or (len(agreed) == 1 and any(w is agreed[0] for w in named)):
+            named = agreed or named
         if named:
             self._reminders = 0
             self._open = [w for w in self._open if not any(w is n for n in named)]
