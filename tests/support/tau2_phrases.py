@@ -1,8 +1,8 @@
 """What the test agents say, as data: ``phrasings/*.toml``.
 
-``[phrases]`` intent -> phrasings; of an intent's forms ``?`` asks, ``!`` commands, ``.`` is terse. ``[writes.TOOL]`` says
-how a write is offered (``offers`` after "I will", ``blocks`` as a list), and reported. A set's phrasing is drawn by chance
-for each thing said, so that every task hears another mixture.
+``[phrases]``: intent -> phrasings; of an intent's forms ``?`` asks, ``!`` commands, ``.`` is terse.
+``[writes.TOOL]``: how a write is offered (``offers`` stand after "I will", ``blocks`` are lists), and reported.
+A phrasing of the set is drawn by chance for each thing said, so that every task hears another mixture.
 """
 
 from __future__ import annotations

@@ -14,10 +14,11 @@ SLOTS: Mapping[str, str] = {
     r"\b(user|customer|account|profile|member)[ -]?(id|identifier|number|name)s?\b|\busername\b",
     "email": r"\be-?mail|\bmail address",
     "zip": r"\bzip|\bpostal code|\bpostcode",
-    "name": r"\b(full|first|last|your|legal|sur|family)[ -]?name|(?<!user )\bname\b(?! (of|for) the)|\bcalled\b|\bwho (am i|are you|is this|do i)\b"
+    "name": r"\b(full|first|last|your|legal|sur|family)[ -]?name|(?<!user )\bname\b(?! (of|for) the)|\bcalled\b|"
+    r"\bwho (am i|are you|is this|do i)\b"
     r"|\bwhom am i",
-    "phone": r"\b(tele)?(phone|mobile|cell|contact|line)(['\u2019]s)? ?(number|no\b)|\b(what|which|your|ur|whats ur) number\b|"
-    r"\bnumber (of|for|on|under) (your|the|ur|that) (tele)?(phone|line|mobile|account|service)|\bcalling (from|about)",
+    "phone": r"\b(tele)?(phone|mobile|cell|contact|line)(['\u2019]s)? ?(number|no\b)|\b(what|which|your) number\b|"
+    r"\bnumber (of|for|on|under) (your|the|that) (tele)?(phone|line|mobile|account|service)|\bcalling (from|about)",
     "birthday": r"\bbirth|\bdob\b",
     "order": r"\b(id|number|reference) (of|for|on) (your|the|that|this) (order|purchase)|\border(s|"
     r"['\u2019]s)? ?(id|number|no\b|#|reference)|\b(which|what) orders?\b",
@@ -55,7 +56,8 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _NEEDS = re.compile(
-    r"\b(?:need|needs|needed|requires?|required|missing|lack|must have|shall have|want|wants|would like|['\u2019]d like|"
+    r"\b(?:need|needs|needed|requires?|required|missing|lack|must have|shall have|want|wants|would like|"
+    r"['\u2019]d like|"
     r"ask|asks|asking|looking for|waiting for|wait for|depends? on|start with|starts with|begin with|begins with|tell|"
     r"give me|have (?:you|u)|(?:may|can|could|might|shall) (?:i|we)|don['\u2019]?t (?:have|know|see)|without|verify|"
     r"have to know|must know|wonder\w*)\b",
@@ -63,7 +65,8 @@ _NEEDS = re.compile(
 )
 _PREPOSITION = re.compile(r"^\W*(?:for|about|regarding|with|of|on|in|by|from|under|at)\b", re.I)
 _DECISION = re.compile(
-    r"\b(confirm\w*|proceed|go(ing)? ahead(?! and\b| then and\b)|go-ahead|shall (i|we)|should (i|we)|may i|can i|could i|"
+    r"\b(confirm\w*|proceed|go(ing)? ahead(?! and\b| then and\b)|go-ahead|shall (i|we)|should (i|we)|may i|can i|"
+    r"could i|"
     r"do you (want|agree|"
     r"approve|consent|authori[sz]e|accept|wish)|would you like (me|us|to)|is (that|this|it|everything|"
     r"all of (this|that)) "
@@ -84,9 +87,12 @@ _CLOSING = re.compile(
     r"take care(?! of)|glad (i|to|that)|pleasure|thank you for (your patience|calling|contacting us|choosing)|"
     r"(all|everything)( of (it|that|this))? (is|are|has been) (now )?(settled|done|sorted|complete\w*|taken care)|"
     r"everything that can be done|"
-    r"all set|next (issue|point|item on|request|matter)|will that be all|that['\u2019]?s? (is |was )?(all|it|everything)(?= |\W*$)|"
-    r"more i can|wrap(ped)? up|(bye|farewell|cheerio|cheers|see (you|ya)|so long)(?=\W|$)|covered everything|another thing|"
-    r"still (need )?(something|anything)|(other|further) (matter|thing)|wish you|enjoy (your|the)|(matter|case|issue) (is )?(now )?"
+    r"all set|next (issue|point|item on|request|matter)|will that be all|that['\u2019]?s? (is |was )?(all|it|"
+    r"everything)(?= |\W*$)|"
+    r"more i can|wrap(ped)? up|(bye|farewell|cheerio|cheers|see (you|ya)|so long)(?=\W|$)|covered everything|"
+    r"another thing|"
+    r"still (need )?(something|anything)|(other|further) (matter|thing)|wish you|enjoy (your|the)|(matter|case|"
+    r"issue) (is )?(now )?"
     r"(closed|concluded|settled|resolved)|all (done|sorted|good)|finished|concluded)\b|^\W*done\W*$",
     re.IGNORECASE,
 )

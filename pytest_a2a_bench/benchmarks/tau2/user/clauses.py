@@ -19,89 +19,114 @@ _PATH = re.compile(r"\s*(?:>|\u2192|\u203a|\u00bb|->|=>)\s*")
 _SENTENCE = re.compile(r"(?<=[.!?;])[\"')\u201d]*\s+|\n+")
 _BREAK = re.compile(
     # What a comma or dash parts, and what a conjunction adds that is no further noun.
-    r"\s*(?:[,:;](?=\s|$)|\s[-\u2013\u2014]+\s|\u2014|\(|\)|\s(?=(?:because|for (?=i\b|we\b)|since|which|whether|whereas|unless|until|"
-    r"so that|so (?=i\b|we\b|you\b|it\b|that\b|the\b|your\b)|in order|while|when|once|if|after|before|as soon as)\b))\s*"
-    r"|,?\s+(?:and then|and after(?:wards| that)|then|and|but|plus|n)\s+"
-    r"(?!(?:your|the|its?|a|an|this|that|my|(?:then )?back|on|off|in|out|up|again|sms|storage|mobile|cellular|data|roaming|"
-    r"airplane|flight|wi-?fi|vpn|apn|sim|internet|network|settings|zip|last|first|surname|family|phone|texts?|calls?)\b)",
+    r"\s*(?:[,:;](?=\s|$)|\s[-\u2013\u2014]+\s|\u2014|\(|\)|\s(?=(?:because|for (?=i\b|we\b)|since|which|whether|"
+    r"whereas|unless|until|"
+    r"so that|so (?=i\b|we\b|you\b|it\b|that\b|the\b|your\b)|in order|while|when|once|if|after|before|"
+    r"as soon as)\b))\s*"
+    r"|,?\s+(?:and then|and after(?:wards| that)|then|and|but|plus)\s+"
+    r"(?!(?:your|the|its?|a|an|this|that|my|(?:then )?back|on|off|in|out|up|again|sms|storage|mobile|cellular|data|"
+    r"roaming|"
+    r"airplane|flight|wi-?fi|vpn|apn|sim|internet|network|settings|zip|last|first|surname|family|phone|texts?|"
+    r"calls?)\b)",
     re.I,
 )
 _MARKERS = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|k|alright|all right|right|great|perfect|good|fine|lovely|cool|sure|nice|brilliant|excellent|"
-    r"awesome|wonderful|thanks?|thank you|hi|hello|hey|so|and|also|but|well|now|next|then|first(?:ly)?(?! name)|second(?:ly)?|"
-    r"third(?:ly)?|finally|lastly|last(?! name)|again|once more|after that|afterwards|in that case|if so|if not|otherwise|"
-    r"step \w+|the next (?:one|step)|just|(?!reply|apply|supply|rely)\w{3,}ly|instead|for now|actually|maybe|perhaps|there|as a next step|"
+    r"awesome|wonderful|thanks?|thank you|hi|hello|hey|so|and|also|but|well|now|next|then|first(?:ly)?(?! name)|"
+    r"second(?:ly)?|"
+    r"third(?:ly)?|finally|lastly|last(?! name)|again|once more|after that|afterwards|in that case|if so|if not|"
+    r"otherwise|"
+    r"step \w+|the next (?:one|step)|just|(?!reply|apply|supply|rely)\w{3,}ly|instead|for now|actually|maybe|"
+    r"perhaps|there|as a next step|"
     r"if you don['\u2019]t mind|if you would|if possible|if you can|when(?:ever)? you(?:['\u2019]re| are) ready|"
     r"to (?:start|begin|do (?:so|this|that))(?: with)?|in (?:order|the meantime)|"
-    r"(?:in|on|from|under|within) (?:your |the )?[\w' &-]*?(?:settings|menu|phone|device|screen|app|end))\b[\s,.:!;-]*)+",
+    r"(?:in|on|from|under|within) (?:your |the )?[\w' &-]*?(?:settings|menu|phone|device|screen|app|"
+    r"end))\b[\s,.:!;-]*)+",
     re.I,
 )
 _YOU_DO = (
     r"(?:you|u|yourself)"
     r"(?:(?:['\u2019]ll|['\u2019]d| will| would| might| may)? (?:should|must|need to|have to|got to|can|could|may|"
-    r"might want to|might|want to|ought to|are to|gotta|will want to|had better)|['\u2019]ll|['\u2019]d better| to| should)"
+    r"might want to|might|want to|ought to|are to|gotta|will want to|had better)|['\u2019]ll|['\u2019]d better| to|"
+    r" should)"
 )
 _ASKING = re.compile(
     # Whatever stands before these, what follows is for the user to do.
-    r"\b(?:please(?: you)?|pls|plz|kindly|(?:could|can|would|will|won['\u2019]t|can['\u2019]t|might|may i ask) (?:you|u|ya)"
+    r"\b(?:please(?: you)?|pls|plz|kindly|(?:could|can|would|will|won['\u2019]t|can['\u2019]t|might|"
+    r"may i ask) (?:you|u|ya)"
     r"(?: be (?:so )?(?:kind|good)(?: as| enough)?(?: to)?| mind)?(?: awfully| terribly)?"
     rf"|(?:do|would) you mind|mind|{_YOU_DO}"
     r"|(?:(?:request|ask|suggest|recommend|advise|like|need|want|appreciate|propose|prefer|urge|encourage|get|have|"
-    r"sure|helps?|help|essential|necessary|important|best|grateful|great|good|lovely|check)(?: it)?(?: if| that| for|,)?) "
+    r"sure|helps?|help|essential|necessary|important|best|grateful|great|good|lovely|check)(?: it)?(?: if| that|"
+    r" for|,)?) "
     r"(?:you|u)(?: to| should| would| could| can)?"
     r"|(?:i|we|i['\u2019]d|i would)(?: also| strongly)? (?:suggest|recommend|advise|propose)"
-    r"|let['\u2019]?s|let us|lets|we(?:['\u2019]ll| will)?(?: first| also| now| then)? (?:need|have|got|want|ought|are going) to"
+    r"|let['\u2019]?s|let us|lets|we(?:['\u2019]ll| will)?(?: first| also| now| then)? (?:need|have|got|want|ought|"
+    r"are going) to"
     r"|we (?:should|must|can|could)|go ahead(?: and| then and)?|how about|why don['\u2019]t (?:you|we)|why not"
     r"|make sure(?: to| that)?|be sure to|ensure(?: that)?|see to it(?: that)?|try(?: to| and)?|remember to|"
-    r"don['\u2019]t forget to|feel free to|let (?:me|us) (?:know|have)|(?:tell|give|show|send) (?:me|us)|here(?:['\u2019]s| is) (?:how|what)(?: you can| you)?(?: to)?|how to|"
-    r"(?:it(?:['\u2019]s| is) )?time to|the (?:next|first|last|only|other|best) (?:thing|step|move|bit|option|way)[^.]{0,30}? "
+    r"don['\u2019]t forget to|feel free to|let (?:me|us) (?:know|have)|(?:tell|give|show|send) (?:me|us)|"
+    r"here(?:['\u2019]s| is) (?:how|what)(?: you can| you)?(?: to)?|how to|"
+    r"(?:it(?:['\u2019]s| is) )?time to|the (?:next|first|last|only|other|best) (?:thing|step|move|bit|option|"
+    r"way)[^.]{0,30}? "
     r"is (?:for you )?(?:to)?|what (?:you|i|we)['\u2019\w ]{0,20} is(?: for you)?(?: to)?|all you[\w' ]* is(?: to)?|"
-    r"all that['\u2019]?s? (?:left|missing) is(?: to)?|(?:it['\u2019]?s|is|are|be) (?:best |necessary |required |supposed )to"
+    r"all that['\u2019]?s? (?:left|missing) is(?: to)?|(?:it['\u2019]?s|is|are|be) (?:best |necessary |required |"
+    r"supposed )to"
     r"|(?:needs?|has|have|had|ought|got|supposed|is|are) to be|(?:should|must) (?:then |now )?be|needs)\b",
     re.I,
 )
 _OWN = re.compile(
-    r"\b(?:i|we)(?:['\u2019](?:ll|ve|d|m|re))?\b(?! see\?)|\b(?:let|allow|want|like|allows?|enables?) (?:me|us)\b|\bfor me to\b|\bme to\b|\bmy\b|"
+    r"\b(?:i|we)(?:['\u2019](?:ll|ve|d|m|re))?\b(?! see\?)|\b(?:let|allow|want|like|allows?|enables?) (?:me|us)\b|"
+    r"\bfor me to\b|\bme to\b|\bmy\b|"
     r"\b(?:on|from) (?:my|our) (?:side|end)\b|\bi(?:['\u2019]m|ma)\b|\bgonna\b",
     re.I,
 )
-_RELATIVE = re.compile(r"\b(?:that|which)? ?(?:i|we)(?:['\u2019]ve| have| just| already)* (?:sent|gave|raised|issued|made|mentioned|"
+_RELATIVE = re.compile(r"\b(?:that|which)? ?(?:i|we)(?:['\u2019]ve| have| just| already)* (?:sent|gave|raised|"
+r"issued|made|mentioned|"
                        r"described|told|asked|said|listed|provided|shared)\b[^,.]*", re.I)  # fmt: skip
 _SUBORDINATE = re.compile(
-    r"^\W*(?:if|when(?!\s+you(?:['\u2019]re| are) ready)|once|while|because|since|as(?! a)|after|before|until|till|unless|"
+    r"^\W*(?:if|when(?!\s+you(?:['\u2019]re| are) ready)|once|while|because|since|as(?! a)|after|before|until|till|"
+    r"unless|"
     r"though|although|which|who|whose|that|in case|so that|so (?=i\b|we\b|you\b|it\b|that\b|the\b|your\b)|"
     r"in order|even if|whereas|due to|given|given that)\b",
     re.I,
 )
 _NOT = re.compile(
-    r"\b(?:do not|don['\u2019]?t(?! forget)|never|no need|needn['\u2019]t|without|not necessary|not need|shouldn['\u2019]t|"
+    r"\b(?:do not|don['\u2019]?t(?! forget)|never|no need|needn['\u2019]t|without|not necessary|not need|"
+    r"shouldn['\u2019]t|"
     r"mustn['\u2019]t|should not|must not|not have to|rather than|instead of|avoid)\b",
     re.I,
 )
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|am|isn['\u2019]t|aren['\u2019]t|has|have|had|hasn['\u2019]t|may|might|can|could|cannot|"
-    r"can['\u2019]t|will|would|won['\u2019]t|does|do|did|doesn['\u2019]t|seems?|appears?|looks?|stays?|remains?|shows?|says?|"
-    r"blocks?|prevents?|stops?|means|affects?|causes?|helps?|happens?|depends|needs?|requires?|works?|allows?|lets?|gets?|"
+    r"can['\u2019]t|will|would|won['\u2019]t|does|do|did|doesn['\u2019]t|seems?|appears?|looks?|stays?|remains?|"
+    r"shows?|says?|"
+    r"blocks?|prevents?|stops?|means|affects?|causes?|helps?|happens?|depends|needs?|requires?|works?|allows?|"
+    r"lets?|gets?|"
     r"keeps?|makes?|became|got|went|tends?|interferes?|limits?|slows?|uses?|controls?|lies|comes?|takes?)\b"
     r"|\w(?:['\u2019]s|['\u2019]re) (?=\w)",
     re.I,
 )
 _SUBJECT = re.compile(
-    r"^\W*(?:(?:the|your|this|that|these|those|it|there|here|you|u|he|she|they|everything|something|nothing|one|some|all|"
+    r"^\W*(?:(?:the|your|this|that|these|those|it|there|here|you|u|he|she|they|everything|something|nothing|one|"
+    r"some|all|"
     r"any|a|an|another|looks like|it looks|sounds|seems)\b|\w+ing (?=is|may|can|will|might))",
     re.I,
 )
 _PREPOSITION = re.compile(r"^\W*(?:with|for|of|to|about|by|under|through|due|at|from|in|on|off|out)\b", re.I)
-_INVERTED = re.compile(
-    r"^\W*(?:is|are|was|were|am|has|have|does|do|did|isn['\u2019]t|aren['\u2019]t|any)\b", re.I
-)
+_INVERTED = re.compile(r"^\W*(?:is|are|was|were|am|has|have|does|do|did|isn['\u2019]t|aren['\u2019]t|any)\b", re.I)
 _WH = re.compile(
-    r"^\W*(?:on |in |at |to |from |under )?(?:which|what|what['\u2019]?s|whats|who|whom|how(?! about)|why(?! don|\snot)|when|where)\b",
+    r"^\W*(?:on |in |at |to |from |under )?(?:which|what|what['\u2019]?s|whats|who|whom|how(?! about)|why(?! don|"
+    r"\snot)|when|where)\b",
     re.I,
 )
 
 
-_WONDERS = re.compile(r"\b(?:tell|know|see|check|confirm|inform|say|report|look|verify|note|describe)\b(?: \w+)?\W*$", re.I)
+_WONDERS = re.compile(
+    r"\b(?:tell|know|see|check|confirm|inform|say|report|look|verify|note|"
+    r"describe)\b(?: \w+)?\W*$",
+    re.I,
+)
 _INDIRECT = re.compile(r"^\W*(?:which|whether|what|how|if|where|when)\b", re.I)
 
 
@@ -168,9 +193,7 @@ def _mood(part: str, question: bool) -> tuple[Mood, str]:
         return Mood.ASKED, body
     if _SUBORDINATE.match(body) or _NOT.search(body):
         return Mood.STATED, body
-    asking = None
-    for asking in _ASKING.finditer(body):
-        pass
+    asking = next(reversed(list(_ASKING.finditer(body))), None)
     rest = _RELATIVE.sub(" ", body[asking.end() :]).strip(" ,.:;!?") if asking is not None else ""
     if asking is not None and not _OWN.search(rest):
         # "Airplane mode has to be off": what is to be so stands before.

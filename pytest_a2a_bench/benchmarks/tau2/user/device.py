@@ -10,12 +10,14 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.tau2.user.clauses import Clause, Mood, clauses
 
 _ON = (
-    r"\bon\b(?! (?:your|the|it|this|that|a|an|my|top|screen|settings|how|what|whether|to|its?)\b)|\b(?:re-?)?(?:enabl|activat|"
+    r"\bon\b(?! (?:your|the|it|this|that|a|an|my|top|screen|settings|how|what|whether|to|its?)\b)|"
+    r"\b(?:re-?)?(?:enabl|activat|"
     r"connect)\w*|\b(?:allow|grant|permit|start|green|active|live)\b|"
     r"\b(?:turn|switch|toggl|put|flip|pop)(?:ing)? on\b"
 )
 _OFF = (
-    r"\b(?:off|out|disabl\w*|de-?activat\w*|inactive|exit\w*|leav\w*|disconnect\w*|terminat\w*|kill\w*|drop\w*|cut\w*|end\w*|"
+    r"\b(?:off|out|disabl\w*|de-?activat\w*|inactive|exit\w*|leav\w*|disconnect\w*|terminat\w*|kill\w*|drop\w*|"
+    r"cut\w*|end\w*|"
     r"clos\w*|quit\w*|stop\w*|shut\w*|sever\w*|unplug\w*|cancel\w*|get rid of|grey|gray|suspend\w*|paus\w*)\b"
 )
 _LOOK = re.compile(
@@ -62,14 +64,16 @@ class _Thing:
     itself: bool = False
 
 
-_PHONE = r"(?:your |the |ur )?(?:phone|device|handset|mobile|smartphone|it|everything)"
+_PHONE = r"(?:your |the )?(?:phone|device|handset|mobile|smartphone|it|everything)"
 
 # In this order: what is more special comes first, and a clause is about the first that it names.
 _THINGS: tuple[_Thing, ...] = (
-    _Thing(rf"\bre-?boot|\brestart|\bpower[- ]cycl|\b(?:turn|switch|power|shut)\w* (?:{_PHONE} )?(?:off|down) and (?:then )?"
+    _Thing(rf"\bre-?boot|\brestart|\bpower[- ]cycl|\b(?:turn|switch|power|shut)\w* (?:{_PHONE} )?(?:off|"
+           rf"down) and (?:then )?"
            rf"(?:(?:turn|switch|power)\w* )?(?:it )?(?:back )?on|\bstart {_PHONE} (?:new|fresh|over|again|anew)|"
-           r"\bfresh start\b|\bsoft reset\b", "reboot_device", ".", itself=True),
-    _Thing(r"\b(?:air ?plane|aeroplane|flight|plane|aircraft)s?[- ]?mode", "toggle_airplane_mode", show="check_status_bar"),
+           r"\bsoft reset\b", "reboot_device", ".", itself=True),
+    _Thing(r"\b(?:air ?plane|aeroplane|flight|plane|aircraft)s?[- ]?mode", "toggle_airplane_mode",
+           show="check_status_bar"),
     _Thing(r"\bdata[- ]?(?:sav(?:er|ing)|conserv)|\b(?:low|reduced) data mode", "toggle_data_saver_mode",
            show="check_data_restriction_status"),
     _Thing(r"\broaming", "toggle_roaming", show="check_network_status"),
@@ -77,27 +81,34 @@ _THINGS: tuple[_Thing, ...] = (
            show="check_wifi_calling_status"),
     _Thing(r"\bvpn|\bvirtual private", "vpn", rf"{_OFF}|{_ON}", "check_vpn_status"),
     _Thing(r"\bapns?\b|\baccess point", "reset_apn_settings",
-           r"\b(?:reset\w*|restor\w*|defaults?|revert\w*|standard|factory|original|clear|back to)\b", "check_apn_settings"),
+           r"\b(?:reset\w*|restor\w*|defaults?|revert\w*|standard|factory|original|clear|"
+           r"back to)\b", "check_apn_settings"),
     _Thing(r"\bnetwork[- ](?:mode|type|preference|selection|generation)|\b(?:preferred|mobile) network (?:mode|type)|"
            r"\bpreferred network|\bmode preference|\b[45]g\b|\blte\b",
            "network_mode", ".", "check_network_mode_preference"),
     _Thing(r"\bpermissions?\b|\b(?:storage|sms|text) access|\baccess to (?:your |the )?(?:storage|sms|text|file)|"
            r"\b(?:allow|grant|give|let|permit)\w*\b.*\b(?:storage|sms|text)",
-           "permission", r"\b(?:grant|allow|give|enabl|turn|switch|let|permit|approv|accept|set|tick|check the)\w*\b|\bon\b",
+           "permission", r"\b(?:grant|allow|give|enabl|turn|switch|let|permit|approv|accept|set|tick|"
+           r"check the)\w*\b|\bon\b",
            "check_app_permissions"),
-    _Thing(r"\bsim\b", "reseat_sim_card", r"\b(?:re-?seat|re-?insert|remov|tak(?:e|ing)|pull|eject|pop|push|slid|out)\w*\b|"
+    _Thing(r"\bsim\b", "reseat_sim_card", r"\b(?:re-?seat|re-?insert|remov|tak(?:e|ing)|pull|eject|pop|push|slid|"
+           r"out)\w*\b|"
            r"\b(?:put|plac|insert)\w*\b.*\b(?:in|back|again)\b", "check_sim_status"),
-    _Thing(r"\bspeed ?test|\binternet speed|\bhow fast|\bspeed of your|\bdata speed|\bconnection speed", show="run_speed_test"),
+    _Thing(r"\bspeed ?test|\binternet speed|\bhow fast|\bspeed of your|\bdata speed|"
+           r"\bconnection speed", show="run_speed_test"),
     _Thing(r"\b(?:mms|picture message|multimedia message|photo message)", show="can_send_mms"),
-    _Thing(r"\binstalled apps|\bapps (?:are|do you have|you have) installed|\blist of apps", show="check_installed_apps"),
+    _Thing(r"\binstalled apps|\bapps (?:are|do you have|you have) installed|"
+           r"\blist of apps", show="check_installed_apps"),
     _Thing(r"\bstatus[- ]?bar|\bsignal|\bbars\b|\bno service|\b(?:top|upper) (?:of|edge|part|corner|bar|right|left)\b|"
            r"\b(?:bar|icons?|indicators?|symbols?|line)\b.*\btop\b", show="check_status_bar"),
-    _Thing(r"\b(?:mobile|cellular|cell) (?:data|internet)\b|\bdata (?:connection|switch|toggle)\b|\bur data\b|\byour data\b",
+    _Thing(r"\b(?:mobile|cellular|cell) (?:data|internet)\b|\bdata (?:connection|switch|toggle)\b|"
+           r"\byour data\b",
            "toggle_data", show="check_network_status"),
     _Thing(r"\bwi-?fi", "toggle_wifi", show="check_wifi_status"),
     _Thing(r"\bnetwork (?:status|connection)|\bconnected to (?:a|the|any) network", show="check_network_status"),
     _Thing(r"\bpayments?\b|\bbills?\b|\binvoice|\boverdue|\boutstanding|\bpay\b|\bsettle up\b",
-           "make_payment", r"\b(?:pay|settl|accept|approv|complet|clear|go through|tak(?:e|ing) care|authori[sz]|honou?r|"
+           "make_payment", r"\b(?:pay|settl|accept|approv|complet|clear|go through|tak(?:e|ing) care|authori[sz]|"
+           r"honou?r|"
            r"make|making|finali[sz]|confirm)\w*\b", "check_payment_request"),
 )  # fmt: skip
 _MODES = (
@@ -117,6 +128,10 @@ _WORKING = re.compile(
     r"remain)s?|any (change|"
     r"difference)|go through|goes through)\b",
     re.IGNORECASE,
+)
+_VERB_OF_A_STATE = (
+    r"(?:['\u2019]s|\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|does|did|"
+    r"seems?|appears?|looks?|\w+s))\b"
 )
 _SYMPTOM_TOOLS = (
     (r"\bmms\b", "can_send_mms"),
@@ -177,7 +192,7 @@ def _named(clause: Clause) -> Iterator[_Thing]:
         _, end, first = found[0]
         yield _THINGS[first]
         for start, after, n in sorted(found[1:]):
-            if re.fullmatch(r"\w*\W*(?:,|and|as well as|plus|&|\+|/|n)+\W*(?:your|the)?\W*", body[end:start], re.I):
+            if re.fullmatch(r"\w*\W*(?:,|and|as well as|plus|&|\+|/)+\W*(?:your|the)?\W*", body[end:start], re.I):
                 yield _THINGS[n]
                 end = after
         return
@@ -189,14 +204,15 @@ def _bare(clause: Clause, thing: _Thing) -> bool:
         return False
     if thing.change and thing.changes not in ("", "."):
         return bool(re.search(thing.changes, clause.body, re.I)) and len(clause.body.split()) < 7
-    rest = re.sub(rf"{_ON}|{_OFF}|\b(?:turn|switch|toggle|tap|press|set|slide|flip|put|the|to|button|slider|option|position|"
+    rest = re.sub(rf"{_ON}|{_OFF}|\b(?:turn|switch|toggle|tap|press|set|slide|flip|put|the|to|button|slider|option|"
+    rf"position|"
                   r"back|again|now|and|for|me)\b", " ", clause.body, flags=re.I)  # fmt: skip
     return not re.search(r"\w", rest) and rest != clause.body
 
 
 def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
     mood = clause.mood
-    begins = re.match(rf"\W*(?:(?:your|the|my|ur|any) )?(?:{thing.words})", clause.body, re.I)
+    begins = re.match(rf"\W*(?:(?:your|the|my|any) )?(?:{thing.words})", clause.body, re.I)
     if mood is Mood.TOLD and begins and not thing.itself and not re.search(thing.changes or "^$", begins[0], re.I):
         # It begins with a name and no verb: "Roaming is a setting" states, "Roaming on" wants it.
         mood = _mood_of_named(clause.body[begins.end() :])
@@ -208,7 +224,7 @@ def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
         changed = _changes(thing, clause, text, looks=looks)
         if changed:
             return changed
-    if not thing.show or not looks and (mood is Mood.NAMED or thing.change):
+    if not thing.show or (not looks and (mood is Mood.NAMED or thing.change)):
         return []
     if thing.show == "check_app_permissions":
         return [Act(thing.show, {"app_name": _app(text)})]
@@ -218,8 +234,7 @@ def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
 def _mood_of_named(rest: str) -> Mood:
     if re.search(r"\b(?:must|should|has|have|needs?|ought|got)\b.*\b(?:be|to)\b|\bneeds\b", rest, re.I):
         return Mood.TOLD
-    finite = r"(?:['\u2019]s|\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|does|did|seems?|appears?|looks?|\w+s))\b"
-    return Mood.STATED if re.match(rf"\W*(?:\w+ )??{finite}", rest, re.I) else Mood.NAMED
+    return Mood.STATED if re.match(rf"\W*(?:\w+ )??{_VERB_OF_A_STATE}", rest, re.I) else Mood.NAMED
 
 
 def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool) -> list[Act]:
@@ -240,7 +255,12 @@ def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool) -> list[A
         return [Act(thing.change)]
     if last_off < 0 and last_on < 0:
         return [Act(thing.change)] if re.match(r"\W*(?:toggle|flip|turn|switch)\b", body, re.I) else []
-    if looks and not re.search(r"\b(?:turn|switch|toggle|set|put|flip|enable|disable|activate|deactivate)\b", body, re.I):
+    if looks and not re.search(
+        r"\b(?:turn|switch|toggle|set|put|flip|enable|disable|activate|"
+        r"deactivate)\b",
+        body,
+        re.I,
+    ):
         return []
     if last_off >= 0 and last_on >= 0:
         # "Off and on again": both, in this order.

@@ -13,7 +13,8 @@ from pytest_a2a_bench.benchmarks.tau2.user.facts import IDENTIFIERS, identifiers
 _READING = re.compile(r"^(get|find|list|search|check|calculate|think|look|read|kb|log_)", re.I)
 _GAP = r"(?:[^.?!]|\.\d)*"
 _CHANGE = (
-    r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter|bring|"
+    r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter|"
+    r"bring|"
     r"shift|convert|revis|fix|us(?:e|ing)\b|becom|instead|turn|have|new\b|\bto\b|now\b)"
 )
 _KINDS: tuple[tuple[str, str, str], ...] = (
@@ -23,32 +24,42 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
      r"\breserve\b|\breserving|\bbooking for", "book that"),
     ("send_certificate", r"certificate|voucher|compensat|good ?will|travel credit", "get that certificate"),
     ("exchange", r"exchang|swap|\btrad(e|ing)|replac", "exchange that"),
-    ("return", r"\breturn(?!ed to you| flight)|\b(send|tak|giv|ship|bring)\w*( \S+){0,12} back\b|\brefund", "return that"),
+    ("return", r"\breturn(?!ed to you| flight)|\b(send|tak|giv|ship|bring)\w*( \S+){0,12} back\b|"
+     r"\brefund", "return that"),
     ("update_reservation_baggages", rf"({_CHANGE}\w*|check\w*|includ|pieces?){_GAP}(bag|luggage|suitcase)|"
      rf"(bag|luggage|suitcase)\w*{_GAP}{_CHANGE}", "change my bags"),
     ("update_reservation_passengers", rf"{_CHANGE}\w*{_GAP}(passenger|travell?er|name)|(passenger|travell?er)s?\b",
      "change the passengers"),
     ("update_reservation_flights", rf"{_CHANGE}\w*{_GAP}(flight|cabin|class|econom|business|reservation|booking|trip)|"
      r"new flights?|\brebook|\bcabin|\bupgrad|\bdowngrad", "change my flights that way"),
-    ("modify_pending_order_address", rf"{_CHANGE}\w*{_GAP}address|\b(re-?rout|re-?direct|ship|send|deliver|go(?:es|ing)?\b)\w*"
+    ("modify_pending_order_address", rf"{_CHANGE}\w*{_GAP}address|\b(re-?rout|re-?direct|ship|send|deliver|go(?:es|"
+     rf"ing)?\b)\w*"
      rf"{_GAP} to\b|(shipping|delivery) address|deliver(ed)? to", "change that address"),
-    ("modify_user_address", rf"{_CHANGE}\w*{_GAP}address|\baddress (on|in) (your|file|the)|(default|home|profile|account|new) "
+    ("modify_user_address", rf"{_CHANGE}\w*{_GAP}address|\baddress (on|in) (your|file|the)|(default|home|profile|"
+     rf"account|new) "
      r"address|\bstor\w*\b.*address|address on file", "change my own address"),
     ("modify_pending_order_payment", rf"{_CHANGE}\w*{_GAP}pa(y|id)|\b(charg|bill|pay|paid)\w*\b", "change the payment"),
     ("modify_pending_order_items", rf"({_CHANGE}|exchang)\w*{_GAP}(item|order|product|option)|\bnew items?\b|"
      r"\b(swap|replac|exchang)", "change those items"),
-    ("refuel", r"refuel|\btop\w*( you| your \w+| it)? ?-?up|\b(gb|gigs?|gigabytes?)\b|\b(extra|more|additional) data", "buy data"),
-    ("enable_roaming", rf"(enabl|activat|turn|switch|allow|add|make|set|put)\w*{_GAP}roam|roam\w*{_GAP}(enabl|activ|\bon\b|"
+    ("refuel", r"refuel|\btop\w*( you| your \w+| it)? ?-?up|\b(gb|gigs?|gigabytes?)\b|\b(extra|more|"
+     r"additional) data", "buy data"),
+    ("enable_roaming", rf"(enabl|activat|turn|switch|allow|add|make|set|put)\w*{_GAP}roam|roam\w*{_GAP}(enabl|"
+     rf"activ|\bon\b|"
      r"available|allow)", "have roaming enabled"),
     ("disable_roaming", rf"(disabl|deactivat|turn(ing)? off|switch(ing)? off)\w*{_GAP}roaming", "have roaming off"),
-    ("resume_line", rf"(resum|re-?activat|restor|unsuspend|lift|re-?instat|re-?start|re-?connect|re-?enabl|unblock|unlock|unfreez|"
+    ("resume_line", rf"(resum|re-?activat|restor|unsuspend|lift|re-?instat|re-?start|re-?connect|re-?enabl|unblock|"
+     rf"unlock|unfreez|"
      rf"get|bring|put|turn|switch|activat|back){_GAP}\b(line|service|suspension|number)", "have it resumed"),
     ("suspend_line", rf"\bsuspend(?!ed)\w*{_GAP}(line|service)", "have my line suspended"),
-    ("send_payment_request", rf"payment request|request for payment|(send|rais|issu|let you have|creat|generat)\w*{_GAP}(bill|payment|"
+    ("send_payment_request", rf"payment request|request for payment|(send|rais|issu|let you have|creat|"
+     rf"generat)\w*{_GAP}(bill|payment|"
      rf"invoice)|pay\w*{_GAP}bill|request for (the |your )?(\w+ )?bill", "pay that"),
-    ("change_plan", rf"(chang|switch|mov|upgrad|downgrad)\w*{_GAP} plan\b|different plan|another plan", "change my plan"),
-    ("create_task", rf"(creat|add|mak|set(ting)? up|put|open|log|new|not)\w*{_GAP}(task|to-?do|list)", "have that task created"),
-    ("update_task", rf"({_CHANGE}|mark|complet|clos|flag|tick|label|statu)\w*{_GAP}task|\b(mark|flag|tick)\w*|\bstatus\b",
+    ("change_plan", rf"(chang|switch|mov|upgrad|downgrad)\w*{_GAP} plan\b|different plan|"
+     rf"another plan", "change my plan"),
+    ("create_task", rf"(creat|add|mak|set(ting)? up|put|open|log|new|not)\w*{_GAP}(task|to-?do|"
+     rf"list)", "have that task created"),
+    ("update_task", rf"({_CHANGE}|mark|complet|clos|flag|tick|label|statu)\w*{_GAP}task|\b(mark|flag|tick)\w*|"
+     rf"\bstatus\b",
      "have that status"),
     ("delete", r"delet|\bremov(?!e the sim)", "have anything deleted"),
     ("transfer", r"transfer|human|supervisor|colleague|specialist|escalat", "be transferred"),
@@ -65,7 +76,7 @@ _CHOICES: Mapping[str, Mapping[str, str]] = {
         "business": "business",
     },
     "reason": {"no longer needed": "no longer need", "ordered by mistake": "mistake"},
-    "status": {"completed": r"complete|finished|\bdone\b", "pending": "pending|reopen"},
+    "status": {"completed": r"\bcompleted?\b|finished|\bdone\b", "pending": "pending|reopen"},
     "flight_type": {"round_trip": r"round[ _-]?trip", "one_way": r"one[ _-]?way"},
 }
 _SPOKEN = {"item": "item", "payment": "payment method", "user id": "user id", "zip": "zip code"}
@@ -74,7 +85,8 @@ _ANY_RIGHT = frozenset({"date", "flight", "payment", "cabin", "reason", "status"
                         "email", "phone", "customer", "bill", "line"})  # fmt: skip
 _MAIN = frozenset({"reservation", "order", "task", "bill"})
 """Kinds that say which of several wishes is meant."""
-_AMOUNTS = {"amount": r"\$ ?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(?:dollars|usd)", "gb_amount": r"(\d+(?:\.\d+)?) ?(?:extra |more )?(?:gb\b|gigs?\b|gigabytes?)",
+_AMOUNTS = {"amount": r"\$ ?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(?:dollars|usd)", "gb_amount": r"(\d+(?:\.\d+)?) "
+r"?(?:extra |more )?(?:gb\b|gigs?\b|gigabytes?)",
             "total_baggages": r"\b(\d+)(?: \w+){0,2} (?:bags?|baggages?|suitcases?)"}  # fmt: skip
 
 
@@ -177,6 +189,8 @@ def _judge_together(text: str, named: Mapping[str, list[str]], alike: Sequence[W
     for wish in offered:
         for kind, values in wish.values().items():
             right.setdefault(kind, []).extend(values)
+    if any(kind not in right for kind in named if kind in _MAIN):
+        return None
     faults = [f for kind in named if kind in right for f in _faults(kind, named[kind], right[kind])]
     faults += [f for wish in offered for f in _amount_faults(text, wish)]
     return Verdict(offered[0], "; ".join(faults), tuple(offered[1:]))

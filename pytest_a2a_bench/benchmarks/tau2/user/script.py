@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user import asks, device, proposals
-from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts
+from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.proposals import Verdict, Wish
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
 
@@ -43,7 +43,11 @@ _ANNOUNCED = re.compile(
 _WORKING = re.compile(
     r"\b(one moment|moment|patience|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b", re.I
 )
-_ON_THE_PHONE = re.compile(r"\b((could|can|would|will) you(?! (like|want|agree|be))|your (phone|device)|settings)\b", re.I)
+_ON_THE_PHONE = re.compile(
+    r"\b((could|can|would|will) you(?! (like|want|agree|be))|your (phone|device)|"
+    r"settings)\b",
+    re.I,
+)
 _DONE = re.compile(
     r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|"
     r"were|all set)\b"
@@ -111,7 +115,7 @@ class Script:
         if offer is not None and not offer.agreed:
             # What is asked about once more was wished for all the same.
             offer = proposals.judge(fresh, self._wishes)
-        if offer is not None and not proposals.mentioned(fresh) and asks.read(fresh).slots:
+        if offer is not None and not identifiers(fresh) and asks.read(fresh).slots:
             # "Which name is on the booking?" speaks of one and offers none.
             offer = None
         heard = asks.read(fresh, offer=offer is not None)
