@@ -18,7 +18,9 @@ SLOTS: Mapping[str, str] = {
     r"\bwho (am i|are you|is this|do i)\b"
     r"|\bwhom am i",
     "phone": r"\b(tele)?(phone|mobile|cell|contact|line)(['\u2019]s)? ?(number|no\b)|\b(what|which|your) number\b|"
-    r"\bnumber (of|for|on|under) (your|the|that) (tele)?(phone|line|mobile|account|service)|\bcalling (from|about)",
+    r"\bthe number (that|which|you|it)\b|"
+    r"\bnumber (of|for|on|under) (your|the|that) (\w+ )?(tele)?(phone|line|mobile|account|service)|\bcalling (from|"
+    r"about)",
     "birthday": r"\bbirth|\bdob\b",
     "order": r"\b(id|number|reference) (of|for|on) (your|the|that|this) (order|purchase)|\border(s|"
     r"['\u2019]s)? ?(id|number|no\b|#|reference)|\b(which|what) orders?\b",
@@ -76,7 +78,7 @@ _DECISION = re.compile(
     r"['\"\u201c]?yes|(your|the) (approval|consent|go-ahead|permission|ok|okay|word|authori[sz]ation)|"
     r"are you (sure|happy|ok|"
     r"okay|fine|certain|good|comfortable|in agreement)|agreed?|approve|ok(ay)?\?|right\?|correct\?|alright\?|good\?|"
-    r"want me to|happy for me|fine (with|by|for) you|(ok|okay) (with|by|for) you|permission to|any objections?|"
+    r"\by/n\b|want me to|happy for me|fine (with|by|for) you|(ok|okay) (with|by|for) you|permission to|any objections?|"
     r"all right (with|for|by) you|want (that|this|it) done|do (that|this|it)( now)?\?|is that a yes|yes\?)",
     re.IGNORECASE,
 )
@@ -93,7 +95,10 @@ _CLOSING = re.compile(
     r"another thing|"
     r"still (need )?(something|anything)|(other|further) (matter|thing)|wish you|enjoy (your|the)|(matter|case|"
     r"issue) (is )?(now )?"
-    r"(closed|concluded|settled|resolved)|all (done|sorted|good)|finished|concluded)\b|^\W*done\W*$",
+    r"(closed|concluded|settled|resolved)|all (done|sorted|good)|n e thing else|still missing)\b"
+    r"|^\W*(done|resolved|cya|ta-?ta)\W*$|(^|[.!?:]\s+)(it|this|that|all|everything|everything['\u2019]s|we|"
+    r"we['\u2019]re|the \w+)( is| are)?"
+    r"( now| all)* (finished|concluded|complete|settled|done|taken care of)\b",
     re.IGNORECASE,
 )
 _TRANSFERRED = re.compile(
@@ -102,7 +107,7 @@ _TRANSFERRED = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"\b(i|we)( am|['\u2019]m| are|['\u2019]re)? ?(sorry|afraid|unable|not able|not allowed|not permitted|"
+    r"\b(i|we)( am|['\u2019]m| are|['\u2019]re)? ?(sorry,? but|afraid|unable|not able|not allowed|not permitted|"
     r"cannot|can['\u2019]t|"
     r"can not|won['\u2019]t|will not be able)|\b(is|are|was) (not|n't) (possible|allowed|eligible|permitted|available)|"
     r"\bnot (possible|eligible|allowed|permitted)|\bunfortunately|\bpolicy does(n't| not)|"
@@ -137,6 +142,7 @@ _WH = re.compile(
     re.IGNORECASE,
 )
 _ANAPHORA = re.compile(r"\b(it|this|that|these|those|them|so|go|continue|done|sure|certain|really)\b", re.I)
+_POINTS_BACK = re.compile(r"^\W*(what|which)( \w+)? (is|are|was|were|does|do) (it|that|this|they|those)\b", re.I)
 _SHORT = 5
 """Words of a question that can only be about what was said before."""
 _LABEL = re.compile(r"^\W*([\w' -]{2,40})[*_\s]*:[*_\s]*(?=[^\s*_/])(.*)$", re.M)
@@ -181,8 +187,13 @@ def _slots(text: str, but: Collection[str]) -> tuple[str, ...]:
     left = _LABEL.sub(lambda m: m[0] if not _labelled(m[1], m[2]) else "", cleaned(text))
     offered = [_words(sentence) for sentence in but]
     asking: list[str] = []
+    last = ""
     for clause in clauses(left):
         body = _EMAIL_ADDRESS.sub("email", clause.body)
+        if clause.mood is Mood.ASKED and _POINTS_BACK.search(body):
+            # "You have a number there. What is it?"
+            body = f"{body} {last}"
+        last = body
         if offered and any(_words(clause.body) in sentence for sentence in offered):
             continue
         if clause.mood is Mood.NAMED and (_PREPOSITION.match(body) or len(body.split()) > 8 + 8 * clause.question):

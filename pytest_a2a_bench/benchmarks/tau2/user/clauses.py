@@ -15,6 +15,13 @@ _MARKUP = re.compile(r"[*_`~]{2,}|(?<!\w)[*_`](?=\S)|(?<=\S)[*_`](?!\w)|^[ \t]*#
 _BULLET = re.compile(r"^[ \t]*(?:[-*\u2022\u25cf\u25aa\u2013]|\(?(?:\d+|[a-z])[.)]|step \d+[:.)])[ \t]*", re.M | re.I)
 _LIST_NUMBER = re.compile(r"(?:(?<=[:;,.]\s)|(?<=^))\(?\d+[.)]\s+", re.M)
 _SYMBOLS = re.compile("[\u2190-\u21ff\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]")
+_LONG = {
+    "ur": "your", "u": "you", "r": "are", "ya": "you", "pls": "please", "plz": "please", "n": "and", "whats": "what's",
+    "thx": "thanks", "thru": "through", "abt": "about", "w": "with", "k": "ok", "im": "I'm", "ill": "I'll",
+}  # fmt: skip
+_SHORTHAND = re.compile(rf"(?<![\w'\u2019/.-])(?:{'|'.join(_LONG)})(?![\w'\u2019/-])", re.I)
+_EXAMPLE = re.compile(r"\s*\([^()]*\b(?:like|e\.g\.|eg|for example|for instance|such as|format|starts?|begins?|"
+                      r"usually)\b[^()]*\)|,? (?:e\.g\.|for example|for instance),? \S+", re.I)  # fmt: skip
 _PATH = re.compile(r"\s*(?:>|\u2192|\u203a|\u00bb|->|=>)\s*")
 _SENTENCE = re.compile(r"(?<=[.!?;])[\"')\u201d]*\s+|\n+")
 _BREAK = re.compile(
@@ -36,7 +43,7 @@ _MARKERS = re.compile(
     r"second(?:ly)?|"
     r"third(?:ly)?|finally|lastly|last(?! name)|again|once more|after that|afterwards|in that case|if so|if not|"
     r"otherwise|"
-    r"step \w+|the next (?:one|step)|just|(?!reply|apply|supply|rely)\w{3,}ly|instead|for now|actually|maybe|"
+    r"step \w+|the next (?:one|step)|just|(?!reply|apply|supply|rely|kindly)\w{3,}ly|instead|for now|actually|maybe|"
     r"perhaps|there|as a next step|"
     r"if you don['\u2019]t mind|if you would|if possible|if you can|when(?:ever)? you(?:['\u2019]re| are) ready|"
     r"to (?:start|begin|do (?:so|this|that))(?: with)?|in (?:order|the meantime)|"
@@ -85,7 +92,7 @@ _RELATIVE = re.compile(r"\b(?:that|which)? ?(?:i|we)(?:['\u2019]ve| have| just| 
 r"issued|made|mentioned|"
                        r"described|told|asked|said|listed|provided|shared)\b[^,.]*", re.I)  # fmt: skip
 _SUBORDINATE = re.compile(
-    r"^\W*(?:if|when(?!\s+you(?:['\u2019]re| are) ready)|once|while|because|since|as(?! a)|after|before|until|till|"
+    r"^\W*(?:if|when(?!\s+you(?:['\u2019]re| are) ready)|once|while|because|since|as|after|before|until|till|"
     r"unless|"
     r"though|although|which|who|whose|that|in case|so that|so (?=i\b|we\b|you\b|it\b|that\b|the\b|your\b)|"
     r"in order|even if|whereas|due to|given|given that)\b",
@@ -104,7 +111,7 @@ _FINITE = re.compile(
     r"blocks?|prevents?|stops?|means|affects?|causes?|helps?|happens?|depends|needs?|requires?|works?|allows?|"
     r"lets?|gets?|"
     r"keeps?|makes?|became|got|went|tends?|interferes?|limits?|slows?|uses?|controls?|lies|comes?|takes?)\b"
-    r"|\w(?:['\u2019]s|['\u2019]re) (?=\w)",
+    r"|\w['\u2019](?:s|re|ve|d) (?=\w)|\bindicates?\b",
     re.I,
 )
 _SUBJECT = re.compile(
@@ -130,6 +137,24 @@ _WONDERS = re.compile(
 _INDIRECT = re.compile(r"^\W*(?:which|whether|what|how|if|where|when)\b", re.I)
 
 
+_SHARED = re.compile(r"(?:go ahead|make sure|ensure|see to it|try|be sure|(?:needs?|has|have|had|ought|got|"
+r"supposed|is|are) to be|"
+                     r"should|must|needs)\b", re.I)  # fmt: skip
+"""Those of them that an agent says of itself as well."""
+_CHECKS = re.compile(r"\b(?:check|look|see|verify|confirm|review)\w*\b", re.I)
+_THANKED = re.compile(r"^\W*(?:thank|appreciate)\w*(?: you)?(?: so much| very much| again)? for\b", re.I)
+_PAST = re.compile(r"^\W*(?!need|proceed|speed|feed|embed)\w{3,}ed\b", re.I)
+_NO_COMMAND = re.compile(
+    # A quotation, a past, a third person, and a gerund that is the subject.
+    r"^\W*[\"\u201c]|^\W*(?!need|proceed|speed|feed|embed)\w{3,}ed\b|^\W*(?!press|access|pass|dismiss|address|"
+    r"bypass|discuss|"
+    r"always|settings)\w{3,}s\b(?! (?:your|the|it)\b)|^\W*\w{2,}ing\b.*\b(?:is|are|can|could|may|might|should|will|"
+    r"would|helps?|means|"
+    r"affects?|requires?)\b|^\W*(?:like|such as|than|including|e\.g\.|i\.e\.)\W",
+    re.I,
+)
+
+
 class Mood(Enum):
     """What a clause is to the user."""
 
@@ -146,18 +171,26 @@ class Clause:
 
     :param body: its words after whatever politeness begins it.
     :param menus: for a menu path, the entries before the last one, which ``body`` is.
+    :param addressed: whether words say that the user is to do it.
     """
 
     mood: Mood
     body: str
     question: bool = False
     menus: tuple[str, ...] = ()
+    addressed: bool = False
 
 
 def cleaned(text: str, *, bullets: bool = False) -> str:
     """Return a text without Markdown, pictures and, unless they are wanted, signs and numbers of lists."""
     text = _SYMBOLS.sub(" ", _MARKUP.sub("", text))
+    text = _SHORTHAND.sub(lambda m: _LONG[m[0].lower()], text)
     return text if bullets else _LIST_NUMBER.sub("", _BULLET.sub("", text))
+
+
+def without_examples(text: str) -> str:
+    """Return a text without what it only gives as an example: "(it looks like AB12CD)"."""
+    return _EXAMPLE.sub("", text)
 
 
 def clauses(text: str) -> Iterator[Clause]:
@@ -181,28 +214,52 @@ def read(part: str, *, question: bool = False) -> Clause:
         named = Clause(Mood.NAMED, body, question, tuple(menus))
         first = read(menus[0])
         return Clause(first.mood, body, question, tuple(menus)) if first.mood is Mood.TOLD else named
-    return Clause(*_mood(part, question), question)
+    mood, words, addressed = _mood(part, question)
+    return Clause(mood, words, question, addressed=addressed)
 
 
-def _mood(part: str, question: bool) -> tuple[Mood, str]:
+def _mood(part: str, question: bool) -> tuple[Mood, str, bool]:
     start = _MARKERS.match(part)
     body = part[start.end() :] if start else part
     if not body.strip(" .,:;!?-"):
-        return Mood.NAMED, ""
+        return Mood.NAMED, "", False
     if question and _WH.match(body):
-        return Mood.ASKED, body
+        return Mood.ASKED, body, False
     if _SUBORDINATE.match(body) or _NOT.search(body):
-        return Mood.STATED, body
-    asking = next(reversed(list(_ASKING.finditer(body))), None)
-    rest = _RELATIVE.sub(" ", body[asking.end() :]).strip(" ,.:;!?") if asking is not None else ""
-    if asking is not None and not _OWN.search(rest):
-        # "Airplane mode has to be off": what is to be so stands before.
-        passive = re.search(r"\b(?:be|needs)$", asking[0], re.I)
-        return Mood.TOLD, body if passive or not rest else rest
+        return Mood.STATED, body, False
+    told = _told(body)
+    if told:
+        return Mood.TOLD, told, True
+    if _THANKED.match(part):
+        return Mood.STATED, body, False
     if _WH.match(body) or (question and _INVERTED.match(body)):
-        return Mood.ASKED, body
-    if _OWN.search(body):
-        return Mood.STATED, body
+        return Mood.ASKED, body, False
+    if _OWN.search(_RELATIVE.sub(" ", body)):
+        return Mood.STATED, body, False
     if _SUBJECT.match(body) or _PREPOSITION.match(body):
-        return (Mood.STATED if _FINITE.search(body) else Mood.NAMED), body
-    return Mood.TOLD, body
+        return (Mood.STATED if _FINITE.search(body) else Mood.NAMED), body, False
+    if _NO_COMMAND.match(body):
+        return (Mood.STATED if _FINITE.search(body) or _PAST.match(body) else Mood.NAMED), body, False
+    return Mood.TOLD, body, False
+
+
+def _told(body: str) -> str:
+    """Return what a clause says that the user is to do, or an empty text."""
+    asking = _ASKING.search(body)
+    if asking is None:
+        return ""
+    before = body[: asking.start()]
+    shared = _SHARED.match(asking[0])
+    if shared and _OWN.search(before):
+        return ""
+    rest = body[asking.end() :].lstrip(" ,")
+    while further := _ASKING.match(rest):
+        rest = rest[further.end() :].lstrip(" ,")
+    rest = _RELATIVE.sub(" ", rest).strip(" ,.:;!?")
+    if _OWN.search(rest):
+        return ""
+    if shared and _CHECKS.search(before):
+        # What is looked at "to ensure that it is on" is looked at.
+        return body
+    # "Airplane mode has to be off": what is to be so stands before.
+    return body if not rest or re.search(r"\b(?:be|needs)$", asking[0], re.I) else rest

@@ -10,15 +10,16 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.tau2.user.clauses import Clause, Mood, clauses
 
 _ON = (
-    r"\bon\b(?! (?:your|the|it|this|that|a|an|my|top|screen|settings|how|what|whether|to|its?)\b)|"
-    r"\b(?:re-?)?(?:enabl|activat|"
-    r"connect)\w*|\b(?:allow|grant|permit|start|green|active|live)\b|"
-    r"\b(?:turn|switch|toggl|put|flip|pop)(?:ing)? on\b"
+    r"(?<!tap )(?<!click )(?<!press )(?<!focus )(?<!based )(?<!work )(?<!move )(?<!check )(?<!later )(?<!depending )"
+    r"\bon\b(?! (?:your|the|it|this|that|a|an|my|top|screen|settings|how|what|whether|to|its?|most|\")\b)"
+    r"|\b(?:re-?)?(?:enabl|activat)\w*|\b(?:re-?)?connect(?:ing)?\b|\ballow\b|\bpermit\b"
+    r"|\b(?:turn|switch|toggl|put|flip|pop)(?:ed|ing)? on\b"
 )
 _OFF = (
     r"\b(?:off|out|disabl\w*|de-?activat\w*|inactive|exit\w*|leav\w*|disconnect\w*|terminat\w*|kill\w*|drop\w*|"
     r"cut\w*|end\w*|"
-    r"clos\w*|quit\w*|stop\w*|shut\w*|sever\w*|unplug\w*|cancel\w*|get rid of|grey|gray|suspend\w*|paus\w*)\b"
+    r"clos\w*|quit\w*|stop\w*|shut\w*|sever\w*|unplug\w*|cancel\w*|get rid of|grey|gray|suspend\w*|paus\w*|"
+    r"no longer|not(?: be| currently)? (?:connected|using|on|in|active|enabled))\b"
 )
 _LOOK = re.compile(
     r"\b(check|look|see|tell|know|inform|read|peek|glance|report|say|show|describe|view|find out|verify|confirm|"
@@ -26,6 +27,7 @@ _LOOK = re.compile(
     r"update me|give me|let me|reading)\b",
     re.I,
 )
+_EITHER = re.compile(r"\bon ?(?:/|or) ?off\b|\boff ?(?:/|or) ?on\b", re.I)
 _PRONOUN = re.compile(r"\b(it|that|this|them|those|one|both)\b", re.I)
 _NAVIGATES = re.compile(
     r"^\W*(?:open|go|find|locate|navigate|head|scroll|visit|access|launch|enter|get|look for|tap|press|click|choose|"
@@ -79,13 +81,16 @@ _THINGS: tuple[_Thing, ...] = (
     _Thing(r"\broaming", "toggle_roaming", show="check_network_status"),
     _Thing(r"\bwi-?fi[- ]?call|\bcall(?:s|ing) (?:over|via|through|by) wi-?fi", "toggle_wifi_calling",
            show="check_wifi_calling_status"),
-    _Thing(r"\bvpn|\bvirtual private", "vpn", rf"{_OFF}|{_ON}", "check_vpn_status"),
+    _Thing(r"\bvpn|\bvirtual private", "vpn", rf"{_OFF}|\b(?:re-?)?connect(?:ing)?\b|\b(?:enabl|activat)(?:e|ing)\b|"
+           r"\b(?:turn|switch)(?:ing)? (?:\w+ ){0,2}on\b", "check_vpn_status"),
     _Thing(r"\bapns?\b|\baccess point", "reset_apn_settings",
            r"\b(?:reset\w*|restor\w*|defaults?|revert\w*|standard|factory|original|clear|"
            r"back to)\b", "check_apn_settings"),
     _Thing(r"\bnetwork[- ](?:mode|type|preference|selection|generation)|\b(?:preferred|mobile) network (?:mode|type)|"
            r"\bpreferred network|\bmode preference|\b[45]g\b|\blte\b",
-           "network_mode", ".", "check_network_mode_preference"),
+           "network_mode", r"\b(?:set|chang|switch|select|choos|pick|put|updat|us(?:e|ing)\b|mov|adjust|pop|prefer|"
+           r"go (?:to|for)\b|"
+           r"bring|tick)\w*|\bonly\b", "check_network_mode_preference"),
     _Thing(r"\bpermissions?\b|\b(?:storage|sms|text) access|\baccess to (?:your |the )?(?:storage|sms|text|file)|"
            r"\b(?:allow|grant|give|let|permit)\w*\b.*\b(?:storage|sms|text)",
            "permission", r"\b(?:grant|allow|give|enabl|turn|switch|let|permit|approv|accept|set|tick|"
@@ -213,7 +218,13 @@ def _bare(clause: Clause, thing: _Thing) -> bool:
 def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
     mood = clause.mood
     begins = re.match(rf"\W*(?:(?:your|the|my|any) )?(?:{thing.words})", clause.body, re.I)
-    if mood is Mood.TOLD and begins and not thing.itself and not re.search(thing.changes or "^$", begins[0], re.I):
+    if (
+        mood is Mood.TOLD
+        and not clause.addressed
+        and begins
+        and not thing.itself
+        and not re.search(thing.changes or "^$", begins[0], re.I)
+    ):
         # It begins with a name and no verb: "Roaming is a setting" states, "Roaming on" wants it.
         mood = _mood_of_named(clause.body[begins.end() :])
     if mood is Mood.STATED:
@@ -238,7 +249,7 @@ def _mood_of_named(rest: str) -> Mood:
 
 
 def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool) -> list[Act]:
-    body = clause.body
+    body = _EITHER.sub(" ", clause.body)
     if thing.changes and not re.search(thing.changes, body, re.I):
         return []
     last_off = max((m.start() for m in re.finditer(_OFF, body, re.I)), default=-1)
@@ -246,7 +257,7 @@ def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool) -> list[A
     if thing.change == "vpn":
         return [Act("disconnect_vpn" if last_off >= 0 else "connect_vpn")]
     if thing.change == "network_mode":
-        mode = _mode(body) or _mode(text)
+        mode = _mode(body) or ("" if _NAVIGATES.match(body) else _mode(text))
         return [Act("set_network_mode_preference", {"mode": mode})] if mode and not looks else []
     if thing.change == "permission":
         wanted = _permissions(body) or _permissions(text)

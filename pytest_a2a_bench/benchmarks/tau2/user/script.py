@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user import asks, device, proposals
+from pytest_a2a_bench.benchmarks.tau2.user.clauses import without_examples
 from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.proposals import Verdict, Wish
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
@@ -41,7 +42,8 @@ _ANNOUNCED = re.compile(
     r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I
 )
 _WORKING = re.compile(
-    r"\b(one moment|moment|patience|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b", re.I
+    r"\b(moment|(\d+|one|a|couple of|few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b",
+    re.I,
 )
 _ON_THE_PHONE = re.compile(
     r"\b((could|can|would|will) you(?! (like|want|agree|be))|your (phone|device)|"
@@ -107,6 +109,7 @@ class Script:
             # Nobody reads on and on, and what an agent asks for stands at the beginning or at the end.
             text = f"{text[: _HEARD // 2]}\n{text[-_HEARD // 2 :]}"
         self._awaited = [awaited for awaited in self._awaited if awaited.lower() not in text.replace(",", "").lower()]
+        text = without_examples(text)
         # What one has said oneself asks for nothing: an agent that repeats it moves nothing.
         fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s) not in self._said)
         fresh = text if len(fresh) >= len(text) - 1 else fresh
