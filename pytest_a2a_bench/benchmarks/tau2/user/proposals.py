@@ -239,7 +239,8 @@ def _faults(kind: str, said: Sequence[str], right: Sequence[str]) -> list[str]:
         if any(v in right for v in said):
             return []
         return [f"the {name} should be {_plain(right[0])}, not {_plain(said[0])}"]
-    missing = [v for v in right if v not in said]
+    # Which items there are is for the agent to find out: they are refused and not named.
+    missing = [v for v in right if v not in said] if kind != "item" else []
     if strangers:
         instead = f" should be {_plain(_closest(strangers[0], missing))}, not" if missing else " is not"
         return [f"the {name}{instead} {_plain(strangers[0])}"]

@@ -30,6 +30,10 @@ MAX_REMINDERS = 2
 """How often in a row the user says that it is not done yet."""
 MAX_REFUSALS = 2
 """How many refusals are final, after all that the scenario says to them has been said."""
+MAX_IDLE = 25
+"""How many texts in a row may move nothing: no offer agreed to, nothing done, nothing told for the first time."""
+MAX_TEXTS = 150
+"""How many texts are heard at all, whatever they move."""
 
 _HOW_CAN_I_HELP = re.compile(
     r"how (can|may|could) (i|we) (help|assist|be of)|what (can|could) (i|we) do|what (would you like|"
@@ -42,7 +46,8 @@ _ANNOUNCED = re.compile(
     r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I
 )
 _WORKING = re.compile(
-    r"\b(moment|(\d+|one|a|couple of|few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b",
+    r"\b(moment|(\d+|one|a|couple of|few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|"
+    r"checking|working|pulling|give me a)\b",
     re.I,
 )
 _ON_THE_PHONE = re.compile(
@@ -84,6 +89,8 @@ class Script:
     _said: set[str] = field(default_factory=set)
     _heard: dict[str, int] = field(default_factory=dict)
     _statements: int = 0
+    _texts: int = 0
+    _moved: int = 0
     _reminders: int = 0
     _refusals: int = 0
     _offer: Verdict | None = None
@@ -105,6 +112,9 @@ class Script:
         if not self._opened:
             self._opened = True
             return self._say(self.scenario.opening())
+        self._texts += 1
+        if self._texts > MAX_TEXTS or self._texts - self._moved > MAX_IDLE:
+            return None
         if len(text) > _HEARD:
             # Nobody reads on and on, and what an agent asks for stands at the beginning or at the end.
             text = f"{text[: _HEARD // 2]}\n{text[-_HEARD // 2 :]}"
@@ -130,6 +140,7 @@ class Script:
         offered = heard.decision and offer is not None and offer.wish is not None and not _ON_THE_PHONE.search(fresh)
         if acts and not offered:
             self._statements = self._reminders = 0
+            self._moved = self._texts
             # Facts that are asked for beside it are told with what the device shows.
             self._report = [self._answer(fresh, slot) for slot in heard.slots if self._facts.get(slot)]
             self._deeds = list(acts)
@@ -161,7 +172,10 @@ class Script:
     def _say(self, text: str) -> str:
         # Whatever a scenario holds: the tokens that end a simulation are said by its edge alone.
         text = re.sub(r"#{3}[A-Z-]+#{3}", "", text).strip()
-        self._said.update(_plain(s) for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s))
+        said = {_plain(s) for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s)}
+        if not said <= self._said:
+            self._moved = self._texts
+        self._said |= said
         return text
 
     def _reply(self, text: str, heard: asks.Heard, offer: Verdict | None, times: int) -> str | None:
@@ -194,6 +208,7 @@ class Script:
         self._offer = offer
         self._reminders = 0
         if offer.agreed:
+            self._moved = self._texts
             # It moved: what was said before may be said again.
             self._heard = {said: times for said, times in self._heard.items() if said == _plain(text)}
             return "Yes, please go ahead."
