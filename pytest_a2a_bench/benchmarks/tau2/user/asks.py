@@ -11,7 +11,7 @@ from pytest_a2a_bench.benchmarks.tau2.user.facts import identifiers
 
 SLOTS: Mapping[str, str] = {
     "user id": r"\b(id|identifier)\b( of| for| on)? (your |the )?(user|customer|account|profile|member)|"
-    r"\b(user|customer|account|profile|member)[ -]?(id|identifier|number|name)s?\b|\busername\b",
+    r"\b(user|customer|account|profile|member)[ _-]?(id|identifier|number|name)s?\b|\busername\b",
     "email": r"\be-?mail|\bmail address",
     "zip": r"\bzip|\bpostal code|\bpostcode",
     "name": r"\b(full|first|last|your|legal|sur|family)[ -]?name|(?<!user )\bname\b(?! (of|for) the)|\bcalled\b|"
@@ -84,6 +84,7 @@ _DECISION = re.compile(
 )
 _CLOSING = re.compile(
     r"\b(any(thing|one)? (else|more|further)|something else|further (help|assistance|questions|requests)|"
+    r"what else (can|may|could|should) (i|we) (do|help|assist)( you)?( with| for you)*|"
     r"(what|who|something|anything|somewhere|nothing) else|other (things?|issues?|requests?|questions?|"
     r"matters?|concerns?)|good ?bye|have a (great|good|nice|lovely|wonderful)|"
     r"take care(?! of)|glad (i|to|that)|pleasure|thank you for (your patience|calling|contacting us|choosing)|"
@@ -159,7 +160,7 @@ def read(text: str, *, offer: bool = False) -> Heard:
     sentences = [s for s in re.split(r"(?<=[.!?])\s+|\n+", joined) if s.strip()]
     # Whatever its words, a question that names an offer wants a yes or a no.
     deciding = [s for s in sentences if not _WH.search(s) and (_DECISION.search(s) or (offer and _asks(s)))]
-    slots = _slots(rest, but=deciding if offer else ())
+    slots = _slots(rest, but=deciding if offer else (), offer=offer)
     return Heard(
         slots=slots,
         decision=bool(deciding),
@@ -179,10 +180,11 @@ def _about_before(sentence: str) -> bool:
     return bool(_ANAPHORA.search(sentence)) or len(re.findall(r"\w+", sentence)) <= _SHORT
 
 
-def _slots(text: str, but: Collection[str]) -> tuple[str, ...]:
+def _slots(text: str, but: Collection[str], *, offer: bool) -> tuple[str, ...]:
     """Return what clauses ask for: those that tell or ask the user something, that need something, or only name it.
 
     :param but: sentences that are no such question.
+    :param offer: what is only named belongs to the offer.
     """
     left = _LABEL.sub(lambda m: m[0] if not _labelled(m[1], m[2]) else "", cleaned(text))
     offered = [_words(sentence) for sentence in but]
@@ -196,7 +198,9 @@ def _slots(text: str, but: Collection[str]) -> tuple[str, ...]:
         last = body
         if offered and any(_words(clause.body) in sentence for sentence in offered):
             continue
-        if clause.mood is Mood.NAMED and (_PREPOSITION.match(body) or len(body.split()) > 8 + 8 * clause.question):
+        if clause.mood is Mood.NAMED and (
+            offer or _PREPOSITION.match(body) or len(body.split()) > 8 + 8 * clause.question
+        ):
             continue
         if clause.mood is not Mood.STATED or _NEEDS.search(body):
             asking.append(body)

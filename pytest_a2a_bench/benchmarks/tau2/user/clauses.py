@@ -14,7 +14,7 @@ from enum import Enum
 _MARKUP = re.compile(r"[*_`~]{2,}|(?<!\w)[*_`](?=\S)|(?<=\S)[*_`](?!\w)|^[ \t]*#+ |^[ \t]*>+ ?", re.M)
 _BULLET = re.compile(r"^[ \t]*(?:[-*\u2022\u25cf\u25aa\u2013]|\(?(?:\d+|[a-z])[.)]|step \d+[:.)])[ \t]*", re.M | re.I)
 _LIST_NUMBER = re.compile(r"(?:(?<=[:;,.]\s)|(?<=^))\(?\d+[.)]\s+", re.M)
-_SYMBOLS = re.compile("[\u2190-\u21ff\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]")
+_SYMBOLS = re.compile("(?<!\\w)[:;]-?[()DP](?!\\w)|[\u2190-\u21ff\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]")
 _LONG = {
     "ur": "your", "u": "you", "r": "are", "ya": "you", "pls": "please", "plz": "please", "n": "and", "whats": "what's",
     "thx": "thanks", "thru": "through", "abt": "about", "w": "with", "k": "ok", "im": "I'm", "ill": "I'll",
@@ -70,7 +70,11 @@ _ASKING = re.compile(
     r"|(?:i|we|i['\u2019]d|i would)(?: also| strongly)? (?:suggest|recommend|advise|propose)"
     r"|let['\u2019]?s|let us|lets|we(?:['\u2019]ll| will)?(?: first| also| now| then)? (?:need|have|got|want|ought|"
     r"are going) to"
-    r"|we (?:should|must|can|could)|go ahead(?: and| then and)?|how about|why don['\u2019]t (?:you|we)|why not"
+    r"|we (?:should|must|can|could)|go ahead(?: and| then and)?|(?:would|will|could|might)(?: really)? help(?: me|"
+    r" us)?(?: to)?|"
+    r"(?:i|we)(?:['\u2019]d| would|['\u2019]ll| will)?(?: also| just)? (?:need|like|want|love|have) to (?:know|see|"
+    r"hear)"
+    r"|how about|why don['\u2019]t (?:you|we)|why not"
     r"|make sure(?: to| that)?|be sure to|ensure(?: that)?|see to it(?: that)?|try(?: to| and)?|remember to|"
     r"don['\u2019]t forget to|feel free to|let (?:me|us) (?:know|have)|(?:tell|give|show|send) (?:me|us)|"
     r"here(?:['\u2019]s| is) (?:how|what)(?: you can| you)?(?: to)?|how to|"

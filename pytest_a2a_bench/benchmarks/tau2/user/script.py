@@ -47,12 +47,12 @@ _ANNOUNCED = re.compile(
 )
 _WORKING = re.compile(
     r"\b(moment|(\d+|one|a|couple of|few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|"
-    r"checking|working|pulling|give me a)\b",
+    r"checking|working|pulling|give me a|(i['\u2019]m|i am|we['\u2019]re|we are) (\w+ )?\w+ing)\b",
     re.I,
 )
 _ON_THE_PHONE = re.compile(
-    r"\b((could|can|would|will) you(?! (like|want|agree|be))|your (phone|device)|"
-    r"settings)\b",
+    r"\b((could|can|would|will) you(?! (like|want|agree|be))|(on|from|in) your (phone|device)|"
+    r"phone['\u2019]s settings|your settings)\b",
     re.I,
 )
 _DONE = re.compile(
