@@ -22,7 +22,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import main as cli
 from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import describe_default
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Usage, UserFault
 from pytest_a2a_bench.plugin import hookspecs
 from pytest_a2a_bench.plugin.collect import markers
 from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
@@ -50,7 +50,7 @@ def gather() -> dict[str, Any]:
         "markers": [line.partition(":")[0] for line in markers.lines(registry.built_in())],
         "fixtures": {**_fixtures(fixtures), **_fixtures(conformance_fixtures)},
         "hooks": _hooks(),
-        "properties": _properties(),
+        "properties": properties(),
         "entry points": _entry_points(),
         "files": {
             f"{name}, version {schemas.VERSIONS[name]}": _members_of(schemas.load(name))
@@ -135,7 +135,7 @@ def _hooks() -> dict[str, str]:
     return {n: str(inspect.signature(v)) for n, v in sorted(vars(hookspecs).items()) if n.startswith("pytest_a2a_")}
 
 
-def _properties() -> list[str]:
+def properties() -> list[str]:
     """Return the names of all properties that a trial may have."""
     suites = registry.built_in()
     reported = [name for suite in suites for name in (*suite.reported, *suite.counts)]
@@ -152,10 +152,12 @@ def _properties() -> list[str]:
             agent_usage=Usage(1, 1, 1.0),
             seed=1,
             dialect="d",
-            provenance={**told, "measured": dict.fromkeys(suite.counts, 1)},
+            provenance={**told, "stopped": "s", "measured": dict.fromkeys(suite.counts, 1)},
             reused_from="r",
             category="c",
             turn_latencies=(1.0,),
+            user_fault=UserFault("out-of-scope"),
+            user_retries=(UserFault("stopped-early"),),
         )
         found |= {PREFIX + name for name in outcome.properties(result, "path")}
     return sorted(found)

@@ -51,7 +51,7 @@ def secrets(task: Any) -> set[str]:
 
 def converse(script: Script, texts: list[str]) -> list[str]:
     """Say each text, and return what the user says; its deeds show nothing of interest."""
-    heard = []
+    heard: list[str] = []
     for text in texts:
         reply = script.hear(text)
         while isinstance(reply, tuple):
