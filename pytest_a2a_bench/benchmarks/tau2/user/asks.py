@@ -90,7 +90,7 @@ _CLOSING = re.compile(
     r"take care(?! of)|glad (i|to|that)|pleasure|thank you for (your patience|calling|contacting us|choosing)|"
     r"(all|everything)( of (it|that|this))? (is|are|has been) (now )?(settled|done|sorted|complete\w*|taken care)|"
     r"everything that can be done|"
-    r"all set|next (issue|point|item on|request|matter)|will that be all|that['\u2019]?s? (is |was )?(all|it|"
+    r"all set|next (issue|point|item on|request|matter)|will that be all|(that['\u2019]?s|that (is|was)) (all|it|"
     r"everything)(?= |\W*$)|"
     r"more i can|wrap(ped)? up|(bye|farewell|cheerio|cheers|see (you|ya)|so long)(?=\W|$)|covered everything|"
     r"another thing|"
