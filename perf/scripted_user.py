@@ -4,7 +4,7 @@
 
 Every agent (tests/support/tau2_agents.py) wraps the golds of all base tasks and acts only if the user plays its part.
 Exits 1 where a cooperating agent passes less than 98 % of a domain.
-Sets of phrasings: `tuned` made the user, `a` mended it, `b` is held out (tests/support/phrasings/*.toml).
+Sets of phrasings: `tuned` made the user, the others mended it (tests/support/phrasings/*.toml).
 """
 
 from __future__ import annotations

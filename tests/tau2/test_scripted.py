@@ -159,7 +159,6 @@ def test_stop_tokens_of_a_scenario_are_never_spoken() -> None:
     assert not any("###" in str(text) for text in heard)
 
 
-HELD_OUT = "c"
 SPOKEN = [p for name in SETS for phrasings in read(name).phrases.values() for p in phrasings]
 
 
@@ -208,8 +207,6 @@ def test_silence_and_echoes_pass_no_telecom_task_of_a_few(agent: str) -> None:
 def test_every_agent_passes_98_of_100_tasks(domain: str, phrasings: str) -> None:
     table, tasks = Table(phrasings), load(domain)
     passed = {agent: sum(table.run(domain, t, agent)[0] == 1.0 for t in tasks) for agent in AGENTS}
-    # The user knows nothing of the held-out set: what it showed is no defect of the code that a test may demand.
-    aim = 0.95 if phrasings == HELD_OUT else 0.98
-    assert {a: n for a, n in passed.items() if a not in ("noop", "echo") and n < aim * len(tasks)} == {}
+    assert {a: n for a, n in passed.items() if a not in ("noop", "echo") and n < 0.98 * len(tasks)} == {}
     assert passed["echo"] <= passed["noop"]
     assert domain != "telecom" or passed["noop"] == 0
