@@ -30,6 +30,7 @@ COMMANDS = {
     "chaos": "inject faults between a client and any agent",
     "compare": "compare two runs, paired by task",
     "conformance": "judge an agent: its card and what it does on the wire",
+    "controller": "keep an agent's process as a platform does, and be the way to it",
     "doctor": "show versions, extras, benchmark data and LLM settings",
     "export": "write results in another tool's format",
     "merge": "join the results of shards into those of the whole run",
