@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from a2a.server.cluster.database_event_stream import DatabaseTaskEventStream
 from a2a.server.cluster.database_task_store import VersionedDatabaseTaskStore
-from a2a.server.tasks.database_push_notification_config_store import DatabasePushNotificationConfigStore
 from sqlalchemy import event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from pytest_a2a_bench.assessor.webhooks import WebhookStore
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.redact import redact_url
 
@@ -33,7 +33,7 @@ class Stores(NamedTuple):
     engine: AsyncEngine
     tasks: VersionedDatabaseTaskStore
     events: DatabaseTaskEventStream
-    webhooks: DatabasePushNotificationConfigStore
+    webhooks: WebhookStore
 
 
 async def open_stores(results: Path, url: str | None = None) -> Stores:
@@ -47,7 +47,7 @@ async def open_stores(results: Path, url: str | None = None) -> Stores:
         engine,
         VersionedDatabaseTaskStore(engine),
         DatabaseTaskEventStream(engine),
-        DatabasePushNotificationConfigStore(engine),
+        WebhookStore(engine),
     )
     try:
         await stores.tasks.initialize()

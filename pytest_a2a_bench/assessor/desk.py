@@ -210,8 +210,8 @@ class Teller:
 
     async def reject(self, problems: tuple[str, ...]) -> None:
         """Refuse a request, with everything that is wrong with it."""
-        text = problems[0] if len(problems) == 1 else "\n".join(f"- {problem}" for problem in problems)
-        await self._updater.reject(self._message(f"This request cannot be carried out: {text}"))
+        text = f" {problems[0]}" if len(problems) == 1 else "".join(f"\n- {problem}" for problem in problems)
+        await self._updater.reject(self._message(f"This request cannot be carried out:{text}"))
 
     async def fail(self, text: str) -> None:
         """Say that there is no result, and why."""

@@ -11,13 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import httpx
 import uvicorn
-from a2a.auth.user import User
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
-from a2a.server.tasks import BasePushNotificationSender
 from a2a.types import Message, SendMessageConfiguration, SendMessageRequest
 from a2a.utils.errors import A2AError
 from google.protobuf.json_format import ParseDict, ParseError
@@ -35,8 +32,10 @@ from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.desk import Desk
 from pytest_a2a_bench.assessor.records import Record
+from pytest_a2a_bench.assessor.strict import BODY, StrictContextBuilder
 from pytest_a2a_bench.assessor.terms import Terms
-from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
+from pytest_a2a_bench.errors import ConfigurationError
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,6 @@ MAX_BODY = 1024 * 1024
 OPEN_PATHS = (CARD_PATH, "/healthz", "/readyz")
 """What anybody may see: how to call us, and whether we live."""
 
-_PUSH_SECONDS = 5.0
 _GRACE = 2
 
 
@@ -113,21 +111,24 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
     desk = Desk(terms)
     card = build_card(base, needs_token=callers is not None)
     network = Network(guard=terms.guard)
-    client = open_client(network, timeout=_PUSH_SECONDS)
+    client = open_client(network, timeout=SECONDS)
     handler = DefaultRequestHandler(
         agent_executor=desk,
         task_store=stores.tasks,
         agent_card=card,
         push_config_store=stores.webhooks,
-        push_sender=BasePushNotificationSender(client, stores.webhooks, push_url_validator=_judge_webhooks(terms)),
-        push_url_validator=_judge_webhooks(terms),
+        push_sender=WebhookSender(client, stores.webhooks, stores.tasks),
+        push_url_validator=judge_urls(terms.guard),
+        validate_input_modes=True,
         event_stream=stores.events,
     )
+    strict = StrictContextBuilder()
+    rest = create_rest_routes(handler, strict, enable_v0_3_compat=True, path_prefix=REST_PREFIX)
     routes: list[BaseRoute] = [
-        *create_agent_card_routes(card),
-        *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True),
+        *create_agent_card_routes(card, cache_control="public, max-age=300"),
+        *create_jsonrpc_routes(handler, "/", strict, enable_v0_3_compat=True),
         # Without the SDK's catch-all for tenants, which the assessor does not have.
-        *(r for r in create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX) if _is_plain(r)),
+        *(route for route in rest if isinstance(route, Route)),
     ]
     app = bounded(Starlette(routes=routes))
     taking_up = asyncio.create_task(_take_up(handler, terms))
@@ -139,10 +140,6 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
         await handler.aclose()
         await client.aclose()
         await stores.engine.dispose()
-
-
-def _is_plain(route: BaseRoute) -> bool:
-    return isinstance(route, Route)
 
 
 def _prepare(terms: Terms) -> None:
@@ -158,43 +155,7 @@ def _prepare(terms: Terms) -> None:
             log.info("assessment removed for its age", extra={"assessment": name})
 
 
-def _judge_webhooks(terms: Terms) -> Callable[[str], Awaitable[bool]]:
-    """Return what tells whether notifications may be sent to a URL."""
-
-    async def judge(url: str) -> bool:
-        try:
-            parsed = httpx.URL(url)
-        except httpx.InvalidURL:
-            return False
-        if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
-            return False
-        if terms.guard is None:
-            return True
-        try:
-            await terms.guard.vet(parsed.host, parsed.port or 443)
-        except A2ABenchError:
-            return False
-        return True
-
-    return judge
-
-
 # --- what a restart interrupted ---------------------------------------------------------------------------------------
-
-
-class _Known(User):
-    """A caller by name, for what is done in their place."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def is_authenticated(self) -> bool:
-        return bool(self._name)
-
-    @property
-    def user_name(self) -> str:
-        return self._name
 
 
 async def _take_up(handler: DefaultRequestHandler, terms: Terms) -> None:
@@ -209,7 +170,7 @@ async def _take_up(handler: DefaultRequestHandler, terms: Terms) -> None:
                 configuration=SendMessageConfiguration(return_immediately=True),
             )
             request.message.task_id = record.name
-            await handler.on_message_send(request, ServerCallContext(user=_Known(record.caller)))
+            await handler.on_message_send(request, ServerCallContext(user=KnownUser(record.caller)))
         except (A2AError, ParseError) as error:
             # Its task is gone or has ended: nobody waits for it.
             log.warning("assessment not taken up", extra={"assessment": record.name, "reason": str(error)})
@@ -266,6 +227,8 @@ def bounded(app: App, most: int = MAX_BODY) -> App:
                 return
             if message["type"] != "http.request" or not message.get("more_body"):
                 break
+
+        scope[BODY] = b"".join(chunk.get("body", b"") for chunk in chunks)
 
         async def replay() -> MutableMapping[str, Any]:
             return chunks.pop(0) if chunks else await receive()

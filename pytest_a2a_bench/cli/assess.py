@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -90,6 +91,8 @@ def run(namespace: Namespace) -> int:
         lambda: _check_place(namespace),
         lambda: _guard(namespace),
     )
+    # The SDK would open spans of its own for each call, and close those of streams in another context.
+    os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
     from pytest_a2a_bench.assessor.callers import Callers  # what these import is an extra
     from pytest_a2a_bench.assessor.server import Place, serve
 
