@@ -26,6 +26,7 @@ INTERRUPTED = 130
 
 COMMANDS = {
     "agent": "serve a built-in agent",
+    "assess": "serve the assessor, which others ask over A2A to evaluate an agent",
     "card": "judge an agent card",
     "chaos": "inject faults between a client and any agent",
     "compare": "compare two runs, paired by task",

@@ -1,0 +1,269 @@
+"""Serving the assessor: the A2A bindings, who may call them, and what ends and begins with the process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import uvicorn
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.types import Message, SendMessageConfiguration, SendMessageRequest
+from a2a.utils.errors import A2AError
+from google.protobuf.json_format import ParseDict, ParseError
+from starlette.applications import Starlette
+from starlette.authentication import AuthCredentials, SimpleUser
+from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Route
+
+from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.a2a.network import Network
+from pytest_a2a_bench.a2a.transport import open_client
+from pytest_a2a_bench.assessor import records
+from pytest_a2a_bench.assessor.callers import Callers
+from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
+from pytest_a2a_bench.assessor.database import open_stores
+from pytest_a2a_bench.assessor.desk import Desk
+from pytest_a2a_bench.assessor.records import Record
+from pytest_a2a_bench.assessor.strict import BODY, StrictContextBuilder
+from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
+from pytest_a2a_bench.errors import ConfigurationError
+
+log = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MAX_BODY = 1024 * 1024
+"""Most bytes of a request's body."""
+
+OPEN_PATHS = (CARD_PATH, "/healthz", "/readyz")
+"""What anybody may see: how to call us, and whether we live."""
+
+_GRACE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the assessor is served.
+
+    :param host: the address to listen on; ``port`` 0 is any free one.
+    :param card_url: the URL that the card shows, where callers reach us by another one.
+    :param database: SQLAlchemy URL of a database that instances share; None for SQLite in the results directory.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 9009
+    card_url: str | None = None
+    database: str | None = None
+
+
+class Served(NamedTuple):
+    """What callers of :func:`serve` are told once requests are answered."""
+
+    url: str
+    card_url: str
+
+
+async def serve(place: Place, terms: Terms, callers: Callers | None, on_ready: Callable[[Served], None]) -> None:
+    """Serve until SIGINT or SIGTERM; assessments that run then are taken up again by the next start.
+
+    :param callers: who may call; None for everybody.
+    :raises ConfigurationError: if it cannot be served as is said.
+    """
+    listener = _listen(place)
+    url = _listening_url(place, listener.getsockname()[1])
+    async with assessor(place, terms, callers, place.card_url or url) as app:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=_GRACE,
+            server_header=False,
+        )
+        server = uvicorn.Server(config)
+        announcing = asyncio.create_task(_announce(server, url, on_ready))
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            announcing.cancel()
+
+
+@contextlib.asynccontextmanager
+async def assessor(place: Place, terms: Terms, callers: Callers | None, base: str) -> AsyncIterator[App]:
+    """Give the ASGI application; what was interrupted before is taken up, and what runs at the end is kept for later.
+
+    :raises ConfigurationError: if the results directory or the database cannot be used.
+    """
+    _prepare(terms)
+    stores = await open_stores(terms.results, place.database)
+    desk = Desk(terms)
+    card = build_card(base, needs_token=callers is not None)
+    network = Network(guard=terms.guard)
+    client = open_client(network, timeout=SECONDS)
+    handler = DefaultRequestHandler(
+        agent_executor=desk,
+        task_store=stores.tasks,
+        agent_card=card,
+        push_config_store=stores.webhooks,
+        push_sender=WebhookSender(client, stores.webhooks, stores.tasks),
+        push_url_validator=judge_urls(terms.guard),
+        validate_input_modes=True,
+        event_stream=stores.events,
+    )
+    strict = StrictContextBuilder()
+    rest = create_rest_routes(handler, strict, enable_v0_3_compat=True, path_prefix=REST_PREFIX)
+    routes: list[BaseRoute] = [
+        *create_agent_card_routes(card, cache_control="public, max-age=300"),
+        *create_jsonrpc_routes(handler, "/", strict, enable_v0_3_compat=True),
+        # Without the SDK's catch-all for tenants, which the assessor does not have.
+        *(route for route in rest if isinstance(route, Route)),
+    ]
+    app = bounded(Starlette(routes=routes))
+    taking_up = asyncio.create_task(_take_up(handler, terms))
+    try:
+        yield guarded(app, callers) if callers is not None else app
+    finally:
+        desk.close()
+        taking_up.cancel()
+        await handler.aclose()
+        await client.aclose()
+        await stores.engine.dispose()
+
+
+def _prepare(terms: Terms) -> None:
+    try:
+        terms.results.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ignore = terms.results / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"--results {terms.results}: cannot be written: {error.strerror}") from error
+    if terms.keep is not None:
+        for name in records.remove_old(terms.results, terms.keep):
+            log.info("assessment removed for its age", extra={"assessment": name})
+
+
+# --- what a restart interrupted ---------------------------------------------------------------------------------------
+
+
+async def _take_up(handler: DefaultRequestHandler, terms: Terms) -> None:
+    """Send the messages of unfinished assessments again: their tasks are there, and their finished trials, too."""
+    unfinished = await asyncio.to_thread(
+        lambda: [record for record in records.read_all(terms.results) if record.state in records.UNFINISHED]
+    )
+    for record in reversed(unfinished):  # the oldest first
+        try:
+            request = SendMessageRequest(
+                message=ParseDict(record.message, Message(), ignore_unknown_fields=True),
+                configuration=SendMessageConfiguration(return_immediately=True),
+            )
+            request.message.task_id = record.name
+            await handler.on_message_send(request, ServerCallContext(user=KnownUser(record.caller)))
+        except (A2AError, ParseError) as error:
+            # Its task is gone or has ended: nobody waits for it.
+            log.warning("assessment not taken up", extra={"assessment": record.name, "reason": str(error)})
+            _give_up(record, terms)
+
+
+def _give_up(record: Record, terms: Terms) -> None:
+    record.concluded("canceled", "it was interrupted, and its task has ended since").write(terms.directory(record.name))
+
+
+# --- who may call, and how much ---------------------------------------------------------------------------------------
+
+
+def guarded(app: App, callers: Callers) -> App:
+    """Let in only those who show a token, and say who they are."""
+
+    async def ask(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await app(scope, receive, send)
+            return
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        caller = callers.who(given.decode("latin-1"))
+        if caller is None:
+            challenge = 'Bearer, Basic realm="assessor"' if scope["method"] in ("GET", "HEAD") else "Bearer"
+            refusal = JSONResponse({"error": "a bearer token is required"}, 401, {"WWW-Authenticate": challenge})
+            await refusal(scope, receive, send)
+            return
+        scope["user"], scope["auth"] = SimpleUser(caller), AuthCredentials(["assess"])
+        await app(scope, receive, send)
+
+    return ask
+
+
+def bounded(app: App, most: int = MAX_BODY) -> App:
+    """Refuse bodies that are too large, however they announce themselves."""
+
+    async def measure(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not declared.isdigit() or int(declared) > most:
+            await _too_large(scope, receive, send, most)
+            return
+        read = 0
+        chunks: list[MutableMapping[str, Any]] = []
+        # Read whole before anything looks at it: it is small, and a refusal is still possible then.
+        while True:
+            message = await receive()
+            chunks.append(message)
+            read += len(message.get("body", b""))
+            if read > most:
+                await _too_large(scope, receive, send, most)
+                return
+            if message["type"] != "http.request" or not message.get("more_body"):
+                break
+
+        scope[BODY] = b"".join(chunk.get("body", b"") for chunk in chunks)
+
+        async def replay() -> MutableMapping[str, Any]:
+            return chunks.pop(0) if chunks else await receive()
+
+        await app(scope, replay, send)
+
+    return measure
+
+
+async def _too_large(scope: Scope, receive: Receive, send: Send, most: int) -> None:
+    await JSONResponse({"error": f"the body is larger than {most} bytes"}, 413)(scope, receive, send)
+
+
+# --- the socket -------------------------------------------------------------------------------------------------------
+
+
+def _listen(place: Place) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        listener = socket.create_server((place.host, place.port), family=family, backlog=1024)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise ConfigurationError(
+            f"cannot listen on {place.host}:{place.port}: {reason}; choose another --port, or 0 for any free one"
+        ) from error
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _listening_url(place: Place, port: int) -> str:
+    host = "127.0.0.1" if place.host in ("0.0.0.0", "::", "") else place.host
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+async def _announce(server: uvicorn.Server, url: str, on_ready: Callable[[Served], None]) -> None:
+    while not server.started:
+        await asyncio.sleep(0.005)
+    on_ready(Served(url, url.rstrip("/") + CARD_PATH))
