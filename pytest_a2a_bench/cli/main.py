@@ -34,6 +34,7 @@ COMMANDS = {
     "controller": "keep an agent's process as a platform does, and be the way to it",
     "doctor": "show versions, extras, benchmark data and LLM settings",
     "export": "write results in another tool's format",
+    "launch": "start an assessor and an agent, have one assess the other, print the result",
     "merge": "join the results of shards into those of the whole run",
     "promote": "make a baseline of a results directory",
     "report": "make one HTML page of a results directory",
@@ -86,7 +87,7 @@ def _run(argv: Sequence[str]) -> int:
         return 0
 
 
-_SECRET_OPTION = re.compile(r"--(?:a2a-)?(?:auth|oauth-client-secret|client-key|client-passphrase)-env")
+_SECRET_OPTION = re.compile(r"--(?:a2a-)?(?:(?:controller-)?auth|oauth-client-secret|client-key|client-passphrase)-env")
 """Options that name an environment variable with a secret in it."""
 
 
