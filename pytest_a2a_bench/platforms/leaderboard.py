@@ -33,10 +33,10 @@ def make_file(participants: Mapping[str, str], results: Iterable[Mapping[str, An
     return {"participants": dict(participants), "results": [dict(one) for one in results]}
 
 
-def results_of(
-    selected: SelectedResults, domain: str | None = None, *, allow_incomplete: bool = False
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return what a leaderboard is told of a run, one object for each domain, and lines to say about it.
+def export(
+    selected: SelectedResults, domain: str | None, allow_incomplete: bool, participants: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return a file's content that tells of a run, one object for each domain, and lines to say about it.
 
     :param domain: only this one.
     :param allow_incomplete: count trials that are missing as not passed, instead of refusing.
@@ -59,9 +59,10 @@ def results_of(
         )
     told = [data(_concluded(selected, *key, found)) for key, found in groups.items()]
     lines = [
-        f"{one['domain']}: {one['score']:g} of {one['max_score']}, {one['errors']['count']} errors" for one in told
+        f"{one['domain']}: {one['score']:g} of {one['max_score']}, {count(one['errors']['count'], 'error')}"
+        for one in told
     ]
-    return told, lines
+    return make_file(participants, told), lines
 
 
 def _concluded(selected: SelectedResults, suite: str, domain: str, results: Sequence[TrialResult]) -> Concluded:
