@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -82,12 +83,28 @@ async def serve(place: Place, terms: Terms, callers: Callers | None, on_ready: C
             timeout_graceful_shutdown=_GRACE,
             server_header=False,
         )
-        server = uvicorn.Server(config)
+        server = _Server(config)
+        _stop_by_signal(server)
         announcing = asyncio.create_task(_announce(server, url, on_ready))
         try:
             await server.serve(sockets=[listener])
         finally:
             announcing.cancel()
+
+
+class _Server(uvicorn.Server):  # type: ignore[misc]
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+        # uvicorn's own handlers raise the signal again when it has ended, before anything else can be put away.
+        return contextlib.nullcontext()
+
+
+def _stop_by_signal(server: uvicorn.Server) -> None:
+    def stop() -> None:
+        server.force_exit = server.should_exit  # asked twice, it waits for nobody
+        server.should_exit = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
 @contextlib.asynccontextmanager
