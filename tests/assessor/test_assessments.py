@@ -136,7 +136,7 @@ def test_the_tagged_request(url: str, oracle_url: str) -> None:
 
 
 def test_a_bad_agent_has_a_low_score_and_no_error(url: str, noop_url: str) -> None:
-    told = Caller(url).ask(gen3(noop_url, domain="mock", num_tasks=2))
+    told = Caller(url).ask(gen3(noop_url, domain="mock", task_ids=["create_task_1", "update_task_1"]))
     assert (told.state, told.result["errors"]["count"]) == ("completed", 0)
     assert told.result["score"] < 2
 
