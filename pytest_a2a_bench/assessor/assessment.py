@@ -13,7 +13,7 @@ import importlib.util
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -111,15 +111,24 @@ class Assessment:
     """An assessment that runs once.
 
     :param name: of the assessment and of its run; its directory's, too.
+    :param note: called with each trial's result, in the assessment's thread.
     """
 
-    def __init__(self, name: str, plan: Plan, terms: Terms, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        terms: Terms,
+        environ: Mapping[str, str] = os.environ,
+        note: Callable[[TrialResult], None] = lambda trial: None,
+    ) -> None:
         self.name = name
         self.plan = plan
         self.progress = Progress(total=len(plan.keys))
         self._terms = terms
         self._directory = terms.directory(name)
         self._environ = {k: v for k, v in environ.items() if k.lower() in _REACHING}
+        self._note = note
         self._stop = threading.Event()
         self._pool: Pool | None = None
         self._agent = ""
@@ -224,6 +233,7 @@ class Assessment:
             pool.close()
 
     def _take(self, result: TrialResult) -> Usage:
+        self._note(result)
         usage = result.agent_usage + result.user_usage
         cost = usage.cost_usd
         before = self.progress

@@ -23,11 +23,13 @@ from google.protobuf.struct_pb2 import Value
 from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.assessor import records, result
 from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Concluded, Stopped
+from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.records import Record
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
 from pytest_a2a_bench.assessor.slots import Full, Place, Slots
 from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
-from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.secret import KNOWN
 
 log = logging.getLogger(__name__)
@@ -45,14 +47,17 @@ class Desk(AgentExecutor):
     """The assessor's work. Belongs to one event loop.
 
     :ivar running: the assessments that run or wait here, by name.
+    :ivar is_closing: whether the process ends, so that what is stopped now goes on later.
     """
 
-    def __init__(self, terms: Terms, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, terms: Terms, monitor: Monitor, environ: Mapping[str, str] = os.environ) -> None:
         self.terms = terms
+        self._monitor = monitor
         self.slots = Slots(terms.at_once, terms.per_caller, terms.waiting)
         self.running: dict[str, Assessment] = {}
         self._environ = environ
-        self._is_closing = False
+        self.is_closing = False
+        monitor.watch(lambda: self.slots.running, lambda: self.slots.waiting)
 
     # -- A2A --
 
@@ -92,7 +97,7 @@ class Desk(AgentExecutor):
 
     def close(self) -> None:
         """Stop everything, so that it can be taken up again."""
-        self._is_closing = True
+        self.is_closing = True
         for assessment in list(self.running.values()):
             assessment.stop()
 
@@ -110,7 +115,8 @@ class Desk(AgentExecutor):
 
     async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller) -> None:
         name, directory = record.name, self.terms.directory(record.name)
-        assessment = self.running[name] = Assessment(name, planned, self.terms, self._environ)
+        assessment = Assessment(name, planned, self.terms, self._environ, lambda trial: self._note_trial(name, trial))
+        self.running[name] = assessment
         ended: asyncio.Future[Concluded] | None = None
         try:
             await self._wait_for_place(place, teller)
@@ -124,9 +130,8 @@ class Desk(AgentExecutor):
             await self._conclude_failed(record, teller, str(error))
         except (asyncio.CancelledError, Stopped):
             assessment.stop()
-            if not self._is_closing:
-                self._write(record.concluded("canceled", "canceled by its caller"))
-                log.info("assessment canceled", extra={"assessment": name, "caller": record.caller})
+            if not self.is_closing:
+                self._end(record.concluded("canceled", "canceled by its caller"))
             raise asyncio.CancelledError from None
         except Exception as error:
             log.exception("assessment broke", extra={"assessment": name})
@@ -158,13 +163,11 @@ class Desk(AgentExecutor):
     async def _conclude(self, record: Record, found: Concluded, teller: Teller) -> None:
         told = await asyncio.to_thread(result.data, found)
         text = await asyncio.to_thread(result.summary, found)
-        self._write(record.concluded("completed", text, told))
-        log.info("assessment completed", extra={"assessment": record.name, "score": told["score"]})
+        self._end(record.concluded("completed", text, told))
         await teller.complete(text, told)
 
     async def _conclude_failed(self, record: Record, teller: Teller, text: str) -> None:
-        self._write(record.concluded("failed", text))
-        log.warning("assessment failed", extra={"assessment": record.name, "reason": KNOWN.hide(text)})
+        self._end(record.concluded("failed", text))
         await teller.fail(text)
 
     def _leave(self, name: str, place: Place, ended: asyncio.Future[Concluded] | None) -> None:
@@ -194,8 +197,38 @@ class Desk(AgentExecutor):
         except FileNotFoundError:
             return None
 
-    def _write(self, record: Record) -> None:
+    def _end(self, record: Record) -> None:
+        """Keep an assessment's end, and tell whoever watches."""
         record.write(self.terms.directory(record.name))
+        seconds = (record.ended or record.submitted) - record.submitted
+        self._monitor.note_end(str(record.request["evaluation"]), record.state, seconds)
+        log.info(
+            "assessment ended",
+            extra={
+                "assessment": record.name,
+                "caller": record.caller,
+                "state": record.state,
+                "score": record.score,
+                "max_score": record.max_score,
+                "seconds": round(seconds, 3),
+                "told": one_line(record.summary, 300),
+            },
+        )
+
+    def _note_trial(self, name: str, trial: TrialResult) -> None:
+        self._monitor.note_trial(trial)
+        log.info(
+            "trial ended",
+            extra={
+                "assessment": name,
+                "trial": str(trial.key),
+                "status": trial.status,
+                "reward": trial.reward if trial.status == "evaluated" else None,
+                "turns": trial.turns,
+                "seconds": round(trial.duration, 3),
+                "error": trial.error_type,
+            },
+        )
 
 
 class Teller:

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import uvicorn
 from a2a.server.context import ServerCallContext
@@ -19,8 +20,6 @@ from a2a.types import Message, SendMessageConfiguration, SendMessageRequest
 from a2a.utils.errors import A2AError
 from google.protobuf.json_format import ParseDict, ParseError
 from starlette.applications import Starlette
-from starlette.authentication import AuthCredentials, SimpleUser
-from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
@@ -31,24 +30,16 @@ from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.desk import Desk
+from pytest_a2a_bench.assessor.gateway import App, bounded, counted, guarded
+from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.records import Record
-from pytest_a2a_bench.assessor.strict import BODY, StrictContextBuilder
-from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.assessor.routes import further_routes
+from pytest_a2a_bench.assessor.strict import StrictContextBuilder
+from pytest_a2a_bench.assessor.terms import Terms, known_domains
 from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
 from pytest_a2a_bench.errors import ConfigurationError
 
 log = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-MAX_BODY = 1024 * 1024
-"""Most bytes of a request's body."""
-
-OPEN_PATHS = (CARD_PATH, "/healthz", "/readyz")
-"""What anybody may see: how to call us, and whether we live."""
 
 _GRACE = 2
 
@@ -92,12 +83,28 @@ async def serve(place: Place, terms: Terms, callers: Callers | None, on_ready: C
             timeout_graceful_shutdown=_GRACE,
             server_header=False,
         )
-        server = uvicorn.Server(config)
+        server = _Server(config)
+        _stop_by_signal(server)
         announcing = asyncio.create_task(_announce(server, url, on_ready))
         try:
             await server.serve(sockets=[listener])
         finally:
             announcing.cancel()
+
+
+class _Server(uvicorn.Server):  # type: ignore[misc]
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+        # uvicorn's own handlers raise the signal again when it has ended, before anything else can be put away.
+        return contextlib.nullcontext()
+
+
+def _stop_by_signal(server: uvicorn.Server) -> None:
+    def stop() -> None:
+        server.force_exit = server.should_exit  # asked twice, it waits for nobody
+        server.should_exit = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
 @contextlib.asynccontextmanager
@@ -107,8 +114,10 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
     :raises ConfigurationError: if the results directory or the database cannot be used.
     """
     _prepare(terms)
+    await asyncio.to_thread(known_domains)  # imports the suites, which the first request should not wait for
     stores = await open_stores(terms.results, place.database)
-    desk = Desk(terms)
+    monitor = Monitor()
+    desk = Desk(terms, monitor)
     card = build_card(base, needs_token=callers is not None)
     network = Network(guard=terms.guard)
     client = open_client(network, timeout=SECONDS)
@@ -129,11 +138,12 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
         *create_jsonrpc_routes(handler, "/", strict, enable_v0_3_compat=True),
         # Without the SDK's catch-all for tenants, which the assessor does not have.
         *(route for route in rest if isinstance(route, Route)),
+        *further_routes(handler, strict, monitor, stores.engine, lambda: desk.is_closing),
     ]
     app = bounded(Starlette(routes=routes))
     taking_up = asyncio.create_task(_take_up(handler, terms))
     try:
-        yield guarded(app, callers) if callers is not None else app
+        yield counted(guarded(app, callers) if callers is not None else app, monitor)
     finally:
         desk.close()
         taking_up.cancel()
@@ -179,67 +189,6 @@ async def _take_up(handler: DefaultRequestHandler, terms: Terms) -> None:
 
 def _give_up(record: Record, terms: Terms) -> None:
     record.concluded("canceled", "it was interrupted, and its task has ended since").write(terms.directory(record.name))
-
-
-# --- who may call, and how much ---------------------------------------------------------------------------------------
-
-
-def guarded(app: App, callers: Callers) -> App:
-    """Let in only those who show a token, and say who they are."""
-
-    async def ask(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
-            await app(scope, receive, send)
-            return
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        caller = callers.who(given.decode("latin-1"))
-        if caller is None:
-            challenge = 'Bearer, Basic realm="assessor"' if scope["method"] in ("GET", "HEAD") else "Bearer"
-            refusal = JSONResponse({"error": "a bearer token is required"}, 401, {"WWW-Authenticate": challenge})
-            await refusal(scope, receive, send)
-            return
-        scope["user"], scope["auth"] = SimpleUser(caller), AuthCredentials(["assess"])
-        await app(scope, receive, send)
-
-    return ask
-
-
-def bounded(app: App, most: int = MAX_BODY) -> App:
-    """Refuse bodies that are too large, however they announce themselves."""
-
-    async def measure(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
-        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if not declared.isdigit() or int(declared) > most:
-            await _too_large(scope, receive, send, most)
-            return
-        read = 0
-        chunks: list[MutableMapping[str, Any]] = []
-        # Read whole before anything looks at it: it is small, and a refusal is still possible then.
-        while True:
-            message = await receive()
-            chunks.append(message)
-            read += len(message.get("body", b""))
-            if read > most:
-                await _too_large(scope, receive, send, most)
-                return
-            if message["type"] != "http.request" or not message.get("more_body"):
-                break
-
-        scope[BODY] = b"".join(chunk.get("body", b"") for chunk in chunks)
-
-        async def replay() -> MutableMapping[str, Any]:
-            return chunks.pop(0) if chunks else await receive()
-
-        await app(scope, replay, send)
-
-    return measure
-
-
-async def _too_large(scope: Scope, receive: Receive, send: Send, most: int) -> None:
-    await JSONResponse({"error": f"the body is larger than {most} bytes"}, 413)(scope, receive, send)
 
 
 # --- the socket -------------------------------------------------------------------------------------------------------

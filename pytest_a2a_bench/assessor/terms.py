@@ -103,11 +103,11 @@ def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
 def _settings(request: Request, terms: Terms) -> Settings:
     usual = Settings()
     model = request.user_llm or next(iter(terms.models), None)
-    options: dict[str, Any] = {}
-    if request.evaluation == "crmarena":
-        options = {"crm_max_turns": request.max_turns, "crm_max_user_turns": request.max_user_turns}
-        if terms.crm_data:
-            options["crm_data"] = terms.crm_data
+    # As a run of pytest has them: results of both are then of one fingerprint, and each may resume the other's.
+    options: dict[str, Any] = {option.name: option.default for suite in registry.known() for option in suite.options}
+    options |= {"crm_max_turns": request.max_turns, "crm_max_user_turns": request.max_user_turns}
+    if terms.crm_data:
+        options["crm_data"] = terms.crm_data
     return Settings(
         endpoint=request.agent,
         endpoint_source="cli",

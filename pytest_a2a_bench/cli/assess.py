@@ -94,9 +94,11 @@ def run(namespace: Namespace) -> int:
     # The SDK would open spans of its own for each call, and close those of streams in another context.
     os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
     from pytest_a2a_bench.assessor.callers import Callers  # what these import is an extra
+    from pytest_a2a_bench.assessor.monitoring import log_as_json
     from pytest_a2a_bench.assessor.server import Place, serve
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
+    log_as_json()
     place = Place(namespace.host, namespace.port, namespace.card_url)
     try:
         asyncio.run(serve(place, _terms(namespace), callers, _announce))
