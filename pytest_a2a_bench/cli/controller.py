@@ -38,6 +38,7 @@ def configure(parser: ArgumentParser) -> None:
     add("--port", type=port, default=None, metavar="N", help=f"Port, 0 for any free one ($PORT, else {DEFAULT_PORT})")
     add("--public-url", metavar="URL", help="Base URL under which callers reach it ($CLOUDRUN_HOST, else the address)")
     add("--auth-env", metavar="NAME", help="Require the bearer token that this environment variable holds")
+    add("--open-agent", action="store_true", help="Ask for it for states and resets only, not for the agent")
     add("--max-body", type=_size, default=16, metavar="MIB", help="Most MiB of a request's body (%(default)s)")
     add("--stop-timeout", type=_seconds, default=5.0, metavar="SECONDS", help="From SIGTERM to SIGKILL (%(default)g)")
     add("--show-logs", action="store_true", help="Show what the agent writes on stderr, too")
@@ -77,6 +78,7 @@ def run(namespace: Namespace) -> int:
         port=_port(namespace, os.environ),
         public=namespace.public_url or _public(os.environ),
         token=Secret(read_variable("--auth-env", name, os.environ)) if name else None,
+        open_agent=namespace.open_agent,
         max_body=namespace.max_body * 1024 * 1024,
     )
     kept = _kept(namespace, os.environ)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.a2a.config import Credentials
 from pytest_a2a_bench.a2a.network import read_variable
-from pytest_a2a_bench.agents.options import TAGGED_AGENTS
 from pytest_a2a_bench.cli.controller import port
 from pytest_a2a_bench.configuration.readers import read_json_object
 from pytest_a2a_bench.errors import ConfigurationError
@@ -24,6 +23,7 @@ from pytest_a2a_bench.platforms.launch import Launch, Place, launch, own_assesso
 from pytest_a2a_bench.platforms.scenario import Scenario, read_scenario
 from pytest_a2a_bench.results.store import save
 from pytest_a2a_bench.secret import Secret, dump_json
+from pytest_a2a_bench.settings import TAGGED_AGENTS
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.platforms.follow import Followed

@@ -39,6 +39,7 @@ class ControllerOptions:
 
     :param public: base URL under which callers reach it; None for the address that it listens on.
     :param token: what callers must show; None for none, which is only possible on loopback.
+    :param open_agent: whether the agent itself is for everybody, and the token for its states and resets alone.
     :param max_body: most bytes of a request's body.
     """
 
@@ -46,6 +47,7 @@ class ControllerOptions:
     port: int = 0
     public: str | None = None
     token: Secret | None = None
+    open_agent: bool = False
     max_body: int = MAX_BODY
 
     def __post_init__(self) -> None:
@@ -211,7 +213,7 @@ def _guarded(app: App, options: ControllerOptions, public: str) -> App:
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != "/healthz":
-            refusal = _refusal(scope, options.token, shown)
+            refusal = _refusal(scope, options, shown)
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
@@ -220,7 +222,8 @@ def _guarded(app: App, options: ControllerOptions, public: str) -> App:
     return guarded
 
 
-def _refusal(scope: Scope, token: Secret | None, shown: str) -> Response | None:
+def _refusal(scope: Scope, options: ControllerOptions, shown: str) -> Response | None:
+    token = options.token
     if token is None:
         host = _header(scope, b"host")
         name = urllib.parse.urlsplit(f"//{host}").hostname or ""
@@ -228,8 +231,9 @@ def _refusal(scope: Scope, token: Secret | None, shown: str) -> Response | None:
             return None
         return JSONResponse({"detail": f"this controller is not called {name!r}; start it with --public-url"}, 421)
     path = scope["path"]
-    if path.startswith("/to_agent/") and scope["method"] == "GET" and path.endswith((CARD_PATH, LEGACY_CARD_PATH)):
-        # Where callers learn what is wanted of them.
+    is_card = scope["method"] == "GET" and path.endswith((CARD_PATH, LEGACY_CARD_PATH))
+    # A card is where callers learn what is wanted of them.
+    if path.startswith("/to_agent/") and (options.open_agent or is_card):
         return None
     expected = f"Bearer {token.reveal()}"
     if hmac.compare_digest(_header(scope, b"authorization").encode(), expected.encode()):

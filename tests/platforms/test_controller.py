@@ -285,6 +285,14 @@ class TestSecurity:
         # It is the controller's, and the agent does not learn it.
         assert "t0ken" not in at.http.get(at.to("/echo"), headers=right).text
 
+    def test_an_open_agent_is_for_everybody_and_asks_for_its_own_token(self, control: Control) -> None:
+        at = control(host="0.0.0.0", token=Secret("t0ken-of-the-platform"), open_agent=True)
+        at.wait("running")
+        own = {"Authorization": "Bearer of-the-agent"}
+        assert at.http.get(at.to("/echo"), headers=own).json()["headers"]["authorization"] == "Bearer of-the-agent"
+        for method, path in (("GET", "/agents"), ("GET", "/status"), ("POST", f"/agents/{at.agent.id}/reset")):
+            assert at.http.request(method, path, headers=own).status_code == 401
+
     def test_a_browser_that_was_told_another_name_is_refused(self, control: Control) -> None:
         at = control(public="https://agents.example")
         assert at.http.get("/status", headers={"host": "evil.example"}).status_code == 421
