@@ -183,7 +183,10 @@ def _application(agent: KeptAgent, kept: Kept, proxy: Proxy) -> Starlette:
                 return
             # As the caller wrote it: %2F in a path is no slash.
             raw: bytes = scope.get("raw_path") or request.url.path.encode()
-            path = b"/" + raw.partition(b"?")[0].removeprefix(b"/to_agent/").partition(b"/")[2]
+            prefix = b"/to_agent/" + found.id.encode()
+            path = raw.partition(b"?")[0].removeprefix(prefix)
+            # AgentBeats' gateway, before a controller on loopback, adds the path of a card's URL to that of its own.
+            path = path.removeprefix(prefix) or b"/"
             with contextlib.suppress(BrokenAnswer):
                 await proxy.carry(found, path, scope, receive, send)
 

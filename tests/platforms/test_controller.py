@@ -195,6 +195,8 @@ class TestProxy:
         assert sent["x-forwarded-prefix"] == f"/to_agent/{at.agent.id}"
         assert answer.headers.get_list("x-twice") == ["1", "2"]
         assert at.http.get(at.to("")).json()["path"] == "/"
+        # As AgentBeats' gateway writes it, which adds the path of the card's URL to that of its own.
+        assert at.http.get(at.to(at.to("/echo?x=1"))).json()["path"] == "/echo?x=1"
         assert at.http.get(at.to("/missing")).status_code == 404
         assert len(at.http.get(at.to("/big")).content) == 8 << 20
 

@@ -167,9 +167,12 @@ class TestCompose:
 
 
 def assert_known(names: Any) -> None:
-    """The entry point reads these variables."""
+    """See that the entry point reads these variables, and says what they are."""
     script = ENTRYPOINT.read_text()
-    assert all(f"# {name} " in script and f"${{{name}-" in script for name in names)
+    comments = "".join(line for line in script.splitlines() if line.startswith("#"))
+    for name in names:
+        assert re.search(rf"\b{name}\b", comments), name
+        assert re.search(rf"\$\{{{name}:?-", script), name
 
 
 class TestKubernetes:
@@ -245,3 +248,25 @@ class TestRunScript:
         read = parsed(arguments_of(stub, DEPLOY / "run.sh", "--allow-builtin", **environ))
         assert (read.host, read.port, read.card_url) == ("127.0.0.1", 7001, "https://c.example/to_agent/x/")
         assert read.allow_builtin
+
+
+class TestGuide:
+    TEXT = (ROOT / "docs" / "guides" / "platforms.md").read_text()
+
+    def test_its_commands_are_ours(self) -> None:
+        lines = re.sub(r"\\\n\s*", "", self.TEXT).splitlines()
+        commands = [line.strip() for line in lines if line.startswith("    a2a-bench ")]
+        assert len(commands) > 10
+        for command in commands:
+            parsed(shlex.split(command)[1:])
+
+    def test_its_query_is_the_one_that_is_tested(self) -> None:
+        shown = re.search(r"```sql\n(.*?)```", self.TEXT, re.DOTALL)
+        query = (DEPLOY / "leaderboard.sql").read_text()
+        assert shown is not None
+        assert shown[1] == query[query.index("SELECT") :]
+
+    def test_the_variables_of_the_image_are_all_there(self) -> None:
+        read = set(re.findall(r"\$\{(A2A_BENCH_\w+|PORT)", ENTRYPOINT.read_text()))
+        assert read == {name for name in re.findall(r"`(\w+)(?:=1)?`", self.TEXT) if name in read}
+        assert_known(read)
