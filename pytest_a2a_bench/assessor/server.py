@@ -31,6 +31,7 @@ from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.desk import Desk
 from pytest_a2a_bench.assessor.gateway import App, bounded, counted, guarded
 from pytest_a2a_bench.assessor.monitoring import Monitor
+from pytest_a2a_bench.assessor.page import page_routes
 from pytest_a2a_bench.assessor.routes import further_routes
 from pytest_a2a_bench.assessor.strict import StrictContextBuilder
 from pytest_a2a_bench.assessor.terms import Terms, known_domains
@@ -138,6 +139,7 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
         *create_jsonrpc_routes(handler, "/", strict, enable_v0_3_compat=True),
         # Without the SDK's catch-all for tenants, which the assessor does not have.
         *(route for route in rest if isinstance(route, Route)),
+        *page_routes(desk, terms),
         *further_routes(handler, strict, monitor, stores.engine, lambda: desk.is_closing),
     ]
     app = bounded(Starlette(routes=routes))
