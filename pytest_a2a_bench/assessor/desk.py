@@ -21,15 +21,16 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from pytest_a2a_bench.agents.executor import read_part
-from pytest_a2a_bench.assessor import records, result
+from pytest_a2a_bench.assessor import result
 from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Concluded, Stopped
 from pytest_a2a_bench.assessor.monitoring import Monitor
-from pytest_a2a_bench.assessor.records import Record
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
 from pytest_a2a_bench.assessor.slots import Full, Place, Slots
 from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.results import assessments as records
+from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.secret import KNOWN
 
 log = logging.getLogger(__name__)

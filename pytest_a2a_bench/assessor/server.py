@@ -25,19 +25,20 @@ from starlette.routing import BaseRoute, Route
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.a2a.network import Network
 from pytest_a2a_bench.a2a.transport import open_client
-from pytest_a2a_bench.assessor import records
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.desk import Desk
 from pytest_a2a_bench.assessor.gateway import App, bounded, counted, guarded
 from pytest_a2a_bench.assessor.monitoring import Monitor
-from pytest_a2a_bench.assessor.records import Record
+from pytest_a2a_bench.assessor.page import page_routes
 from pytest_a2a_bench.assessor.routes import further_routes
 from pytest_a2a_bench.assessor.strict import StrictContextBuilder
 from pytest_a2a_bench.assessor.terms import Terms, known_domains
 from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.results import assessments as records
+from pytest_a2a_bench.results.assessments import Record
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +139,7 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
         *create_jsonrpc_routes(handler, "/", strict, enable_v0_3_compat=True),
         # Without the SDK's catch-all for tenants, which the assessor does not have.
         *(route for route in rest if isinstance(route, Route)),
+        *page_routes(desk, terms),
         *further_routes(handler, strict, monitor, stores.engine, lambda: desk.is_closing),
     ]
     app = bounded(Starlette(routes=routes))

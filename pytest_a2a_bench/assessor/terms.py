@@ -35,6 +35,8 @@ class Terms:
     :param guard: which addresses agents and webhooks may have; None for all.
     :param builtin: whether ``builtin:NAME`` is an agent that callers may ask for.
     :param crm_data: where CRMArena's own data are (``--a2a-crm-data``).
+    :param operators: callers who see everybody's assessments, and reports, which show what tasks expected.
+    :param is_private: whether only this machine is served, to everybody on it: they are operators.
     :param keep: days after which what is stored of an assessment is removed; None for never.
     """
 
@@ -54,6 +56,8 @@ class Terms:
     builtin: bool = False
     crm_data: str | None = None
     keep: float | None = None
+    operators: tuple[str, ...] = ()
+    is_private: bool = False
 
     def directory(self, task_id: str) -> Path:
         """Return where the results of an assessment are."""

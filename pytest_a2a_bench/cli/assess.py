@@ -41,6 +41,13 @@ def configure(parser: ArgumentParser) -> None:
     who.add_argument(
         "--no-auth", action="store_true", help="Let everybody call who reaches it, also beyond this machine"
     )
+    who.add_argument(
+        "--operator",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="Caller who sees everybody's assessments and their reports on the page at / (repeatable)",
+    )
     what = parser.add_argument_group("what may be asked for")
     what.add_argument(
         "--allow-cidr",
@@ -132,6 +139,8 @@ def _terms(namespace: Namespace) -> Terms:
         builtin=namespace.allow_builtin,
         crm_data=namespace.crm_data,
         keep=namespace.keep_days,
+        operators=tuple(namespace.operator),
+        is_private=not (namespace.auth_file or namespace.auth_env) and _is_loopback(namespace.host),
     )
 
 
