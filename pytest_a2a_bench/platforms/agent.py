@@ -104,21 +104,21 @@ class KeptAgent:
         await self._begin()
         process = self._process
         assert process is not None
-        ended = asyncio.ensure_future(process.wait())
+        ended, woken = asyncio.ensure_future(process.wait()), asyncio.ensure_future(self._wake.wait())
         try:
             while self.state != RESET_REQUESTED:
+                # One that has ended waits for its reset.
+                waited = {woken} if ended.done() else {woken, ended}
                 seconds = _CHECK_SECONDS if self.state == STARTING else None
-                woken = asyncio.ensure_future(self._wake.wait())
-                await asyncio.wait({woken, *({ended} - _done(ended))}, timeout=seconds, return_when="FIRST_COMPLETED")
-                woken.cancel()
-                if self.state == RESET_REQUESTED:
-                    break
-                if ended.done():
+                await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                if self.is_reachable and ended.done():
                     self._become(f"finished({ended.result()})")
                 elif self.state == STARTING:
                     await self._look_for_card(client)
         finally:
-            ended.cancel()
+            for task in (ended, woken):
+                task.cancel()
+            await asyncio.gather(ended, woken, return_exceptions=True)
         await self._end()
 
     async def _begin(self) -> None:
@@ -157,10 +157,6 @@ class KeptAgent:
     async def _end(self) -> None:
         if self._process is not None:
             await asyncio.shield(self._process.stop())
-
-
-def _done(task: asyncio.Future[int]) -> set[asyncio.Future[int]]:
-    return {task} if task.done() else set()
 
 
 def running(agents: Sequence[KeptAgent]) -> int:

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from examples import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.platforms.cards import shown_card
@@ -79,6 +80,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=examples(50), deadline=None)
 @given(VALUES)
 def test_whatever_an_agent_shows_is_passed_on(value: Any) -> None:
     once = shown_card(json.dumps(value).encode(), PUBLIC)
@@ -86,6 +88,7 @@ def test_whatever_an_agent_shows_is_passed_on(value: Any) -> None:
     assert shown_card(once, PUBLIC) == once
 
 
+@settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=50))
 def test_what_is_no_card_stays_as_it_is(body: bytes) -> None:
     assert shown_card(body, PUBLIC) == body

@@ -246,8 +246,9 @@ class TestProxy:
         at.wait("running")
         port = at.agent.port
         with at.http.stream("GET", at.to("/sse")) as stream:
-            next(stream.iter_lines())
-            wait_for(lambda: _connections_to(port) == 1)
+            lines = stream.iter_lines()  # which ends the stream when nobody holds it
+            assert next(lines) == "data: 0"
+            assert _connections_to(port) == 1
         wait_for(lambda: _connections_to(port) == 0)
 
 
@@ -386,6 +387,7 @@ class TestCommand:
         assert main.main(["controller"]) == 2
         assert "run.sh is not executable; chmod +x it" in capsys.readouterr().err
 
+    @pytest.mark.slow
     def test_a_port_in_use_is_one_line(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             with self.spawn(tmp_path, "--port", str(taken.getsockname()[1]), "--", "true") as process:
@@ -393,6 +395,7 @@ class TestCommand:
         assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
         assert "Address already in use; choose another --port" in errors
 
+    @pytest.mark.slow
     def test_the_environment_says_where_it_is_as_it_does_to_agentbeats_own(self, tmp_path: Path) -> None:
         environ = {"CLOUDRUN_HOST": "agents.example", "HTTPS_ENABLED": "true", "TOKEN_OF_MINE": "t0ken-canary-1234"}
         command = ("--auth-env", "TOKEN_OF_MINE", "--", "/bin/sh", "-c", "echo $AGENT_URL; env; sleep 600")

@@ -55,12 +55,12 @@ def test_what_is_started_is_asked_followed_and_stopped(tmp_path: Path, capsys: P
     ("words", "code", "out", "err"),
     [
         (["break"], 0, "airline: 1 of 2\n", ""),
-        (["silent"], 0, "airline: 1 of 2\n", ""),
-        (["text"], 0, "airline: 1 of 2\n", ""),
+        pytest.param(["silent"], 0, "airline: 1 of 2\n", "", marks=pytest.mark.slow),
+        pytest.param(["text"], 0, "airline: 1 of 2\n", "", marks=pytest.mark.slow),
         (["errors"], 1, "airline: 1 of 2\n", "1 could not be evaluated\n"),
-        (["empty"], 1, "", "the assessor completed its task without a result\n"),
+        pytest.param(["empty"], 1, "", "the assessor completed its task without a result\n", marks=pytest.mark.slow),
         (["fail"], 1, "why it ended\n", "the assessment ended as failed\n"),
-        (["reject"], 1, "why it ended\n", "the assessment ended as rejected\n"),
+        pytest.param(["reject"], 1, "why it ended\n", "the assessment ended as rejected\n", marks=pytest.mark.slow),
     ],
 )
 def test_the_exit_code_is_the_outcome(words: list[str], code: int, out: str, err: str, capsys: Printed) -> None:
@@ -91,6 +91,7 @@ def test_an_assessment_that_takes_too_long_is_canceled(capsys: Printed) -> None:
     assert "took more than 0.5 s and was canceled; raise --timeout" in printed.err
 
 
+@pytest.mark.slow
 def test_ctrl_c_cancels_the_assessment_and_stops_everything(tmp_path: Path) -> None:
     port = free_port()
     with subprocess.Popen(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given
+from examples import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_a2a_bench.platforms.logs import BoundedLog
 from pytest_a2a_bench.secret import KNOWN, KnownSecret
 
 
+@settings(max_examples=examples(50), deadline=None)
 @given(st.binary(max_size=400), st.lists(st.integers(0, 400), max_size=4))
 def test_a_short_log_is_kept_as_it_is_however_it_comes(data: bytes, cuts: list[int]) -> None:
     log, lines = BoundedLog(), list[str]()
@@ -25,6 +27,7 @@ def test_a_short_log_is_kept_as_it_is_however_it_comes(data: bytes, cuts: list[i
     assert "\n".join(lines) == data.decode("utf-8", "replace").removesuffix("\n")
 
 
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=80))
 def test_a_long_one_keeps_its_beginning_and_its_end(lengths: list[int]) -> None:
     log = BoundedLog(head=50, tail=100)
