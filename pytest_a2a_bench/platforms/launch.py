@@ -18,6 +18,7 @@ from typing import Any
 import pytest_a2a_bench
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.network import Network
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError, InfrastructureError
 from pytest_a2a_bench.platforms.agent import HOST
@@ -27,7 +28,7 @@ from pytest_a2a_bench.platforms.remote import reset_agent
 from pytest_a2a_bench.platforms.scenario import Party
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.secret import Secret
-from pytest_a2a_bench.settings import BUILTIN_PREFIX
+from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 
 _BOOTSTRAP = (
     "import sys; sys.path.append(sys.argv.pop(1)); from pytest_a2a_bench.cli.main import main; sys.exit(main())"
@@ -156,8 +157,7 @@ async def _all(works: Sequence[Coroutine[Any, Any, str]]) -> list[str]:
 
 
 async def _ask(green: str, request: str, wanted: Launch) -> Followed:
-    config = ClientConfig(endpoint=green, auth=wanted.token, timeout=_ENDLESS, read_timeout=_READ_SECONDS)
-    connection = AgentConnection(config)
+    connection = _connection(green, auth=wanted.token, timeout=_ENDLESS, read_timeout=_READ_SECONDS)
     follower = Follower(connection, wanted.say)
     try:
         async with asyncio.timeout(wanted.seconds):
@@ -257,8 +257,14 @@ def _said(process: GuardedProcess) -> str:
 
 
 async def _until_ready(url: str, seconds: float) -> None:
-    connection = AgentConnection(ClientConfig(endpoint=url))
+    connection = _connection(url)
     try:
         await connection.await_until_ready(seconds)
     finally:
         await connection.aclose()
+
+
+def _connection(url: str, **settings: Any) -> AgentConnection:
+    """Return a connection with the authorities and proxies of the environment."""
+    network = Network.from_settings(Settings(), os.environ)
+    return AgentConnection(ClientConfig(endpoint=url, network=network, **settings))
