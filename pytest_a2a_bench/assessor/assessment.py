@@ -28,7 +28,6 @@ from pytest_a2a_bench.gates.files import write_verdict
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.model import TrialKey, TrialResult, Usage
-from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, without_query
@@ -40,9 +39,6 @@ from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Report
-
-OWNER = "a2a-bench assess"
-"""Who holds the lock of an assessment's directory."""
 
 _LOOK = 0.2
 _WAIT = 10.0
@@ -148,7 +144,7 @@ class Assessment:
         """
         began = time.monotonic()
         try:
-            with lock.held(self._directory, OWNER), self._target() as target:
+            with self._target() as target:
                 found = self._judge(target) if not self.plan.keys else self._hold(target)
         except A2ABenchError as error:
             self._see_whether_stopped()

@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from a2a.helpers import new_task_from_user_message
@@ -30,7 +30,10 @@ from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.results import assessments as records
+from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.assessments import Record
+from pytest_a2a_bench.results.lock import Lock
+from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.secret import KNOWN
 
 log = logging.getLogger(__name__)
@@ -43,16 +46,33 @@ _GAP = 2.0
 
 _LONGEST = 4000
 
+OWNER = "a2a-bench assess"
+"""Who holds the lock of an assessment's directory."""
+
+IsCanceled = Callable[[str, str], Awaitable[bool]]
+"""Tells whether an assessment, by its name and its caller's, was cancelled where it does not run."""
+
 
 class Desk(AgentExecutor):
     """The assessor's work. Belongs to one event loop.
 
+    Each assessment is held by one process, which has the lock of its directory until it has ended, or the process has.
+
+    :param is_canceled: asked now and then, where other processes serve the same tasks.
     :ivar running: the assessments that run or wait here, by name.
     :ivar is_closing: whether the process ends, so that what is stopped now goes on later.
     """
 
-    def __init__(self, terms: Terms, monitor: Monitor, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        monitor: Monitor,
+        is_canceled: IsCanceled | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
         self.terms = terms
+        self._is_canceled = is_canceled
+        self._claims: dict[str, Lock] = {}
         self._monitor = monitor
         self.slots = Slots(terms.at_once, terms.per_caller, terms.waiting)
         self.running: dict[str, Assessment] = {}
@@ -70,7 +90,7 @@ class Desk(AgentExecutor):
         teller = Teller(TaskUpdater(event_queue, name, context_id))
         if context.current_task is None:
             await event_queue.enqueue_event(new_task_from_user_message(message))
-        elif (known := self._record(name)) is not None:
+        elif name in self._claims and (known := self._record(name)) is not None:
             await self._take_up(known, teller)
             return
         caller = context.call_context.user.user_name if context.call_context is not None else ""
@@ -83,6 +103,7 @@ class Desk(AgentExecutor):
             problems = error.problems if isinstance(error, BadRequest) else (str(error),)
             await teller.reject(problems)
             return
+        self.claim(name)
         record = Record(name, caller, MessageToDict(message), request.to_json(), submitted=time.time())
         record.write(self.terms.directory(name))
         log.info("assessment accepted", extra={"assessment": name, "caller": caller, "domain": request.domain})
@@ -95,6 +116,22 @@ class Desk(AgentExecutor):
             return
         self._stop(name)
         await TaskUpdater(event_queue, name, context_id).cancel()
+
+    def claim(self, name: str) -> bool:
+        """Take an assessment for this process, and tell whether it is free to be taken."""
+        if self.is_closing or name in self._claims:
+            return False
+        try:
+            self._claims[name] = lock.take(self.terms.directory(name), OWNER)
+        except StoreError:
+            return False
+        return True
+
+    def give_back(self, name: str) -> None:
+        """Let other processes have an assessment. Safe to call again."""
+        claim = self._claims.pop(name, None)
+        if claim is not None:
+            claim.release()
 
     def close(self) -> None:
         """Stop everything, so that it can be taken up again."""
@@ -110,6 +147,7 @@ class Desk(AgentExecutor):
             planned = await asyncio.to_thread(plan, Request.from_json(record.request), self.terms, self._environ)
         except BadRequest as error:
             await self._conclude_failed(record, teller, f"it cannot be taken up again: {error}")
+            self.give_back(record.name)
             return
         log.info("assessment taken up again", extra={"assessment": record.name, "caller": record.caller})
         await self._assess(record, planned, self.slots.take(record.caller, again=True), teller)
@@ -125,7 +163,7 @@ class Desk(AgentExecutor):
             running.write(directory)
             await teller.tell(f"{_describe(planned)}: begun")
             ended = _in_thread(assessment)
-            found = await self._follow(assessment, ended, teller)
+            found = await self._follow(record, assessment, ended, teller)
             await self._conclude(running, found, teller)
         except AssessmentFailed as error:
             await self._conclude_failed(record, teller, str(error))
@@ -148,11 +186,15 @@ class Desk(AgentExecutor):
             except TimeoutError:
                 continue
 
-    async def _follow(self, assessment: Assessment, ended: asyncio.Future[Concluded], teller: Teller) -> Concluded:
+    async def _follow(
+        self, record: Record, assessment: Assessment, ended: asyncio.Future[Concluded], teller: Teller
+    ) -> Concluded:
         said, began = "", time.monotonic()
         last = began
         while not ended.done():
             await asyncio.wait({ended}, timeout=_TICK)
+            if self._is_canceled is not None and await self._is_canceled(record.name, record.caller):
+                raise Stopped(record.name)
             now, text = time.monotonic(), assessment.progress.text
             gap = min(_SILENCE, max(_GAP, (now - began) / 60))
             if ended.done() or now - last < (gap if text != said else _SILENCE):
@@ -179,6 +221,7 @@ class Desk(AgentExecutor):
                 future.exception()  # it was looked at
             self.running.pop(name, None)
             place.give_back()
+            self.give_back(name)
 
         if ended is None or ended.done():
             leave(ended)
