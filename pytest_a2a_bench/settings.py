@@ -21,6 +21,8 @@ HISTORIES = ("delta", "full")
 INCONCLUSIVE = ("pass", "fail")
 USERS = ("auto", "scripted", "llm")
 BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "solver", "faulty")
+TAGGED_AGENTS = ("oracle", "readonly")
+"""Built-in agents that play the gold, and so have to be told which task they are asked."""
 
 BUILTIN_PREFIX = "builtin:"
 

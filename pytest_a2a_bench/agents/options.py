@@ -18,14 +18,11 @@ from pytest_a2a_bench.chaos.spec import parse_chaos
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.configuration.readers import read_json_object
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS, Settings
+from pytest_a2a_bench.settings import BUILTIN_AGENTS, DIALECTS, TAGGED_AGENTS, Settings
 
 PROTOCOLS = ("both", "1.0", "0.3")
 TRANSPORTS = ("all", "jsonrpc", "rest", "grpc")
 REPLIES = ("message", "task")
-TAGGED_AGENTS = ("oracle", "readonly")
-"""Agents that play the gold, and so have to be told which task they are asked."""
-
 VARIANTS = ("auto", "full", "guarded", "bare", "strict", "tenant", "signed")
 
 _GOLDS = "benchmark_options"

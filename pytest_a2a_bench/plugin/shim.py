@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -189,9 +190,12 @@ def conceal_report(report: object, hide: Callable[[str], str]) -> None:
 def conceal(value: Any, hide: Callable[[str], str]) -> Any:
     """Return a value with other texts; what pytest makes of an exception is changed where it is."""
     if isinstance(value, str):
-        return hide(value)
+        hidden = hide(value)
+        return value if hidden == value else hidden
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return tuple(conceal(v, hide) for v in value)
+        # Reports live as long as a run, and the three of a trial share its properties: what is clean is not copied.
+        changed = tuple(conceal(v, hide) for v in value)
+        return value if all(map(operator.is_, value, changed)) else changed
     if isinstance(value, list):
         return [conceal(v, hide) for v in value]
     if isinstance(value, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import socket
 import ssl
@@ -11,6 +12,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.turn import AgentReply
+from pytest_a2a_bench.model import Part
+
+MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}], "contextId": "c"}}
+"""A result that is a message."""
 
 
 @dataclass
@@ -68,6 +76,22 @@ def event(result: Any, request: Request) -> bytes:
 def rpc(result: Any, request: Request) -> bytes:
     """Write a JSON-RPC result as an HTTP answer."""
     return response({"jsonrpc": "2.0", "id": request.json["id"], "result": result})
+
+
+def scripted(*answers: Callable[[Request], Answer]) -> Handler:
+    """Answer one request after another; the last answer is repeated."""
+    turn = itertools.count()
+    return lambda request: answers[min(next(turn), len(answers) - 1)](request)
+
+
+def fine(request: Request) -> bytes:
+    """Answer with :data:`MESSAGE`."""
+    return rpc(MESSAGE, request)
+
+
+def say(connection: AgentConnection) -> AgentReply:
+    """Say hello in a conversation of its own."""
+    return connection.session().send([Part.of_text("hello")])
 
 
 def _lines(headers: dict[str, str]) -> str:

@@ -6,6 +6,7 @@ import pytest
 from harness import Bench, junit_cases, junit_properties
 
 
+@pytest.mark.slow  # `.ci/run` runs it as a user does, too
 def test_the_main_job(pytester: pytest.Pytester, bench: Bench) -> None:
     result = bench.fresh("--a2a-endpoint", "builtin:oracle", "-k", "mock", "-n2", "--junitxml=j.xml")
     counts = result.parseoutcomes()

@@ -50,7 +50,7 @@ def gather() -> dict[str, Any]:
         "markers": [line.partition(":")[0] for line in markers.lines(registry.built_in())],
         "fixtures": {**_fixtures(fixtures), **_fixtures(conformance_fixtures)},
         "hooks": _hooks(),
-        "properties": _properties(),
+        "properties": properties(),
         "entry points": _entry_points(),
         "files": {
             f"{name}, version {schemas.VERSIONS[name]}": _members_of(schemas.load(name))
@@ -135,7 +135,7 @@ def _hooks() -> dict[str, str]:
     return {n: str(inspect.signature(v)) for n, v in sorted(vars(hookspecs).items()) if n.startswith("pytest_a2a_")}
 
 
-def _properties() -> list[str]:
+def properties() -> list[str]:
     """Return the names of all properties that a trial may have."""
     suites = registry.built_in()
     reported = [name for suite in suites for name in (*suite.reported, *suite.counts)]
@@ -152,7 +152,7 @@ def _properties() -> list[str]:
             agent_usage=Usage(1, 1, 1.0),
             seed=1,
             dialect="d",
-            provenance={**told, "measured": dict.fromkeys(suite.counts, 1)},
+            provenance={**told, "stopped": "s", "measured": dict.fromkeys(suite.counts, 1)},
             reused_from="r",
             category="c",
             turn_latencies=(1.0,),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
-import itertools
 import json
 import socket
 import threading
@@ -18,13 +17,12 @@ import httpcore
 import httpx
 import pytest
 import respx
-from raw_agent import Handler, RawAgent, Request, event, response, rpc, stream_head
+from raw_agent import MESSAGE, RawAgent, Request, event, fine, response, rpc, say, scripted, stream_head
 
 from pytest_a2a_bench.a2a import loop, requests
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
-from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,
@@ -41,22 +39,7 @@ from pytest_a2a_bench.model.bounds import Bounds
 Connect = Callable[..., AgentConnection]
 Serve = Callable[..., RawAgent]
 
-MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}], "contextId": "c"}}
 SECRET = "s3cret-token"
-
-
-def scripted(*answers: Callable[[Request], Any]) -> Handler:
-    """Answer one request after another; the last answer is repeated."""
-    turn = itertools.count()
-    return lambda request: answers[min(next(turn), len(answers) - 1)](request)
-
-
-def fine(request: Request) -> bytes:
-    return rpc(MESSAGE, request)
-
-
-def say(connection: AgentConnection) -> AgentReply:
-    return connection.session().send([Part.of_text("hello")])
 
 
 # --- repeating ---

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from raw_agent import Handler, RawAgent, Request, event, rpc, stream_head
+from raw_agent import MESSAGE, RawAgent, Request, event, fine, rpc, say, scripted, stream_head
 
 from pytest_a2a_bench.a2a.client import AgentConnection
-from pytest_a2a_bench.a2a.turn import AgentReply
 from pytest_a2a_bench.errors import StreamStalledError, TurnTimeoutError
 from pytest_a2a_bench.model import Part
 
 Connect = Callable[..., AgentConnection]
 Serve = Callable[..., RawAgent]
-
-MESSAGE = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}], "contextId": "c"}}
-
-
-def scripted(*answers: Callable[[Request], Any]) -> Handler:
-    """Answer one request after another; the last answer is repeated."""
-    turn = itertools.count()
-    return lambda request: answers[min(next(turn), len(answers) - 1)](request)
-
-
-def fine(request: Request) -> bytes:
-    return rpc(MESSAGE, request)
-
-
-def say(connection: AgentConnection) -> AgentReply:
-    return connection.session().send([Part.of_text("hello")])
 
 
 def task(state: str, **fields: Any) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Keeps secrets out of what pytest shows and hands to other plugins: reports, warnings, the terminal.
+"""Keeps secrets out of what pytest shows and hands to other plugins: reports, the terminal.
 
 Reports are changed where they are made, which under xdist is in the worker: it knows what its fixtures use. So JUnit
 XML, report logs, other people's reporters and the terminal all get what is hidden already; the terminal is watched
-besides, for what reaches it in other ways.
+besides, for what reaches it in other ways. Warnings are changed by :mod:`~pytest_a2a_bench.plugin.run.outlet`.
 """
 
 from __future__ import annotations
@@ -51,10 +51,3 @@ class Concealment:
     def pytest_internalerror(self, excrepr: Any) -> None:
         """Hide secrets in the traceback of a crash."""
         shim.conceal(excrepr, KNOWN.hide)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_warning_recorded(self, warning_message: Any) -> None:
-        """Hide secrets in a warning."""
-        warning = warning_message.message
-        if isinstance(warning, Warning) and KNOWN.hide(str(warning)) != str(warning):
-            warning.args = tuple(KNOWN.hide(a) if isinstance(a, str) else a for a in warning.args)

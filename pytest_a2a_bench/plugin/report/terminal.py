@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.explanation import shown_path
+from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
 from pytest_a2a_bench.plugin.run.modules import all_modules
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
@@ -144,7 +145,9 @@ class Reporting:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says about its trial."""
-        values = {str(name)[4:]: value for name, value in report.user_properties if str(name).startswith("a2a.")}
+        # There is one such dictionary for each trial of a run: the names in it are shared.
+        found = ((str(name), value) for name, value in report.user_properties)
+        values = {sys.intern(name.removeprefix(PREFIX)): value for name, value in found if name.startswith(PREFIX)}
         if str(report.outcome) == "rerun" and ("key" in values or looks_like_trial(report.nodeid)):
             self.repeated = True
         if "key" in values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +46,7 @@ def set_properties(item: pytest.Item, values: Mapping[str, str | int | float | b
     """Put scalars into an item's properties, in place of what an earlier run of it (a rerun) left."""
     # A rerun must not report the properties of the try before it.
     kept = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
-    item.user_properties[:] = [*kept, *((PREFIX + name, value) for name, value in values.items())]
+    item.user_properties[:] = [*kept, *((sys.intern(PREFIX + name), value) for name, value in values.items())]
 
 
 def is_excused_miss(report: Any) -> bool:

@@ -25,11 +25,8 @@ from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.settings import TAGGED_AGENTS, Settings
 from pytest_a2a_bench.tracing import is_installed
-
-TAGGED_AGENTS = ("oracle", "readonly")
-"""Built-in agents that cannot work without the trial's key."""
 
 # Ways by which xdist reaches other machines.
 _REMOTE_TX = re.compile(r"(?:^|\*|//)(?:ssh|socket|vagrant_ssh)=")

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.secret import KNOWN
 
 
 def clean_report(report: pytest.TestReport) -> None:
@@ -29,14 +30,14 @@ def clean_report(report: pytest.TestReport) -> None:
 
 
 class Warnings:
-    """Makes warnings harmless; registered where a run takes part."""
+    """Makes warnings harmless and hides secrets in them; registered where a run takes part."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         """Change a warning before anybody shows it or sends it on."""
         message = warning_message.message
         text = str(message)
-        clean = sanitise(text)
+        clean = sanitise(KNOWN.hide(text))
         if clean == text:
             return
         if isinstance(message, Warning):
