@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.a2a.guard import Guard
-from pytest_a2a_bench.assessor.request import BadRequest, Evaluation, Request
+from pytest_a2a_bench.assessor.fields import Evaluation
+from pytest_a2a_bench.assessor.request import BadRequest, Request
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.errors import A2ABenchError
