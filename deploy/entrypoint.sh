@@ -7,6 +7,7 @@
 # A2A_BENCH_NO_AUTH     1: everybody may who reaches it, as in a network of AgentBeats' own.
 # A2A_BENCH_ALLOW_CIDR  addresses of agents beside public ones, commas between, such as 127.0.0.0/8,172.16.0.0/12.
 # A2A_BENCH_ALLOW_MODEL models that callers may name for the user, commas between; the first is the one by default.
+# A2A_BENCH_DATABASE    SQLAlchemy URL of a database that several instances share, beside one directory of results.
 # A2A_BENCH_RESULTS     directory of what is kept (/data).
 # PORT                  the port where no --port says another, as Cloud Run gives it.
 set -euf
@@ -27,6 +28,7 @@ each() {
 options=$(
   each --allow-cidr "${A2A_BENCH_ALLOW_CIDR-}"
   each --allow-model "${A2A_BENCH_ALLOW_MODEL-}"
+  [ -z "${A2A_BENCH_DATABASE-}" ] || printf '%s\n%s\n' --database-env A2A_BENCH_DATABASE
   # The tokens themselves are never arguments, which everybody on the machine may read.
   if [ -n "${A2A_BENCH_TOKENS_FILE-}" ]; then
     printf '%s\n%s\n' --auth-file "$A2A_BENCH_TOKENS_FILE"

@@ -23,12 +23,11 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.assessor.protocol import ProtocolRun
 from pytest_a2a_bench.assessor.terms import Plan, Terms
-from pytest_a2a_bench.errors import A2ABenchError, InfrastructureError
+from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
 from pytest_a2a_bench.gates.files import write_verdict
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.model import TrialKey, TrialResult, Usage
-from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, without_query
@@ -41,9 +40,6 @@ from pytest_a2a_bench.trials.stopping import Limits, Stopping
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Report
 
-OWNER = "a2a-bench assess"
-"""Who holds the lock of an assessment's directory."""
-
 _LOOK = 0.2
 _WAIT = 10.0
 """Seconds in which an agent that was just started has to answer."""
@@ -53,11 +49,7 @@ _REACHING = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_fil
 
 
 class AssessmentFailed(Exception):
-    """An assessment that came to no result, and why; ``cause`` is what metrics count it as."""
-
-    def __init__(self, text: str, cause: str) -> None:
-        super().__init__(text)
-        self.cause = cause
+    """An assessment that came to no result, and why."""
 
 
 class Stopped(Exception):
@@ -148,12 +140,13 @@ class Assessment:
         """
         began = time.monotonic()
         try:
-            with lock.held(self._directory, OWNER), self._target() as target:
+            with self._target() as target:
                 found = self._judge(target) if not self.plan.keys else self._hold(target)
         except A2ABenchError as error:
             self._see_whether_stopped()
-            cause = "agent unavailable" if isinstance(error, InfrastructureError) else "not possible"
-            raise AssessmentFailed(f"Agent error: {error}", cause) from error
+            if isinstance(error, InfrastructureError | CardError):
+                raise AssessmentFailed(f"Agent error: {error}") from error
+            raise AssessmentFailed(f"the assessment is not possible: {error}") from error
         self._see_whether_stopped()
         return dataclasses.replace(found, seconds=time.monotonic() - began, run_id=self.name)
 
@@ -225,8 +218,7 @@ class Assessment:
                     pool.cancel_all()
                     raise AssessmentFailed(
                         f"stopped after {self.progress.text}: it cost more than the ${self._terms.cost:g} that this "
-                        "assessor allows",
-                        "cost",
+                        "assessor allows"
                     )
             return [future.result() for future in futures if not future.cancelled()]
         finally:
@@ -251,11 +243,13 @@ class Assessment:
         opened = halting.known
         if opened is not None or any(r.status == "not_run" for r in results):
             why = opened.text if opened is not None else "it took too long"
-            raise AssessmentFailed(f"Agent error: stopped after {self.progress.text}: {why}", "broken off")
+            raise AssessmentFailed(f"Agent error: stopped after {self.progress.text}: {why}")
         if not any(r.status == "evaluated" for r in results):
             first = next((r for r in results if r.error), None)
-            why = f" ({first.status}: {first.error})" if first and first.status == "infrastructure_error" else ""
-            raise AssessmentFailed(f"Agent error: none of {len(results)} trials could be evaluated{why}", "no result")
+            none = f"none of {len(results)} trials could be evaluated"
+            if first is not None and first.status == "infrastructure_error":
+                raise AssessmentFailed(f"Agent error: {none} ({first.error})")
+            raise AssessmentFailed(f"{none} ({', '.join(sorted({r.error_type or r.status for r in results}))})")
 
     def _forget_interrupted(self, store: Store) -> None:
         """Remove what trials left that were cut off when this assessment was interrupted: they are held again."""

@@ -86,6 +86,6 @@ def _shared_engine(url: str) -> AsyncEngine:
         return create_async_engine(make_url(url), pool_pre_ping=True)
     except (ArgumentError, ImportError, SQLAlchemyError) as error:
         raise ConfigurationError(
-            f"--database {redact_url(url)}: {error}; expected such as postgresql+asyncpg://USER@HOST/NAME, and "
+            f"--database-env: {redact_url(url)}: {error}; expected such as postgresql+asyncpg://USER@HOST/NAME, and "
             "its driver installed"
         ) from error

@@ -6,9 +6,10 @@ import asyncio
 import dataclasses
 import logging
 import os
+import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from a2a.helpers import new_task_from_user_message
@@ -16,6 +17,7 @@ from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types import Part as WirePart
+from a2a.types import Task, TaskState
 from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
@@ -27,10 +29,13 @@ from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
 from pytest_a2a_bench.assessor.slots import Full, Place, Slots
 from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
-from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.model import Part, TrialResult
 from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.results import assessments as records
+from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.assessments import Record
+from pytest_a2a_bench.results.lock import Lock
+from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.secret import KNOWN
 
 log = logging.getLogger(__name__)
@@ -43,16 +48,48 @@ _GAP = 2.0
 
 _LONGEST = 4000
 
+OWNER = "a2a-bench assess"
+"""Who holds the lock of an assessment's directory."""
+
+Look = Callable[[str, str], Awaitable[Task | None]]
+"""Returns the stored task of an assessment, by its name and its caller's."""
+
+ENDED = (
+    TaskState.TASK_STATE_COMPLETED,
+    TaskState.TASK_STATE_CANCELED,
+    TaskState.TASK_STATE_FAILED,
+    TaskState.TASK_STATE_REJECTED,
+)
+"""States from which no task comes back."""
+
+_PERSISTING = 30.0
+"""Most seconds for the last event of a task to be stored."""
+
 
 class Desk(AgentExecutor):
     """The assessor's work. Belongs to one event loop.
 
+    Each assessment is held by one process, which has the lock of its directory until it has ended, or the process has.
+
+    :param look: looks at a stored task.
+    :param is_shared: whether other processes serve the same tasks, and may cancel what runs here.
     :ivar running: the assessments that run or wait here, by name.
     :ivar is_closing: whether the process ends, so that what is stopped now goes on later.
     """
 
-    def __init__(self, terms: Terms, monitor: Monitor, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        monitor: Monitor,
+        look: Look,
+        *,
+        is_shared: bool = False,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
         self.terms = terms
+        self._look = look
+        self._is_shared = is_shared
+        self._claims: dict[str, Lock] = {}
         self._monitor = monitor
         self.slots = Slots(terms.at_once, terms.per_caller, terms.waiting)
         self.running: dict[str, Assessment] = {}
@@ -70,23 +107,14 @@ class Desk(AgentExecutor):
         teller = Teller(TaskUpdater(event_queue, name, context_id))
         if context.current_task is None:
             await event_queue.enqueue_event(new_task_from_user_message(message))
-        elif (known := self._record(name)) is not None:
-            await self._take_up(known, teller)
-            return
-        caller = context.call_context.user.user_name if context.call_context is not None else ""
-        try:
-            domains = await asyncio.to_thread(known_domains)
-            request = parse([read_part(part) for part in message.parts], domains)
-            planned = await asyncio.to_thread(plan, request, self.terms, self._environ)
-            place = self.slots.take(caller)
-        except (BadRequest, Full) as error:
-            problems = error.problems if isinstance(error, BadRequest) else (str(error),)
-            await teller.reject(problems)
-            return
-        record = Record(name, caller, MessageToDict(message), request.to_json(), submitted=time.time())
-        record.write(self.terms.directory(name))
-        log.info("assessment accepted", extra={"assessment": name, "caller": caller, "domain": request.domain})
-        await self._assess(record, planned, place, teller)
+            caller = context.call_context.user.user_name if context.call_context is not None else ""
+            # From here on it is not lost, whatever becomes of this process.
+            self.claim(name)
+            record = Record(name, caller, MessageToDict(message), {}, submitted=time.time())
+            record.write(self.terms.directory(name))
+        else:
+            record = records.read(self.terms.directory(name))
+        await self._begin(record, [read_part(part) for part in message.parts], teller)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Stop an assessment; what it has in flight ends by itself."""
@@ -96,6 +124,22 @@ class Desk(AgentExecutor):
         self._stop(name)
         await TaskUpdater(event_queue, name, context_id).cancel()
 
+    def claim(self, name: str) -> bool:
+        """Take an assessment for this process, and tell whether it is free to be taken."""
+        if self.is_closing or name in self._claims:
+            return False
+        try:
+            self._claims[name] = lock.take(self.terms.directory(name), OWNER)
+        except StoreError:
+            return False
+        return True
+
+    def give_back(self, name: str) -> None:
+        """Let other processes have an assessment. Safe to call again."""
+        claim = self._claims.pop(name, None)
+        if claim is not None:
+            claim.release()
+
     def close(self) -> None:
         """Stop everything, so that it can be taken up again."""
         self.is_closing = True
@@ -104,15 +148,38 @@ class Desk(AgentExecutor):
 
     # -- one assessment --
 
-    async def _take_up(self, record: Record, teller: Teller) -> None:
-        """Go on with an assessment that a restart interrupted."""
+    async def _begin(self, record: Record, parts: Sequence[Part], teller: Teller) -> None:
+        """Read a request, unless that was done before a restart, and carry it out."""
+        is_known = bool(record.request)
         try:
-            planned = await asyncio.to_thread(plan, Request.from_json(record.request), self.terms, self._environ)
-        except BadRequest as error:
-            await self._conclude_failed(record, teller, f"it cannot be taken up again: {error}")
+            domains = await asyncio.to_thread(known_domains)
+            request = Request.from_json(record.request) if is_known else parse(parts, domains)
+            planned = await asyncio.to_thread(plan, request, self.terms, self._environ)
+            place = self.slots.take(record.caller, again=is_known)
+        except (BadRequest, Full) as error:
+            await self._refuse(record, error.problems if isinstance(error, BadRequest) else (str(error),), teller)
             return
-        log.info("assessment taken up again", extra={"assessment": record.name, "caller": record.caller})
-        await self._assess(record, planned, self.slots.take(record.caller, again=True), teller)
+        except asyncio.CancelledError:
+            if not self.is_closing:
+                self._end(record.concluded("canceled", "canceled by its caller"))
+            self.give_back(record.name)
+            raise
+        told = {"assessment": record.name, "caller": record.caller, "domain": request.domain}
+        log.info("assessment taken up again" if is_known else "assessment accepted", extra=told)
+        if not is_known:
+            record = dataclasses.replace(record, request=request.to_json())
+            record.write(self.terms.directory(record.name))
+        await self._assess(record, planned, place, teller)
+
+    async def _refuse(self, record: Record, problems: tuple[str, ...], teller: Teller) -> None:
+        """Reject a request, of which nothing is kept; what was accepted before a restart fails."""
+        if record.request:
+            await self._conclude_failed(record, teller, f"it cannot be taken up again: {'; '.join(problems)}")
+        else:
+            await teller.reject(problems)
+            if await self._is_stored(record):
+                await asyncio.to_thread(shutil.rmtree, self.terms.directory(record.name), ignore_errors=True)
+        self.give_back(record.name)
 
     async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller) -> None:
         name, directory = record.name, self.terms.directory(record.name)
@@ -125,7 +192,7 @@ class Desk(AgentExecutor):
             running.write(directory)
             await teller.tell(f"{_describe(planned)}: begun")
             ended = _in_thread(assessment)
-            found = await self._follow(assessment, ended, teller)
+            found = await self._follow(record, assessment, ended, teller)
             await self._conclude(running, found, teller)
         except AssessmentFailed as error:
             await self._conclude_failed(record, teller, str(error))
@@ -135,6 +202,8 @@ class Desk(AgentExecutor):
                 self._end(record.concluded("canceled", "canceled by its caller"))
             raise asyncio.CancelledError from None
         except Exception as error:
+            if self.is_closing:  # nobody can be told any more; it goes on later
+                raise
             log.exception("assessment broke", extra={"assessment": name})
             await self._conclude_failed(record, teller, f"the assessor itself broke ({type(error).__name__})")
         finally:
@@ -148,11 +217,15 @@ class Desk(AgentExecutor):
             except TimeoutError:
                 continue
 
-    async def _follow(self, assessment: Assessment, ended: asyncio.Future[Concluded], teller: Teller) -> Concluded:
+    async def _follow(
+        self, record: Record, assessment: Assessment, ended: asyncio.Future[Concluded], teller: Teller
+    ) -> Concluded:
         said, began = "", time.monotonic()
         last = began
         while not ended.done():
             await asyncio.wait({ended}, timeout=_TICK)
+            if self._is_shared and await self._state(record) == TaskState.TASK_STATE_CANCELED:
+                raise Stopped(record.name)
             now, text = time.monotonic(), assessment.progress.text
             gap = min(_SILENCE, max(_GAP, (now - began) / 60))
             if ended.done() or now - last < (gap if text != said else _SILENCE):
@@ -164,12 +237,12 @@ class Desk(AgentExecutor):
     async def _conclude(self, record: Record, found: Concluded, teller: Teller) -> None:
         told = await asyncio.to_thread(result.data, found)
         text = await asyncio.to_thread(result.summary, found)
-        self._end(record.concluded("completed", text, told))
         await teller.complete(text, told)
+        await self._end_once_stored(record.concluded("completed", text, told))
 
     async def _conclude_failed(self, record: Record, teller: Teller, text: str) -> None:
-        self._end(record.concluded("failed", text))
         await teller.fail(text)
+        await self._end_once_stored(record.concluded("failed", text))
 
     def _leave(self, name: str, place: Place, ended: asyncio.Future[Concluded] | None) -> None:
         """Give the place back once the thread has ended, which after a cancellation takes a moment."""
@@ -179,6 +252,7 @@ class Desk(AgentExecutor):
                 future.exception()  # it was looked at
             self.running.pop(name, None)
             place.give_back()
+            self.give_back(name)
 
         if ended is None or ended.done():
             leave(ended)
@@ -192,17 +266,33 @@ class Desk(AgentExecutor):
 
     # -- what is kept --
 
-    def _record(self, name: str) -> Record | None:
-        try:
-            return records.read(self.terms.directory(name))
-        except FileNotFoundError:
-            return None
+    async def _state(self, record: Record) -> int | None:
+        task = await self._look(record.name, record.caller)
+        return None if task is None else task.status.state
+
+    async def _end_once_stored(self, record: Record) -> None:
+        """Keep an assessment's end, but not before its task's: a process that ends between would lose the result.
+
+        Where the task's end cannot be stored, the assessment stays unfinished, and is taken up again.
+        """
+        if await self._is_stored(record):
+            self._end(record)
+
+    async def _is_stored(self, record: Record) -> bool:
+        """Wait until the end of an assessment's task is stored, and return whether it is."""
+        deadline = time.monotonic() + _PERSISTING
+        while await self._state(record) not in ENDED:
+            if time.monotonic() > deadline:
+                log.error("the end of an assessment was not stored", extra={"assessment": record.name})
+                return False
+            await asyncio.sleep(0.02)
+        return True
 
     def _end(self, record: Record) -> None:
         """Keep an assessment's end, and tell whoever watches."""
         record.write(self.terms.directory(record.name))
         seconds = (record.ended or record.submitted) - record.submitted
-        self._monitor.note_end(str(record.request["evaluation"]), record.state, seconds)
+        self._monitor.note_end(str(record.request.get("evaluation", "")), record.state, seconds)
         log.info(
             "assessment ended",
             extra={

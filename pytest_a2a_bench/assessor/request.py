@@ -4,8 +4,8 @@
 - Tagged, an older AgentBeats: ``<white_agent_url>URL</white_agent_url><env_config>{...}</env_config>`` in prose.
 - Flat, as CRMArena's assessor is asked: ``{"white_agent_url": URL, "task_category": "all", "max_tasks": 5, ...}``.
 
-Everything in them was written by a stranger. What is not listed in :data:`FIELDS` is refused, and every problem of a
-request is told at once.
+Everything in them was written by a stranger. What is not listed in :data:`.fields.FIELDS` is refused, and every
+problem of a request is told at once.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from pytest_a2a_bench.assessor.fields import FIELDS, Evaluation, kind_of, quoted, shown
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.settings import BUILTIN_PREFIX, DIALECTS
+from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
-Evaluation = Literal["tau2", "crmarena", "conformance"]
 Form = Literal["agentbeats", "tagged", "flat"]
-EVALUATIONS: tuple[Evaluation, ...] = get_args(Evaluation)
 
 ROLES = ("agent", "white_agent", "purple_agent")
 """Roles by which the agent under test may be called among the participants."""
@@ -32,13 +31,7 @@ ROLES = ("agent", "white_agent", "purple_agent")
 MAX_CHARACTERS = 64 * 1024
 """Longest text of a request that is read."""
 
-_MOST_IDS = 5000
-_LONGEST_ID = 500
 _LONGEST_URL = 2000
-_MOST = 10**6
-
-MODEL_ARGUMENTS = ("temperature", "top_p", "max_tokens", "seed")
-"""Arguments of the user's model that a caller may set. An ``api_base`` would send the operator's key to its host."""
 
 
 class BadRequest(Exception):
@@ -186,10 +179,10 @@ def _without_old_names(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _find_participants(asked: Mapping[str, Any]) -> _Found:
     unknown = [name for name in asked if name not in ("participants", "config")]
-    problems = [f"{_shown(name)} is not known; known are participants and config" for name in unknown]
+    problems = [f"{shown(name)} is not known; known are participants and config" for name in unknown]
     config = asked.get("config") if asked.get("config") is not None else {}
     if not isinstance(config, Mapping):
-        problems.append(f"config is {_kind(config)}; expected an object")
+        problems.append(f"config is {kind_of(config)}; expected an object")
         config = {}
     agent, wrong = _find_agent(asked["participants"])
     return _Found("agentbeats", agent, config, (*problems, *wrong))
@@ -198,16 +191,16 @@ def _find_participants(asked: Mapping[str, Any]) -> _Found:
 def _find_agent(participants: Any) -> tuple[str, list[str]]:
     """Return the URL of the one participant, and what is wrong with them."""
     if not isinstance(participants, Mapping) or not participants:
-        return "", [f'participants is {_kind(participants)}; expected {{"agent": URL}}']
+        return "", [f'participants is {kind_of(participants)}; expected {{"agent": URL}}']
     problems = []
-    others = [_shown(name) for name in participants if name not in ROLES]
+    others = [shown(name) for name in participants if name not in ROLES]
     if others:
         problems.append(f"participants has the role {', '.join(others[:5])}; an assessment has one, called agent")
     mine = [participants[name] for name in ROLES if name in participants]
     if len(mine) > 1:
         problems.append("participants names the agent under test more than once; one is assessed at a time")
     elif mine and not isinstance(mine[0], str):
-        problems.append(f"participants.agent is {_kind(mine[0])}; expected a URL in a text")
+        problems.append(f"participants.agent is {kind_of(mine[0])}; expected a URL in a text")
     agent = mine[0] if mine and isinstance(mine[0], str) else ""
     return agent, problems
 
@@ -218,132 +211,11 @@ def _find_flat(asked: Mapping[str, Any]) -> _Found:
         raise BadRequest([f"the request names no agent under test; {_SHAPE}"])
     agent = asked["white_agent_url"]
     if not isinstance(agent, str):
-        return _Found("flat", "", config, (f"white_agent_url is {_kind(agent)}; expected a URL in a text",))
+        return _Found("flat", "", config, (f"white_agent_url is {kind_of(agent)}; expected a URL in a text",))
     return _Found("flat", agent, config)
 
 
-# --- its members ------------------------------------------------------------------------------------------------------
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_ID:
-        raise ValueError("a text")
-    return value.strip()
-
-
-def _whole(least: int, most: int = _MOST) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
-        # What travels as a DataPart has no whole numbers: 4 arrives as 4.0.
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not least <= value <= most or value != int(value):
-            raise ValueError(f"a whole number from {least} to {most}")
-        return int(value)
-
-    return read
-
-
-def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
-        raise ValueError("a number of seconds above 0")
-    return float(value)
-
-
-def _switch(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("true or false")
-    return value
-
-
-def _ids(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not 0 < len(value) <= _MOST_IDS:
-        raise ValueError(f"a list of 1 to {_MOST_IDS} task ids")
-    return tuple(dict.fromkeys(_id(one) for one in value))
-
-
-def _id(value: Any) -> str:
-    if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID:
-        return value
-    return str(_whole(0, 10**9)(value))
-
-
-def _categories(value: Any) -> tuple[str, ...]:
-    if value == "all":
-        return ()
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not 0 < len(names) <= 100 or not all(isinstance(n, str) for n in names):
-        raise ValueError('"all", or a list of categories')
-    return () if "all" in names else tuple(dict.fromkeys(names))
-
-
-def _dialect(value: Any) -> str:
-    if value not in DIALECTS:
-        raise ValueError(f"one of {', '.join(DIALECTS)}")
-    return str(value)
-
-
-def _evaluation(value: Any) -> str:
-    if value not in EVALUATIONS:
-        raise ValueError(f"one of {', '.join(EVALUATIONS)}")
-    return str(value)
-
-
-def _model_arguments(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise ValueError("an object")
-    for name, number in value.items():
-        if name not in MODEL_ARGUMENTS:
-            raise ValueError(f"an object of {', '.join(MODEL_ARGUMENTS)}, without {_shown(name)}")
-        if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= _MOST:
-            raise ValueError(f"an object of numbers; {name} is {_kind(number)}")
-    whole = ("max_tokens", "seed")
-    return {name: int(number) if name in whole else number for name, number in value.items()}
-
-
-class Field(NamedTuple):
-    """A member of a configuration.
-
-    :param name: the member of :class:`Request` that it becomes.
-    :param read: returns its value; its ValueError says what was expected.
-    :param of: the evaluations that it means something to.
-    """
-
-    name: str
-    read: Callable[[Any], Any]
-    of: tuple[Evaluation, ...] = ("tau2", "crmarena")
-
-
-_CRM: tuple[Evaluation, ...] = ("crmarena",)
-_TAU2: tuple[Evaluation, ...] = ("tau2",)
-
-FIELDS: dict[str, Field] = {
-    "evaluation": Field("evaluation", _evaluation, EVALUATIONS),
-    "domain": Field("domain", _text, EVALUATIONS),
-    "env": Field("domain", _text, EVALUATIONS),
-    "org_type": Field("domain", _text, _CRM),
-    "num_tasks": Field("num_tasks", _whole(1)),
-    "max_tasks": Field("num_tasks", _whole(1)),
-    "task_ids": Field("task_ids", _ids),
-    "num_trials": Field("num_trials", _whole(1, 100)),
-    "seed": Field("seed", _whole(0, 2**31)),
-    "split": Field("split", _text, _TAU2),
-    "task_split": Field("split", _text, _TAU2),
-    "max_steps": Field("max_steps", _whole(1), _TAU2),
-    "user_llm": Field("user_llm", _text),
-    "user_llm_args": Field("user_llm_args", _model_arguments),
-    "concurrency": Field("concurrency", _whole(1, 1000)),
-    "max_concurrency": Field("concurrency", _whole(1, 1000)),
-    "timeout": Field("timeout", _seconds, EVALUATIONS),
-    "dialect": Field("dialect", _dialect),
-    "tag_trials": Field("tag_trials", _switch),
-    "shard_index": Field("shard_index", _whole(0)),
-    "num_shards": Field("num_shards", _whole(1)),
-    "task_category": Field("task_categories", _categories, _CRM),
-    "interactive": Field("interactive", _switch, _CRM),
-    "max_turns": Field("max_turns", _whole(1, 1000), _CRM),
-    "max_user_turns": Field("max_user_turns", _whole(1, 1000), _CRM),
-    "strict": Field("strict", _switch, ("conformance",)),
-}
-"""Every member that a configuration may have; several may be spellings of one."""
+# --- what stands in it ------------------------------------------------------------------------------------------------
 
 
 class _Reading:
@@ -382,14 +254,14 @@ class _Reading:
     def _take(self, name: str, value: Any) -> None:
         field = FIELDS.get(name)
         if field is None:
-            self.problems.append(f"config has {_shown(name)}, which is not known; known are {', '.join(FIELDS)}")
+            self.problems.append(f"config has {shown(name)}, which is not known; known are {', '.join(FIELDS)}")
             return
         if value is None:  # as AgentBeats writes what it leaves open
             return
         try:
             read = field.read(value)
         except ValueError as error:
-            self.problems.append(f"{name} is {_quoted(value)}; expected {error}")
+            self.problems.append(f"{name} is {quoted(value)}; expected {error}")
             return
         if field.name in self._values and self._values[field.name] != read:
             self.problems.append(f"{name} contradicts {self._spelt[field.name]}; give one of them")
@@ -412,7 +284,7 @@ class _Reading:
             domain = f"{domain}_interactive"
         evaluation = self._domains.get(domain)
         if evaluation is None:
-            self.problems.append(f"there is no domain {_shown(domain)}; there are {self._known()}")
+            self.problems.append(f"there is no domain {shown(domain)}; there are {self._known()}")
         elif named is not None and named != evaluation:
             self.problems.append(f"the domain {domain} belongs to {evaluation}, and evaluation is {named}")
         self._values["domain"] = domain
@@ -439,27 +311,9 @@ def url_problems(url: str) -> Iterator[str]:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        yield f"the agent's URL {_shown(url)} cannot be read ({error})"
+        yield f"the agent's URL {shown(url)} cannot be read ({error})"
         return
     if parts.scheme not in ("http", "https") or not host or any(c <= " " for c in url):
-        yield f"the agent's URL is {_shown(url)}; expected http://HOST:PORT/ or https://..."
+        yield f"the agent's URL is {shown(url)}; expected http://HOST:PORT/ or https://..."
     elif parts.username or parts.password:
         yield "the agent's URL holds credentials, which do not belong there"
-
-
-def _shown(value: object) -> str:
-    return one_line(repr(value), 80)
-
-
-def _quoted(value: Any) -> str:
-    return _kind(value) if isinstance(value, Mapping | list | tuple) else _shown(value)
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list | tuple):
-        return "a list"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return "a text" if isinstance(value, str) else _shown(value)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import uvicorn
+from a2a.server.cluster.database_task_store import VersionedDatabaseTaskStore
 from a2a.server.context import ServerCallContext
-from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
-from a2a.types import Message, SendMessageConfiguration, SendMessageRequest
+from a2a.types import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a.utils.errors import A2AError
-from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
@@ -28,8 +28,9 @@ from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
-from pytest_a2a_bench.assessor.desk import Desk
+from pytest_a2a_bench.assessor.desk import ENDED, Desk, Look
 from pytest_a2a_bench.assessor.gateway import App, bounded, counted, guarded
+from pytest_a2a_bench.assessor.handler import AssessorHandler
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.page import page_routes
 from pytest_a2a_bench.assessor.routes import further_routes
@@ -39,10 +40,12 @@ from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
+from pytest_a2a_bench.results.store import StoreError
 
 log = logging.getLogger(__name__)
 
 _GRACE = 2
+_LOOK_FOR_ORPHANS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +121,12 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
     await asyncio.to_thread(known_domains)  # imports the suites, which the first request should not wait for
     stores = await open_stores(terms.results, place.database)
     monitor = Monitor()
-    desk = Desk(terms, monitor)
+    look = _looking(stores.tasks)
+    desk = Desk(terms, monitor, look, is_shared=place.database is not None)
     card = build_card(base, needs_token=callers is not None)
     network = Network(guard=terms.guard)
     client = open_client(network, timeout=SECONDS)
-    handler = DefaultRequestHandler(
+    handler = AssessorHandler(
         agent_executor=desk,
         task_store=stores.tasks,
         agent_card=card,
@@ -143,7 +147,7 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
         *further_routes(handler, strict, monitor, stores.engine, lambda: desk.is_closing),
     ]
     app = bounded(Starlette(routes=routes))
-    taking_up = asyncio.create_task(_take_up(handler, terms))
+    taking_up = asyncio.create_task(_keep_taking_up(handler, desk, look))
     try:
         yield counted(guarded(app, callers) if callers is not None else app, monitor)
     finally:
@@ -167,30 +171,61 @@ def _prepare(terms: Terms) -> None:
             log.info("assessment removed for its age", extra={"assessment": name})
 
 
-# --- what a restart interrupted ---------------------------------------------------------------------------------------
+# --- what was interrupted ---------------------------------------------------------------------------------------------
 
 
-async def _take_up(handler: DefaultRequestHandler, terms: Terms) -> None:
-    """Send the messages of unfinished assessments again: their tasks are there, and their finished trials, too."""
-    unfinished = await asyncio.to_thread(
-        lambda: [record for record in records.read_all(terms.results) if record.state in records.UNFINISHED]
-    )
-    for record in reversed(unfinished):  # the oldest first
-        try:
-            request = SendMessageRequest(
-                message=ParseDict(record.message, Message(), ignore_unknown_fields=True),
-                configuration=SendMessageConfiguration(return_immediately=True),
-            )
-            request.message.task_id = record.name
-            await handler.on_message_send(request, ServerCallContext(user=KnownUser(record.caller)))
-        except (A2AError, ParseError) as error:
-            # Its task is gone or has ended: nobody waits for it.
-            log.warning("assessment not taken up", extra={"assessment": record.name, "reason": str(error)})
-            _give_up(record, terms)
+async def _keep_taking_up(handler: AssessorHandler, desk: Desk, look: Look) -> None:
+    """Take up what a process left that has ended: this one's, or another's that serves the same tasks."""
+    while True:
+        unfinished = await asyncio.to_thread(
+            lambda: [record for record in records.read_all(desk.terms.results) if record.state in records.UNFINISHED]
+        )
+        for record in reversed(unfinished):  # the oldest first
+            if desk.claim(record.name):
+                await _take_up(handler, desk, record, look)
+        await asyncio.sleep(_LOOK_FOR_ORPHANS)
 
 
-def _give_up(record: Record, terms: Terms) -> None:
-    record.concluded("canceled", "it was interrupted, and its task has ended since").write(terms.directory(record.name))
+async def _take_up(handler: AssessorHandler, desk: Desk, record: Record, look: Look) -> None:
+    """Send an assessment's message again: its task is there, and its finished trials, too."""
+    terms = desk.terms
+    try:
+        # It may have ended since it was read.
+        if (await asyncio.to_thread(records.read, terms.directory(record.name))).state not in records.UNFINISHED:
+            desk.give_back(record.name)
+            return
+        request = SendMessageRequest(
+            message=ParseDict(record.message, Message(), ignore_unknown_fields=True),
+            configuration=SendMessageConfiguration(return_immediately=True),
+        )
+        request.message.task_id = record.name
+        await handler.on_message_send(request, ServerCallContext(user=KnownUser(record.caller)))
+    except (A2AError, ParseError, StoreError, FileNotFoundError) as error:
+        log.warning("assessment not taken up", extra={"assessment": record.name, "reason": str(error)})
+        _ended(record, await look(record.name, record.caller)).write(terms.directory(record.name))
+        desk.give_back(record.name)
+
+
+def _ended(record: Record, task: Task | None) -> Record:
+    """Return the record of an assessment as its task says that it ended; without a task nobody waits for it."""
+    if task is None or task.status.state not in ENDED:
+        return record.concluded("failed", "it was interrupted, and its task is gone")
+    if task.status.state == TaskState.TASK_STATE_COMPLETED and task.artifacts:
+        text, data = task.artifacts[0].parts[:2]
+        return record.concluded("completed", text.text, MessageToDict(data.data))
+    told = " ".join(part.text for part in task.status.message.parts)
+    is_canceled = task.status.state == TaskState.TASK_STATE_CANCELED
+    return record.concluded("canceled" if is_canceled else "failed", told)
+
+
+def _looking(tasks: VersionedDatabaseTaskStore) -> Look:
+    """Return what looks at a stored task."""
+
+    async def look(name: str, caller: str) -> Task | None:
+        stored = await tasks.get(name, ServerCallContext(user=KnownUser(caller)))
+        return None if stored is None else stored.task
+
+    return look
 
 
 # --- the socket -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.a2a.guard import Guard
-from pytest_a2a_bench.assessor.request import BadRequest, Evaluation, Request
+from pytest_a2a_bench.assessor.fields import Evaluation
+from pytest_a2a_bench.assessor.request import BadRequest, Request
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
 from pytest_a2a_bench.errors import A2ABenchError
@@ -16,6 +17,9 @@ from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import sharding
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
+
+BUILTIN = ("oracle", "noop", "readonly", "solver")
+"""Built-in agents that callers may ask for: none that pays a model, and no options, some of which import modules."""
 
 _SUITES: tuple[Evaluation, ...] = ("tau2", "crmarena")
 
@@ -140,6 +144,8 @@ def _settings(request: Request, terms: Terms) -> Settings:
 def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
     if request.agent.startswith(BUILTIN_PREFIX) and not terms.builtin:
         yield f"{request.agent}: this assessor offers no built-in agents (--allow-builtin); give the agent's URL"
+    elif request.agent.startswith(BUILTIN_PREFIX) and request.agent.removeprefix(BUILTIN_PREFIX) not in BUILTIN:
+        yield f"{request.agent} is not offered; of the built-in agents there are {', '.join(BUILTIN)}, without options"
     if request.agent.startswith(BUILTIN_PREFIX) and request.evaluation == "conformance":
         yield f"{request.agent}: the protocol is judged on an agent with a URL"
 

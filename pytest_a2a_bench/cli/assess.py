@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.a2a.network import read_variable
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ def configure(parser: ArgumentParser) -> None:
     where.add_argument("--card-url", metavar="URL", help="URL by which callers reach it, where that is another one")
     where.add_argument(
         "--results", metavar="DIR", type=Path, default=Path("a2a-assessments"), help="What it keeps (a2a-assessments)"
+    )
+    where.add_argument(
+        "--database-env",
+        metavar="NAME",
+        help="Environment variable with the SQLAlchemy URL of a database that several assessors share, as they share "
+        "--results (SQLite in --results)",
     )
     who = parser.add_argument_group("who may call")
     who.add_argument(
@@ -105,8 +112,11 @@ def run(namespace: Namespace) -> int:
     from pytest_a2a_bench.assessor.server import Place, serve
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
+    database = None
+    if namespace.database_env is not None:
+        database = read_variable("--database-env", namespace.database_env, os.environ)
     log_as_json()
-    place = Place(namespace.host, namespace.port, namespace.card_url)
+    place = Place(namespace.host, namespace.port, namespace.card_url, database)
     try:
         asyncio.run(serve(place, _terms(namespace), callers, _announce))
     except KeyboardInterrupt:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pytest_a2a_bench.assessor.assessment import Concluded
-from pytest_a2a_bench.assessor.request import Evaluation, Request
+from pytest_a2a_bench.assessor.fields import Evaluation
+from pytest_a2a_bench.assessor.request import Request
 from pytest_a2a_bench.assessor.result import data
 from pytest_a2a_bench.assessor.terms import Plan
 from pytest_a2a_bench.errors import ConfigurationError

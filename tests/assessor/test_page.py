@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from assessor_server import LOCAL, Caller, Told, gen3, served
+from assessor_server import LOCAL, Caller, Told, gen3, served, wait_for_end
 from browser import chromium, missing
 from builtin_server import served as agent_served
 
@@ -36,8 +36,10 @@ def url(results: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def told(url: str, oracle_url: str) -> Told:
-    return Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=2, tag_trials=True))
+def told(url: str, oracle_url: str, results: Path) -> Told:
+    found = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=2, tag_trials=True))
+    wait_for_end(results, found)
+    return found
 
 
 def test_the_page_shows_what_ended_and_links_its_report(url: str, told: Told) -> None:
@@ -80,7 +82,9 @@ def test_reports_are_for_operators(tmp_path: Path, oracle_url: str) -> None:
     file.write_text(f"ada={ADA}\nbob={BOB}\nboss=boss-0123456789abcdef\n")
     terms = Terms(tmp_path / "results", guard=LOCAL, operators=("boss",))
     with served(terms, Callers(file)) as url:
-        task = Caller(url, ADA).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)).task
+        ended = Caller(url, ADA).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+        wait_for_end(terms.results, ended)
+        task = ended.task
 
         def get(path: str, token: str) -> httpx.Response:
             return httpx.get(f"{url}{path}", auth=("me", token))

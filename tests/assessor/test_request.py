@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_a2a_bench.assessor.request import FIELDS, BadRequest, Evaluation, Request, parse
+from pytest_a2a_bench.assessor.fields import FIELDS, Evaluation
+from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
 from pytest_a2a_bench.model import Part
 
 DOMAINS: dict[str, Evaluation] = {

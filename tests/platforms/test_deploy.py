@@ -68,13 +68,14 @@ class TestEntrypoint:
             A2A_BENCH_ALLOW_MODEL="openai/gpt-4.1,a model with *",
             A2A_BENCH_TOKENS="alice=t0ken-canary-1234",
             A2A_BENCH_RESULTS="/kept here",
+            A2A_BENCH_DATABASE="postgresql+asyncpg://a:canary-password@db/a",
             PORT="8080",
         )
         read = parsed(found)
         assert (read.port, read.results, read.max_trials) == (8080, Path("/kept here"), 5)
         assert read.allow_cidr == ["127.0.0.0/8", "172.16.0.0/12"]
         assert read.allow_model == ["openai/gpt-4.1", "a model with *"]
-        assert read.auth_env == "A2A_BENCH_TOKENS"
+        assert (read.auth_env, read.database_env) == ("A2A_BENCH_TOKENS", "A2A_BENCH_DATABASE")
         assert "canary" not in " ".join(found)
 
     def test_who_may_call_is_said_once(self, stub: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -160,6 +161,15 @@ class Told:
         parts = status.get("message", {}).get("parts", [])
         state = status["state"].removeprefix("TASK_STATE_").lower()
         self.updates.append((state, "".join(part.get("text", "") for part in parts)))
+
+
+def wait_for_end(results: Path, told: Told) -> dict[str, Any]:
+    """Wait until what is kept of an assessment says that it has ended, a moment after its caller heard of it."""
+    while True:
+        kept: dict[str, Any] = json.loads((results / told.task / "assessment.json").read_text())
+        if kept["state"] not in ("waiting", "running"):
+            return kept
+        time.sleep(0.02)
 
 
 def message(request: Any, *, as_data: bool = False) -> Message:
