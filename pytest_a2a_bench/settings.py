@@ -75,6 +75,7 @@ class Settings:
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of a turn by percentile (as text).
     :param max_infra_errors: a number of trials, or as a float a share of them.
+    :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
     :param user_retry: how often a trial is held again in which the simulated user was at fault.
@@ -134,6 +135,7 @@ class Settings:
     max_cost: float | None = None
     max_latency: dict[str, float] = field(default_factory=dict)
     max_infra_errors: float | None = None
+    verify: bool = False
     missed: bool = False
     quarantine: str | None = None
     strict: bool = False

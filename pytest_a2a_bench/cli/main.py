@@ -32,6 +32,7 @@ COMMANDS = {
     "compare": "compare two runs, paired by task",
     "conformance": "judge an agent: its card and what it does on the wire",
     "controller": "keep an agent's process as a platform does, and be the way to it",
+    "data": "fetch a benchmark's data, pinned, and show what was fetched",
     "doctor": "show versions, extras, benchmark data and LLM settings",
     "export": "write results in another tool's format",
     "launch": "start an assessor and an agent, have one assess the other, print the result",
@@ -40,6 +41,7 @@ COMMANDS = {
     "report": "make one HTML page of a results directory",
     "rescore": "evaluate stored conversations again and show which rewards change",
     "schema": "print the JSON Schema of a result file, or check files against it",
+    "verify": "replay stored conversations through the benchmark's own implementation, and compare",
 }
 """Every subcommand with its line in the help text; each is the module of that name in this package."""
 

@@ -105,7 +105,7 @@ class StoredVerdict:
     def of(cls, verdict: Verdict, run_id: str) -> StoredVerdict:
         """Return what a verdict says by itself: without the run's misses, its agent and its numbers of trials."""
         gates = tuple(
-            StoredGate(g.name, g.verdict, g.numbers, g.sentence, g.refused, g.settled, verdict.fails(g))
+            StoredGate(g.name, g.verdict, g.numbers, g.sentence, g.refused, g.settled, g.details, verdict.fails(g))
             for g in verdict.gates
         )
         failed = verdict.failed or bool(verdict.errors)

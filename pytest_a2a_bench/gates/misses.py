@@ -34,6 +34,7 @@ def thresholds_of(settings: Settings) -> Thresholds:
         max_cost=settings.max_cost,
         max_latency={float(p): seconds for p, seconds in settings.max_latency.items()},
         max_infra_errors=settings.max_infra_errors,
+        verify=settings.verify,
     )
 
 

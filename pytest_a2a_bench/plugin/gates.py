@@ -184,7 +184,7 @@ class Gatekeeper:
         for when in ("setup", "call", "teardown"):
             values: dict[str, Any] = {"outcome": "passed", "longrepr": None}
             if when == "call" and self.verdict.fails(result):
-                values = {"outcome": "failed", "longrepr": sanitise(f"{result.verdict}: {result.sentence}")}
+                values = {"outcome": "failed", "longrepr": sanitise(_explained(result))}
             elif when == "call" and result.verdict == "inconclusive":
                 # pytest wants the place and the reason of a skip.
                 values = {
@@ -306,3 +306,7 @@ class Gatekeeper:
         suite = registry.load(name, self.run.settings)
         for split in suite.splits(domain):
             yield from (task.key().task_key for task in suite.load_tasks(domain, split))
+
+
+def _explained(result: GateResult) -> str:
+    return "\n".join([f"{result.verdict}: {result.sentence}", *result.details])

@@ -50,6 +50,7 @@ def _body(result: TrialResult, path: str | None) -> Iterator[str]:
     if result.reward_info is not None:
         yield from _reward_lines(result.reward_info, _TITLES | dict(suite.check_titles if suite else {}))
     yield from user_lines(result)
+    yield from map(one_line, registry.remarks_of(result))
     if result.findings:
         yield "the agent's messages:"
         for finding in result.findings[:_LINES]:
