@@ -51,7 +51,7 @@ class Proxy:
         self._max_body = max_body
         # A kept connection may be closed while it is chosen, and then nobody knows whether the request arrived.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-        timeout = httpx.Timeout(_SILENCE, connect=5.0)
+        timeout = httpx.Timeout(_SILENCE, connect=30.0)
         self._client = open_client(USUAL, limits=limits, timeout=timeout)
         self._client.cookies = httpx.Cookies(CookieJar(DefaultCookiePolicy(allowed_domains=[])))
         for name in ("accept", "user-agent", "connection"):

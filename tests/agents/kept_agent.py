@@ -92,6 +92,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+
+
 def main(words: list[str]) -> int:
     print(f"listening on {PORT} for {os.environ.get('AGENT_URL')}", flush=True)
     if "loud" in words:
@@ -109,8 +113,7 @@ def main(words: list[str]) -> int:
         print("cannot go on", file=sys.stderr)
         return 3
     time.sleep(sum(float(word.partition(":")[2]) for word in words if word.startswith("slow:")))
-    server = http.server.ThreadingHTTPServer((os.environ.get("HOST", "127.0.0.1"), int(PORT)), Handler)
-    server.request_queue_size = 128
+    server = Server((os.environ.get("HOST", "127.0.0.1"), int(PORT)), Handler)
     server.serve_forever()
     return 0
 
