@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.redact import redact_url
 
@@ -52,6 +53,7 @@ class Network:
     :param passphrase: what the key is encrypted with.
     :param proxies: (scheme of the URL that is called or ``all``, the proxy's URL).
     :param no_proxy: hosts, domains and networks that are called without one, as ``NO_PROXY`` has them.
+    :param guard: which addresses may be called; None for all, where the user chose the URL.
     """
 
     verify: bool = True
@@ -64,6 +66,7 @@ class Network:
     passphrase: str = dataclasses.field(default="", repr=False)
     proxies: tuple[tuple[str, str], ...] = dataclasses.field(default=(), repr=False)
     no_proxy: str = ""
+    guard: Guard | None = None
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import httpx
 
 from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, Network, load_certificate, read_directory
 from pytest_a2a_bench.a2a.tokens import TokenSource, interceptors, source_of
-from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, MissingExtraError
 from pytest_a2a_bench.redact import redact_url
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class _Transport(httpx.AsyncBaseTransport):
 
     def __init__(self, network: Network, limits: httpx.Limits, may_show: Callable[[str], bool]) -> None:
         self._network, self._limits, self._may_show = network, limits, may_show
-        self._routes: dict[tuple[bool, str | None, bool], httpx.AsyncHTTPTransport] = {}
+        self._routes: dict[tuple[bool, str | None, bool, str], httpx.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
@@ -111,8 +111,9 @@ class _Transport(httpx.AsyncBaseTransport):
         url = str(request.url)
         proxy = self._network.proxy_for(url)
         network = self._network if self._may_show(url) else self._network.without_certificate()
+        route = self._route(url, proxy, network)
         try:
-            response = await self._route(url, proxy, network).handle_async_request(request)
+            response = await route.handle_async_request(await self._vetted(request))
         # In TLS 1.3 a server judges our certificate after the handshake, and httpcore lets that error pass as it is.
         except (httpx.TransportError, ssl.SSLError) as error:
             told = explain(error, url, network, proxy, withheld=network is not self._network)
@@ -126,9 +127,30 @@ class _Transport(httpx.AsyncBaseTransport):
             raise RefusedConnection(_proxy_refused(proxy, "407 Proxy Authentication Required"), request=request)
         return response
 
+    async def _vetted(self, request: httpx.Request) -> httpx.Request:
+        """Return the request with the address that it goes to in its URL, where not every address may be called."""
+        guard, url = self._network.guard, request.url
+        if guard is None:
+            return request
+        try:
+            address = await guard.vet(url.host, url.port or (443 if url.scheme == "https" else 80))
+        except EndpointUnreachableError as error:
+            raise RefusedConnection(str(error), request=request) from error
+        # The name stays in the header Host, and is what the certificate is checked for.
+        return httpx.Request(
+            request.method,
+            url.copy_with(host=address),
+            headers=request.headers,
+            stream=request.stream,
+            extensions={**request.extensions, "sni_hostname": url.host},
+        )
+
     def _route(self, url: str, proxy: str | None, network: Network) -> httpx.AsyncHTTPTransport:
         encrypted = url.lower().startswith("https:")
-        route = (encrypted, proxy, encrypted and bool(network.chain))
+        # Where hosts are called by their addresses, two of one address must not share a connection: its certificate was
+        # checked for one of them.
+        host = httpx.URL(url).host if network.guard is not None else ""
+        route = (encrypted, proxy, encrypted and bool(network.chain), host)
         if route not in self._routes:
             # A transport for http needs no authorities, which take long to read, and shall trust none by accident.
             context = tls_context(network) if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -175,6 +197,7 @@ def open_channel(
     import grpc
     import grpc.aio
 
+    target, options = _vetted_target(target, network, options)
     proxy = _proxy_of(target, network)
     if proxy and not proxy.lower().startswith("http:"):
         raise ConfigurationError(
@@ -189,6 +212,22 @@ def open_channel(
     if not target.tls:
         return grpc.aio.insecure_channel(target.address, options=options, interceptors=through)
     return grpc.aio.secure_channel(target.address, _credentials(target, network), options=options, interceptors=through)
+
+
+def _vetted_target(
+    target: GrpcTarget, network: Network, options: list[tuple[str, Any]]
+) -> tuple[GrpcTarget, list[tuple[str, Any]]]:
+    """Return a target by the address that it goes to, where not every address may be called."""
+    if network.guard is None:
+        return target, options
+    parts = urllib.parse.urlsplit(f"//{_authority(target.address)}")
+    host, port = parts.hostname or "", parts.port or (443 if target.tls else 80)
+    address = network.guard.vet_now(host, port)
+    place = f"ipv6:[{address}]:{port}" if ":" in address else f"ipv4:{address}:{port}"
+    named = [("grpc.default_authority", f"{host}:{port}")]
+    if target.tls:
+        named.append(("grpc.ssl_target_name_override", host))
+    return target._replace(address=place), [*options, *named]
 
 
 def _proxy_of(target: GrpcTarget, network: Network) -> str | None:

@@ -26,14 +26,17 @@ INTERRUPTED = 130
 
 COMMANDS = {
     "agent": "serve a built-in agent",
+    "assess": "serve the assessor, which others ask over A2A to evaluate an agent",
     "card": "judge an agent card",
     "chaos": "inject faults between a client and any agent",
     "compare": "compare two runs, paired by task",
     "conformance": "judge an agent: its card and what it does on the wire",
+    "controller": "keep an agent's process as a platform does, and be the way to it",
     "data": "fetch a benchmark's data, pinned, and show what was fetched",
     "doctor": "show versions, extras, benchmark data and LLM settings",
     "export": "write results in another tool's format",
     "lint": "look for what is wrong with the tasks of a benchmark",
+    "launch": "start an assessor and an agent, have one assess the other, print the result",
     "merge": "join the results of shards into those of the whole run",
     "promote": "make a baseline of a results directory",
     "report": "make one HTML page of a results directory",
@@ -87,7 +90,7 @@ def _run(argv: Sequence[str]) -> int:
         return 0
 
 
-_SECRET_OPTION = re.compile(r"--(?:a2a-)?(?:auth|oauth-client-secret|client-key|client-passphrase)-env")
+_SECRET_OPTION = re.compile(r"--(?:a2a-)?(?:(?:controller-)?auth|oauth-client-secret|client-key|client-passphrase)-env")
 """Options that name an environment variable with a secret in it."""
 
 

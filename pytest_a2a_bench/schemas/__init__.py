@@ -20,6 +20,7 @@ VERSIONS: Mapping[str, int] = {
     "cassette": 1,
     "card": 1,
     "conformance": 1,
+    "assessment": 1,
 }
 """Name of a schema -> the ``schema_version`` that it describes."""
 

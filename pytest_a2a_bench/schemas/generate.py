@@ -19,6 +19,7 @@ from pytest_a2a_bench.cassettes.form import CASSETTE
 from pytest_a2a_bench.conformance.stored import CARD_REPORT, REPORT
 from pytest_a2a_bench.gates.files import VERDICT
 from pytest_a2a_bench.model import Turn
+from pytest_a2a_bench.results.assessments import RECORD
 from pytest_a2a_bench.results.baseline import BASELINE
 from pytest_a2a_bench.results.manifest import RUN
 from pytest_a2a_bench.results.store import TRIAL
@@ -37,6 +38,7 @@ FORMS: Mapping[str, tuple[StoredForm[Any], str]] = {
     "cassette": (CASSETTE, "One trial's exchanges with the agent: --a2a-record"),
     "card": (CARD_REPORT, "What an agent card was found to be: a2a-bench card --format json"),
     "conformance": (REPORT, "What an agent was found to be: a2a-bench conformance --format json"),
+    "assessment": (RECORD, "One assessment, beside its run.json: assessment.json of a2a-bench assess"),
 }
 
 _SPARSE = (Turn,)

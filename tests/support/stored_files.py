@@ -17,6 +17,7 @@ from pytest_a2a_bench.gates.files import VERDICT_FILE, write_verdict
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import Thresholds, Trials
 from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.manifest import NAME
 from pytest_a2a_bench.results.store import Store
 
@@ -60,6 +61,7 @@ def write_files(root: Path) -> dict[str, Path]:
     results_of_checks = [{**check, "findings": [{**finding, "exchanges": []}]}]
     report.write_text(json.dumps({**head, **found, "removable_waivers": [], "results": results_of_checks}))
     card.write_text(card_report("card.json", ["1.0"], []))
+    Record("a1", "ada", {"messageId": "m"}, {"evaluation": "tau2"}, submitted=1.5).write(root / "a1")
     return {
         "trial": Store(directory).path(results[0].key),
         "run": directory / NAME,
@@ -68,6 +70,7 @@ def write_files(root: Path) -> dict[str, Path]:
         "cassette": cassette,
         "conformance": report,
         "card": card,
+        "assessment": root / "a1" / "assessment.json",
     }
 
 

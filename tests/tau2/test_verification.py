@@ -291,8 +291,8 @@ def test_a_judges_answers_decide_and_its_requests_are_compared(
     monkeypatch.setenv("OPENAI_API_KEY", "test")
     original = index.load_task_json
 
-    def load(domain: str, task_id: str) -> dict[str, Any]:
-        task = json.loads(json.dumps(original(domain, task_id)))
+    def load(domain: str, task_id: str, data: Path | None = None) -> dict[str, Any]:
+        task = json.loads(json.dumps(original(domain, task_id, data)))
         task["evaluation_criteria"]["reward_basis"] = ["NL_ASSERTION"]
         return task  # type: ignore[no-any-return]
 

@@ -35,6 +35,7 @@ READ_BY = {
     "conformance": ("report --conformance",),
     "cassette": (),
     "card": (),
+    "assessment": (),
 }
 """The commands that read each kind of file, beside ``schema --check``, which reads all."""
 
@@ -46,6 +47,7 @@ WRONG = {
     "conformance": ("seconds", "results.0.status"),
     "cassette": ("exchanges.0.attempt", "turn_seconds.0"),
     "card": ("counts.error", "source"),
+    "assessment": ("submitted", "name"),
 }
 """Two places in each kind of file."""
 

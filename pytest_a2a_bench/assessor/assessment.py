@@ -1,0 +1,337 @@
+"""One assessment: the trials of a plan on the plugin's own runner and pool, their files in a directory of its own.
+
+What is here is the glue that ``plugin/trials`` is for pytest. It runs in a thread of its own and is told to stop from
+others. What it leaves on disk is what a pytest run leaves: ``a2a-bench report`` and ``a2a-bench promote`` read it.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import importlib.util
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.a2a.card import choose_interface
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.assessor.protocol import ProtocolRun
+from pytest_a2a_bench.assessor.terms import Plan, Terms
+from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
+from pytest_a2a_bench.gates.files import write_verdict
+from pytest_a2a_bench.gates.judge import judge
+from pytest_a2a_bench.gates.terms import Thresholds, Trials
+from pytest_a2a_bench.model import TrialKey, TrialResult, Usage
+from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.store import Store, StoreError
+from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, without_query
+from pytest_a2a_bench.trials import stopping
+from pytest_a2a_bench.trials.breaker import Breaker
+from pytest_a2a_bench.trials.pool import Pool
+from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.stopping import Limits, Stopping
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.conformance.report import Report
+
+_LOOK = 0.2
+_WAIT = 10.0
+"""Seconds in which an agent that was just started has to answer."""
+
+_REACHING = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
+"""What of the environment connections to a caller's agent are made with; never our tokens."""
+
+
+class AssessmentFailed(Exception):
+    """An assessment that came to no result, and why."""
+
+
+class Stopped(Exception):
+    """The assessment was told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an assessment is.
+
+    :param what: what is counted: ``trials`` or ``checks``.
+    :param errors: how many could not be evaluated.
+    :param cost: dollars so far, as far as anybody told.
+    """
+
+    what: str = "trials"
+    total: int = 0
+    done: int = 0
+    passed: int = 0
+    errors: int = 0
+    cost: float | None = None
+
+    @property
+    def text(self) -> str:
+        """Return it in one line."""
+        said = f"{self.done} of {self.total} {self.what} done, {self.passed} passed"
+        if self.errors:
+            said += f", {self.errors} could not be evaluated"
+        return said + (f", ${self.cost:.4f}" if self.cost else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """What an assessment came to.
+
+    :param agent: name and version from the agent's card; ``interface`` is how it was spoken to.
+    :param results: of the trials, in the order of the plan; empty for the protocol, which has a ``report``.
+    :param seconds: how long it took, since it was last taken up.
+    """
+
+    plan: Plan
+    agent: str = ""
+    interface: str = ""
+    results: tuple[TrialResult, ...] = ()
+    report: Report | None = None
+    seconds: float = 0.0
+    run_id: str = ""
+
+
+class Assessment:
+    """An assessment that runs once.
+
+    :param name: of the assessment and of its run; its directory's, too.
+    :param note: called with each trial's result, in the assessment's thread.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        terms: Terms,
+        environ: Mapping[str, str] = os.environ,
+        note: Callable[[TrialResult], None] = lambda trial: None,
+    ) -> None:
+        self.name = name
+        self.plan = plan
+        self.progress = Progress(total=len(plan.keys))
+        self._terms = terms
+        self._directory = terms.directory(name)
+        self._environ = {k: v for k, v in environ.items() if k.lower() in _REACHING}
+        self._note = note
+        self._stop = threading.Event()
+        self._pool: Pool | None = None
+        self._agent = ""
+
+    def stop(self) -> None:
+        """Begin no trial any more and abort those in flight. Does not wait; callable from any thread."""
+        self._stop.set()
+        pool = self._pool
+        if pool is not None:
+            pool.cancel_all()
+
+    def run(self) -> Concluded:
+        """Hold the trials, or judge the protocol, and return what came of it.
+
+        :raises AssessmentFailed: if it came to no result.
+        :raises Stopped: if it was stopped.
+        """
+        began = time.monotonic()
+        try:
+            with self._target() as target:
+                found = self._judge(target) if not self.plan.keys else self._hold(target)
+        except A2ABenchError as error:
+            self._see_whether_stopped()
+            if isinstance(error, InfrastructureError | CardError):
+                raise AssessmentFailed(f"Agent error: {error}") from error
+            raise AssessmentFailed(f"the assessment is not possible: {error}") from error
+        self._see_whether_stopped()
+        return dataclasses.replace(found, seconds=time.monotonic() - began, run_id=self.name)
+
+    def _see_whether_stopped(self) -> None:
+        if self._stop.is_set():
+            raise Stopped(self.name)
+
+    @contextlib.contextmanager
+    def _target(self) -> Iterator[Settings]:
+        """Give the settings with the agent's real URL; a built-in agent is started, and ended afterwards."""
+        settings = self.plan.settings
+        if not self.plan.request.agent.startswith(BUILTIN_PREFIX):
+            yield settings
+            return
+        with start_builtin(self.plan.request.agent, settings) as agent:
+            yield dataclasses.replace(settings, endpoint=agent.url)
+
+    def _config(self, target: Settings) -> ClientConfig:
+        config = ClientConfig.from_settings(target, self._environ)
+        # A built-in agent is ours, and on this machine.
+        guard = None if self.plan.settings.builtin else self._terms.guard
+        return dataclasses.replace(config, network=dataclasses.replace(config.network, guard=guard))
+
+    # -- trials --
+
+    def _hold(self, target: Settings) -> Concluded:
+        store = Store(self._directory)
+        store.prepare()
+        stopping.forget(self._directory)
+        with AgentConnection(self._config(target)) as connection:
+            agent, interface = _look_at(connection, self._stop)
+            self._agent = f"{agent}, {interface}"
+            self._write_manifest(self._agent)
+            self._forget_interrupted(store)
+            limits = Limits(target.trial_timeout, target.run_timeout, time.monotonic() + self._terms.seconds)
+            halting = Stopping(
+                Breaker(target.breaker), limits, self._directory, self.name, lambda: _ask(connection.config)
+            )
+            runner = Runner(
+                # Results name a built-in agent by its name, not by the port that it happened to get.
+                dataclasses.replace(target, endpoint=self.plan.settings.endpoint),
+                lambda: connection,
+                store,
+                self.name,
+                agent=self._agent,
+                stopping=halting,
+            )
+            results = self._wait_for(runner, target.concurrency)
+            self._see_whether_stopped()
+            self._write_verdict(results, agent, interface)
+            self._refuse_broken(results, halting)
+        return Concluded(self.plan, agent, interface, tuple(results))
+
+    def _wait_for(self, runner: Runner, concurrency: int) -> list[TrialResult]:
+        """Hold the trials and return their results, in order, as far as they have any."""
+        pool = self._pool = Pool(runner.run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
+        try:
+            if self._stop.is_set():  # stopped before there was a pool
+                pool.cancel_all()
+            futures = [pool.submit(key) for key in self.plan.keys]
+            waiting = set(futures)
+            usage = Usage()
+            while waiting:
+                done, waiting = concurrent.futures.wait(waiting, _LOOK, concurrent.futures.FIRST_COMPLETED)
+                for future in done:
+                    if not future.cancelled():
+                        usage = usage + self._take(future.result())
+                if self._terms.cost is not None and (usage.cost_usd or 0.0) > self._terms.cost and waiting:
+                    pool.cancel_all()
+                    raise AssessmentFailed(
+                        f"stopped after {self.progress.text}: it cost more than the ${self._terms.cost:g} that this "
+                        "assessor allows"
+                    )
+            return [future.result() for future in futures if not future.cancelled()]
+        finally:
+            pool.close()
+
+    def _take(self, result: TrialResult) -> Usage:
+        self._note(result)
+        usage = result.agent_usage + result.user_usage
+        cost = usage.cost_usd
+        before = self.progress
+        self.progress = dataclasses.replace(
+            before,
+            done=before.done + 1,
+            passed=before.passed + result.success,
+            errors=before.errors + (result.status != "evaluated"),
+            cost=before.cost if cost is None else (before.cost or 0.0) + cost,
+        )
+        return usage
+
+    def _refuse_broken(self, results: list[TrialResult], halting: Stopping) -> None:
+        """See that there is something to score: a run that was broken off is an error, and no low score."""
+        opened = halting.known
+        if opened is not None or any(r.status == "not_run" for r in results):
+            why = opened.text if opened is not None else "it took too long"
+            raise AssessmentFailed(f"Agent error: stopped after {self.progress.text}: {why}")
+        if not any(r.status == "evaluated" for r in results):
+            first = next((r for r in results if r.error), None)
+            none = f"none of {len(results)} trials could be evaluated"
+            if first is not None and first.status == "infrastructure_error":
+                raise AssessmentFailed(f"Agent error: {none} ({first.error})")
+            raise AssessmentFailed(f"{none} ({', '.join(sorted({r.error_type or r.status for r in results}))})")
+
+    def _forget_interrupted(self, store: Store) -> None:
+        """Remove what trials left that were cut off when this assessment was interrupted: they are held again."""
+        for key in self.plan.keys:
+            with contextlib.suppress(StoreError):
+                found = store.read(key)
+                if found is not None and found.error_type == "TrialCancelledError":
+                    store.path(key).unlink(missing_ok=True)
+
+    # -- files --
+
+    def _write_manifest(self, agent: str) -> None:
+        settings = dataclasses.asdict(self.plan.settings)
+        settings |= settings.pop("benchmark_options")
+        for name in ("endpoint", "results"):
+            del settings[name]
+        Manifest(
+            run_id=self.name,
+            endpoint=without_query(self.plan.request.agent, self.plan.request.agent),
+            agent=agent,
+            whole=_texts(self.plan.whole),
+            keys=_texts(self.plan.keys),
+            shard=self.plan.settings.shard,
+            settings=settings,
+        ).write(self._directory)
+
+    def _write_verdict(self, results: list[TrialResult], agent: str, interface: str) -> None:
+        """Write the verdict that a run without gates has, which the page shows."""
+        held = [r for r in results if r.status != "not_run"]
+        trials = Trials(held, selected=len(self.plan.keys), not_run=len(self.plan.keys) - len(held))
+        verdict = judge(trials, Thresholds())
+        endpoint = without_query(self.plan.request.agent, self.plan.request.agent)
+        numbers = {
+            "reported": len(held),
+            "succeeded": sum(r.success for r in held),
+            "missed": sum(r.status == "evaluated" and not r.success for r in held),
+            "skipped": sum(r.status == "skipped" for r in held),
+            "errors": trials.errors,
+            "not_run": trials.not_run,
+            "cut_short": False,
+        }
+        told = {"endpoint": endpoint, "name": agent, "interface": interface}
+        data = {"run_id": self.name, **verdict.to_json(), "agent": told, "trials": numbers}
+        write_verdict(self._directory, {**data, "missed": [], "quarantined": []})
+
+    # -- the protocol --
+
+    def _judge(self, target: Settings) -> Concluded:
+        run = ProtocolRun(self._config(target), target)
+
+        def note(total: int, done: int, passed: int, errors: int) -> None:
+            self.progress = Progress("checks", total, done, passed, errors)
+
+        report = run.judge(self._directory, note, self._stop)
+        return Concluded(self.plan, report.agent, ", ".join(report.interfaces), report=report)
+
+
+def _look_at(connection: AgentConnection, stop: threading.Event) -> tuple[str, str]:
+    """Return what the agent's card says it is, and how it is spoken to; an agent that just starts is waited for."""
+    deadline = time.monotonic() + _WAIT
+    while True:
+        try:
+            card = connection.wait_until_ready(0.0)
+            break
+        except A2ABenchError:
+            if time.monotonic() > deadline or stop.wait(_LOOK):
+                raise
+    has_grpc = importlib.util.find_spec("grpc") is not None
+    chosen = choose_interface(card, connection.config.protocol, connection.config.transport, grpc=has_grpc)
+    agent = " ".join(word for word in (card.name, card.version) if word)
+    return agent, f"A2A {chosen.version} {chosen.transport}"
+
+
+def _ask(config: ClientConfig) -> str:
+    """Ask an agent for its card, anew, and return what went wrong; empty where it answers."""
+    with AgentConnection(config) as fresh:
+        try:
+            fresh.wait_until_ready(0.0)
+        except A2ABenchError as error:
+            return str(error)
+    return ""
+
+
+def _texts(keys: tuple[TrialKey, ...]) -> tuple[str, ...]:
+    return tuple(str(key) for key in keys)

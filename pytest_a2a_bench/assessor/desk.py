@@ -1,0 +1,392 @@
+"""Between A2A and assessments: takes a request in, tells its caller how far it is, and hands the result over."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from a2a.helpers import new_task_from_user_message
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.tasks import TaskUpdater
+from a2a.types import Part as WirePart
+from a2a.types import Task, TaskState
+from a2a.utils.errors import InvalidParamsError
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.struct_pb2 import Value
+
+from pytest_a2a_bench.agents.executor import read_part
+from pytest_a2a_bench.assessor import result
+from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Concluded, Stopped
+from pytest_a2a_bench.assessor.monitoring import Monitor
+from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
+from pytest_a2a_bench.assessor.slots import Full, Place, Slots
+from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
+from pytest_a2a_bench.model import Part, TrialResult
+from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.results import assessments as records
+from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.assessments import Record
+from pytest_a2a_bench.results.lock import Lock
+from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.secret import KNOWN
+
+log = logging.getLogger(__name__)
+
+_TICK = 0.5
+_SILENCE = 15.0
+"""Seconds after which a caller hears something, if there is nothing new: gateways give up on silent streams."""
+_GAP = 2.0
+"""Least seconds between two updates; of a long assessment they come less often, since the task keeps all of them."""
+
+_LONGEST = 4000
+
+OWNER = "a2a-bench assess"
+"""Who holds the lock of an assessment's directory."""
+
+Look = Callable[[str, str], Awaitable[Task | None]]
+"""Returns the stored task of an assessment, by its name and its caller's."""
+
+ENDED = (
+    TaskState.TASK_STATE_COMPLETED,
+    TaskState.TASK_STATE_CANCELED,
+    TaskState.TASK_STATE_FAILED,
+    TaskState.TASK_STATE_REJECTED,
+)
+"""States from which no task comes back."""
+
+_PERSISTING = 30.0
+"""Most seconds for the last event of a task to be stored."""
+
+
+class Desk(AgentExecutor):
+    """The assessor's work. Belongs to one event loop.
+
+    Each assessment is held by one process, which has the lock of its directory until it has ended, or the process has.
+
+    :param look: looks at a stored task.
+    :param is_shared: whether other processes serve the same tasks, and may cancel what runs here.
+    :ivar running: the assessments that run or wait here, by name.
+    :ivar is_closing: whether the process ends, so that what is stopped now goes on later.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        monitor: Monitor,
+        look: Look,
+        *,
+        is_shared: bool = False,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.terms = terms
+        self._look = look
+        self._is_shared = is_shared
+        self._claims: dict[str, Lock] = {}
+        self._monitor = monitor
+        self.slots = Slots(terms.at_once, terms.per_caller, terms.waiting)
+        self.running: dict[str, Assessment] = {}
+        self._environ = environ
+        self.is_closing = False
+        monitor.watch(lambda: self.slots.running, lambda: self.slots.waiting)
+
+    # -- A2A --
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Carry a request out, or one that was interrupted."""
+        message, name, context_id = context.message, context.task_id, context.context_id
+        if message is None or name is None or context_id is None or not records.is_name(name):
+            raise InvalidParamsError(message="a message is needed")
+        teller = Teller(TaskUpdater(event_queue, name, context_id))
+        if context.current_task is None:
+            await event_queue.enqueue_event(new_task_from_user_message(message))
+            caller = context.call_context.user.user_name if context.call_context is not None else ""
+            # From here on it is not lost, whatever becomes of this process.
+            self.claim(name)
+            record = Record(name, caller, MessageToDict(message), {}, submitted=time.time())
+            record.write(self.terms.directory(name))
+        else:
+            record = records.read(self.terms.directory(name))
+        await self._begin(record, [read_part(part) for part in message.parts], teller)
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Stop an assessment; what it has in flight ends by itself."""
+        name, context_id = context.task_id, context.context_id
+        if name is None or context_id is None:
+            return
+        self._stop(name)
+        await TaskUpdater(event_queue, name, context_id).cancel()
+
+    def claim(self, name: str) -> bool:
+        """Take an assessment for this process, and tell whether it is free to be taken."""
+        if self.is_closing or name in self._claims:
+            return False
+        try:
+            self._claims[name] = lock.take(self.terms.directory(name), OWNER)
+        except StoreError:
+            return False
+        return True
+
+    def give_back(self, name: str) -> None:
+        """Let other processes have an assessment. Safe to call again."""
+        claim = self._claims.pop(name, None)
+        if claim is not None:
+            claim.release()
+
+    def close(self) -> None:
+        """Stop everything, so that it can be taken up again."""
+        self.is_closing = True
+        for assessment in list(self.running.values()):
+            assessment.stop()
+
+    # -- one assessment --
+
+    async def _begin(self, record: Record, parts: Sequence[Part], teller: Teller) -> None:
+        """Read a request, unless that was done before a restart, and carry it out."""
+        is_known = bool(record.request)
+        try:
+            domains = await asyncio.to_thread(known_domains)
+            request = Request.from_json(record.request) if is_known else parse(parts, domains)
+            planned = await asyncio.to_thread(plan, request, self.terms, self._environ)
+            place = self.slots.take(record.caller, again=is_known)
+        except (BadRequest, Full) as error:
+            await self._refuse(record, error.problems if isinstance(error, BadRequest) else (str(error),), teller)
+            return
+        except asyncio.CancelledError:
+            if not self.is_closing:
+                self._end(record.concluded("canceled", "canceled by its caller"))
+            self.give_back(record.name)
+            raise
+        told = {"assessment": record.name, "caller": record.caller, "domain": request.domain}
+        log.info("assessment taken up again" if is_known else "assessment accepted", extra=told)
+        if not is_known:
+            record = dataclasses.replace(record, request=request.to_json())
+            record.write(self.terms.directory(record.name))
+        await self._assess(record, planned, place, teller)
+
+    async def _refuse(self, record: Record, problems: tuple[str, ...], teller: Teller) -> None:
+        """Reject a request, of which nothing is kept; what was accepted before a restart fails."""
+        if record.request:
+            await self._conclude_failed(record, teller, f"it cannot be taken up again: {'; '.join(problems)}")
+        else:
+            await teller.reject(problems)
+            if await self._is_stored(record):
+                await asyncio.to_thread(shutil.rmtree, self.terms.directory(record.name), ignore_errors=True)
+        self.give_back(record.name)
+
+    async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller) -> None:
+        name, directory = record.name, self.terms.directory(record.name)
+        assessment = Assessment(name, planned, self.terms, self._environ, lambda trial: self._note_trial(name, trial))
+        self.running[name] = assessment
+        ended: asyncio.Future[Concluded] | None = None
+        try:
+            await self._wait_for_place(place, teller)
+            running = dataclasses.replace(record, state="running")
+            running.write(directory)
+            await teller.tell(f"{_describe(planned)}: begun")
+            ended = _in_thread(assessment)
+            found = await self._follow(record, assessment, ended, teller)
+            await self._conclude(running, found, teller)
+        except AssessmentFailed as error:
+            await self._conclude_failed(record, teller, str(error))
+        except (asyncio.CancelledError, Stopped):
+            assessment.stop()
+            if not self.is_closing:
+                self._end(record.concluded("canceled", "canceled by its caller"))
+            raise asyncio.CancelledError from None
+        except Exception as error:
+            if self.is_closing:  # nobody can be told any more; it goes on later
+                raise
+            log.exception("assessment broke", extra={"assessment": name})
+            await self._conclude_failed(record, teller, f"the assessor itself broke ({type(error).__name__})")
+        finally:
+            self._leave(name, place, ended)
+
+    async def _wait_for_place(self, place: Place, teller: Teller) -> None:
+        while not place.runs.is_set():
+            await teller.tell(f"waiting: {place.ahead} before this one")
+            try:
+                await asyncio.wait_for(place.runs.wait(), _SILENCE)
+            except TimeoutError:
+                continue
+
+    async def _follow(
+        self, record: Record, assessment: Assessment, ended: asyncio.Future[Concluded], teller: Teller
+    ) -> Concluded:
+        said, began = "", time.monotonic()
+        last = began
+        while not ended.done():
+            await asyncio.wait({ended}, timeout=_TICK)
+            if self._is_shared and await self._state(record) == TaskState.TASK_STATE_CANCELED:
+                raise Stopped(record.name)
+            now, text = time.monotonic(), assessment.progress.text
+            gap = min(_SILENCE, max(_GAP, (now - began) / 60))
+            if ended.done() or now - last < (gap if text != said else _SILENCE):
+                continue
+            await teller.tell(text)
+            said, last = text, now
+        return ended.result()
+
+    async def _conclude(self, record: Record, found: Concluded, teller: Teller) -> None:
+        told = await asyncio.to_thread(result.data, found)
+        text = await asyncio.to_thread(result.summary, found)
+        await teller.complete(text, told)
+        await self._end_once_stored(record.concluded("completed", text, told))
+
+    async def _conclude_failed(self, record: Record, teller: Teller, text: str) -> None:
+        await teller.fail(text)
+        await self._end_once_stored(record.concluded("failed", text))
+
+    def _leave(self, name: str, place: Place, ended: asyncio.Future[Concluded] | None) -> None:
+        """Give the place back once the thread has ended, which after a cancellation takes a moment."""
+
+        def leave(future: asyncio.Future[Concluded] | None = None) -> None:
+            if future is not None and not future.cancelled():
+                future.exception()  # it was looked at
+            self.running.pop(name, None)
+            place.give_back()
+            self.give_back(name)
+
+        if ended is None or ended.done():
+            leave(ended)
+        else:
+            ended.add_done_callback(leave)
+
+    def _stop(self, name: str) -> None:
+        assessment = self.running.get(name)
+        if assessment is not None:
+            assessment.stop()
+
+    # -- what is kept --
+
+    async def _state(self, record: Record) -> int | None:
+        task = await self._look(record.name, record.caller)
+        return None if task is None else task.status.state
+
+    async def _end_once_stored(self, record: Record) -> None:
+        """Keep an assessment's end, but not before its task's: a process that ends between would lose the result.
+
+        Where the task's end cannot be stored, the assessment stays unfinished, and is taken up again.
+        """
+        if await self._is_stored(record):
+            self._end(record)
+
+    async def _is_stored(self, record: Record) -> bool:
+        """Wait until the end of an assessment's task is stored, and return whether it is."""
+        deadline = time.monotonic() + _PERSISTING
+        while await self._state(record) not in ENDED:
+            if time.monotonic() > deadline:
+                log.error("the end of an assessment was not stored", extra={"assessment": record.name})
+                return False
+            await asyncio.sleep(0.02)
+        return True
+
+    def _end(self, record: Record) -> None:
+        """Keep an assessment's end, and tell whoever watches."""
+        record.write(self.terms.directory(record.name))
+        seconds = (record.ended or record.submitted) - record.submitted
+        self._monitor.note_end(str(record.request.get("evaluation", "")), record.state, seconds)
+        log.info(
+            "assessment ended",
+            extra={
+                "assessment": record.name,
+                "caller": record.caller,
+                "state": record.state,
+                "score": record.score,
+                "max_score": record.max_score,
+                "seconds": round(seconds, 3),
+                "told": one_line(record.summary, 300),
+            },
+        )
+
+    def _note_trial(self, name: str, trial: TrialResult) -> None:
+        self._monitor.note_trial(trial)
+        log.info(
+            "trial ended",
+            extra={
+                "assessment": name,
+                "trial": str(trial.key),
+                "status": trial.status,
+                "reward": trial.reward if trial.status == "evaluated" else None,
+                "turns": trial.turns,
+                "seconds": round(trial.duration, 3),
+                "error": trial.error_type,
+            },
+        )
+
+
+class Teller:
+    """Tells one caller, without secrets and control characters."""
+
+    def __init__(self, updater: TaskUpdater) -> None:
+        self._updater = updater
+
+    async def tell(self, text: str) -> None:
+        """Say how far it is."""
+        await self._updater.start_work(self._message(text))
+
+    async def reject(self, problems: tuple[str, ...]) -> None:
+        """Refuse a request, with everything that is wrong with it."""
+        text = f" {problems[0]}" if len(problems) == 1 else "".join(f"\n- {problem}" for problem in problems)
+        await self._updater.reject(self._message(f"This request cannot be carried out:{text}"))
+
+    async def fail(self, text: str) -> None:
+        """Say that there is no result, and why."""
+        await self._updater.failed(self._message(text))
+
+    async def complete(self, text: str, told: Mapping[str, Any]) -> None:
+        """Hand the result over."""
+        parts = [
+            WirePart(text=_clean(text), media_type="text/plain"),
+            WirePart(data=ParseDict(KNOWN.hide_in(dict(told)), Value()), media_type="application/json"),
+        ]
+        await self._updater.add_artifact(parts, name=result.NAME, last_chunk=True)
+        await self._updater.complete()
+
+    def _message(self, text: str) -> Any:
+        return self._updater.new_agent_message([WirePart(text=_clean(text), media_type="text/plain")])
+
+
+def _clean(text: str) -> str:
+    shown = sanitise(KNOWN.hide(text))
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ..."
+
+
+def _describe(planned: Plan) -> str:
+    if not planned.keys:
+        return "the protocol"
+    return f"{planned.request.domain}, {len(planned.keys)} trials"
+
+
+def _in_thread(assessment: Assessment) -> asyncio.Future[Concluded]:
+    """Run an assessment in a thread that nobody has to wait for at the end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Concluded] = loop.create_future()
+
+    def conclude(found: Concluded | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        elif found is not None:
+            future.set_result(found)
+
+    def work() -> None:
+        found: Concluded | None = None
+        trouble: BaseException | None = None
+        try:
+            found = assessment.run()
+        except BaseException as error:
+            trouble = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(conclude, found, trouble)
+
+    threading.Thread(target=work, name=f"assessment-{assessment.name[:8]}", daemon=True).start()
+    return future

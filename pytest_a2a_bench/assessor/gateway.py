@@ -1,0 +1,97 @@
+"""What every request passes before it is looked at: who sends it, how large it may be, and that it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from starlette.authentication import AuthCredentials, SimpleUser
+from starlette.responses import JSONResponse
+
+from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.assessor.callers import Callers
+from pytest_a2a_bench.assessor.monitoring import Monitor
+from pytest_a2a_bench.assessor.strict import BODY
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MAX_BODY = 1024 * 1024
+"""Most bytes of a request's body."""
+
+OPEN_PATHS = (CARD_PATH, "/healthz", "/readyz")
+"""What anybody may see: how to call us, and whether we live."""
+
+
+def counted(app: App, monitor: Monitor) -> App:
+    """Count what is answered."""
+
+    async def count(scope: Scope, receive: Receive, send: Send) -> None:
+        async def note(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                monitor.note_request(scope["method"], message["status"])
+            await send(message)
+
+        await app(scope, receive, note if scope["type"] == "http" else send)
+
+    return count
+
+
+def guarded(app: App, callers: Callers) -> App:
+    """Let in only those who show a token, and say who they are."""
+
+    async def ask(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await app(scope, receive, send)
+            return
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        caller = callers.who(given.decode("latin-1"))
+        if caller is None:
+            challenge = 'Bearer, Basic realm="assessor"' if scope["method"] in ("GET", "HEAD") else "Bearer"
+            refusal = JSONResponse({"error": "a bearer token is required"}, 401, {"WWW-Authenticate": challenge})
+            await refusal(scope, receive, send)
+            return
+        scope["user"], scope["auth"] = SimpleUser(caller), AuthCredentials(["assess"])
+        await app(scope, receive, send)
+
+    return ask
+
+
+def bounded(app: App, most: int = MAX_BODY) -> App:
+    """Refuse bodies that are too large, however they announce themselves."""
+
+    async def measure(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not declared.isdigit() or int(declared) > most:
+            await _too_large(scope, receive, send, most)
+            return
+        read = 0
+        chunks: list[MutableMapping[str, Any]] = []
+        # Read whole before anything looks at it: it is small, and a refusal is still possible then.
+        while True:
+            message = await receive()
+            chunks.append(message)
+            read += len(message.get("body", b""))
+            if read > most:
+                await _too_large(scope, receive, send, most)
+                return
+            if message["type"] != "http.request" or not message.get("more_body"):
+                break
+
+        scope[BODY] = b"".join(chunk.get("body", b"") for chunk in chunks)
+
+        async def replay() -> MutableMapping[str, Any]:
+            return chunks.pop(0) if chunks else await receive()
+
+        await app(scope, replay, send)
+
+    return measure
+
+
+async def _too_large(scope: Scope, receive: Receive, send: Send, most: int) -> None:
+    await JSONResponse({"error": f"the body is larger than {most} bytes"}, 413)(scope, receive, send)

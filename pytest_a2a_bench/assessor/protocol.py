@@ -1,0 +1,99 @@
+"""An agent's card and protocol, judged for an assessment: what ``a2a-bench conformance`` does, and can be stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pytest_a2a_bench import __version__
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.judging import Judge
+from pytest_a2a_bench.conformance.report import Report, judge
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.subject import look_at
+from pytest_a2a_bench.errors import CardError, HarnessError, InfrastructureError
+from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.results.store import save
+from pytest_a2a_bench.secret import dump_json
+from pytest_a2a_bench.settings import Settings
+
+NAME = "conformance.json"
+"""The file of the report, as ``a2a-bench conformance --format json`` writes it."""
+
+_TIMEOUT = 10.0
+
+Note = Callable[[int, int, int, int], None]
+"""Called with the numbers of checks: all, done, passed, errors."""
+
+
+class ProtocolRun:
+    """All checks of one agent."""
+
+    def __init__(self, config: ClientConfig, settings: Settings) -> None:
+        self._config, self._settings = config, settings
+
+    def judge(self, directory: Path, note: Note, stop: threading.Event) -> Report:
+        """Run the checks, write the report, and return it; stopped, it returns what there is, and writes nothing.
+
+        :raises InfrastructureError: if nothing answers, or nothing can be asked.
+        """
+        began = time.monotonic()
+        timeout = min(_TIMEOUT, self._settings.timeout)
+        subject = look_at(self._config, timeout=timeout)
+        if subject.problem:
+            raise CardError(f"the protocol cannot be judged: {subject.problem}")
+        planned = subject.plan()
+        results = list(subject.card_results())
+        total = len(results) + len(planned)
+        judge_ = Judge(subject.targets(self._config, Scenarios(), timeout), self._settings.concurrency)
+        closer = threading.Thread(target=_close_when, args=(stop, judge_), daemon=True)
+        closer.start()
+        try:
+            judge_.start(planned)
+            for one in planned:
+                _tell(note, total, results)
+                if stop.is_set():
+                    break
+                try:
+                    results.append(judge_.result(one))
+                except HarnessError:
+                    if not stop.is_set():
+                        raise
+        finally:
+            ended = stop.is_set()
+            judge_.close()
+        report = Report(
+            endpoint=redact_url(self._config.endpoint),
+            judgements=tuple(judge(results, strict=self._settings.strict)),
+            agent=subject.agent,
+            interfaces=subject.interfaces,
+            card_url=subject.card_url,
+            strict=self._settings.strict,
+            seconds=time.monotonic() - began,
+            planned=subject.planned,
+            tool={"name": "pytest-a2a-bench", "version": __version__},
+        )
+        if ended:
+            return report
+        if not report.could_run:
+            raise InfrastructureError("no check of the protocol could be made; is the agent still there?")
+        save(directory / NAME, dump_json(report.to_json()))
+        _tell(note, total, results)
+        return report
+
+
+def _close_when(stop: threading.Event, judge_: Judge) -> None:
+    stop.wait()
+    judge_.close()
+
+
+def _tell(note: Note, total: int, results: list[CheckResult]) -> None:
+    note(
+        total,
+        len(results),
+        sum(r.outcome in ("passed", "warned") for r in results),
+        sum(r.outcome == "error" for r in results),
+    )

@@ -1,0 +1,255 @@
+"""Serving the assessor: the A2A bindings, who may call them, and what ends and begins with the process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import uvicorn
+from a2a.server.cluster.database_task_store import VersionedDatabaseTaskStore
+from a2a.server.context import ServerCallContext
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.types import Message, SendMessageConfiguration, SendMessageRequest, Task, TaskState
+from a2a.utils.errors import A2AError
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Route
+
+from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.a2a.network import Network
+from pytest_a2a_bench.a2a.transport import open_client
+from pytest_a2a_bench.assessor.callers import Callers
+from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
+from pytest_a2a_bench.assessor.database import open_stores
+from pytest_a2a_bench.assessor.desk import ENDED, Desk, Look
+from pytest_a2a_bench.assessor.gateway import App, bounded, counted, guarded
+from pytest_a2a_bench.assessor.handler import AssessorHandler
+from pytest_a2a_bench.assessor.monitoring import Monitor
+from pytest_a2a_bench.assessor.page import page_routes
+from pytest_a2a_bench.assessor.routes import further_routes
+from pytest_a2a_bench.assessor.strict import StrictContextBuilder
+from pytest_a2a_bench.assessor.terms import Terms, known_domains
+from pytest_a2a_bench.assessor.webhooks import SECONDS, KnownUser, WebhookSender, judge_urls
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.results import assessments as records
+from pytest_a2a_bench.results.assessments import Record
+from pytest_a2a_bench.results.store import StoreError
+
+log = logging.getLogger(__name__)
+
+_GRACE = 2
+_LOOK_FOR_ORPHANS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the assessor is served.
+
+    :param host: the address to listen on; ``port`` 0 is any free one.
+    :param card_url: the URL that the card shows, where callers reach us by another one.
+    :param database: SQLAlchemy URL of a database that instances share; None for SQLite in the results directory.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 9009
+    card_url: str | None = None
+    database: str | None = None
+
+
+class Served(NamedTuple):
+    """What callers of :func:`serve` are told once requests are answered."""
+
+    url: str
+    card_url: str
+
+
+async def serve(place: Place, terms: Terms, callers: Callers | None, on_ready: Callable[[Served], None]) -> None:
+    """Serve until SIGINT or SIGTERM; assessments that run then are taken up again by the next start.
+
+    :param callers: who may call; None for everybody.
+    :raises ConfigurationError: if it cannot be served as is said.
+    """
+    listener = _listen(place)
+    url = _listening_url(place, listener.getsockname()[1])
+    async with assessor(place, terms, callers, place.card_url or url) as app:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=_GRACE,
+            server_header=False,
+        )
+        server = _Server(config)
+        _stop_by_signal(server)
+        announcing = asyncio.create_task(_announce(server, url, on_ready))
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            announcing.cancel()
+
+
+class _Server(uvicorn.Server):  # type: ignore[misc]
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+        # uvicorn's own handlers raise the signal again when it has ended, before anything else can be put away.
+        return contextlib.nullcontext()
+
+
+def _stop_by_signal(server: uvicorn.Server) -> None:
+    def stop() -> None:
+        server.force_exit = server.should_exit  # asked twice, it waits for nobody
+        server.should_exit = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+@contextlib.asynccontextmanager
+async def assessor(place: Place, terms: Terms, callers: Callers | None, base: str) -> AsyncIterator[App]:
+    """Give the ASGI application; what was interrupted before is taken up, and what runs at the end is kept for later.
+
+    :raises ConfigurationError: if the results directory or the database cannot be used.
+    """
+    _prepare(terms)
+    await asyncio.to_thread(known_domains)  # imports the suites, which the first request should not wait for
+    stores = await open_stores(terms.results, place.database)
+    monitor = Monitor()
+    look = _looking(stores.tasks)
+    desk = Desk(terms, monitor, look, is_shared=place.database is not None)
+    card = build_card(base, needs_token=callers is not None)
+    network = Network(guard=terms.guard)
+    client = open_client(network, timeout=SECONDS)
+    handler = AssessorHandler(
+        agent_executor=desk,
+        task_store=stores.tasks,
+        agent_card=card,
+        push_config_store=stores.webhooks,
+        push_sender=WebhookSender(client, stores.webhooks, stores.tasks),
+        push_url_validator=judge_urls(terms.guard),
+        validate_input_modes=True,
+        event_stream=stores.events,
+    )
+    strict = StrictContextBuilder()
+    rest = create_rest_routes(handler, strict, enable_v0_3_compat=True, path_prefix=REST_PREFIX)
+    routes: list[BaseRoute] = [
+        *create_agent_card_routes(card, cache_control="public, max-age=300"),
+        *create_jsonrpc_routes(handler, "/", strict, enable_v0_3_compat=True),
+        # Without the SDK's catch-all for tenants, which the assessor does not have.
+        *(route for route in rest if isinstance(route, Route)),
+        *page_routes(desk, terms),
+        *further_routes(handler, strict, monitor, stores.engine, lambda: desk.is_closing),
+    ]
+    app = bounded(Starlette(routes=routes))
+    taking_up = asyncio.create_task(_keep_taking_up(handler, desk, look))
+    try:
+        yield counted(guarded(app, callers) if callers is not None else app, monitor)
+    finally:
+        desk.close()
+        taking_up.cancel()
+        await handler.aclose()
+        await client.aclose()
+        await stores.engine.dispose()
+
+
+def _prepare(terms: Terms) -> None:
+    try:
+        terms.results.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ignore = terms.results / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"--results {terms.results}: cannot be written: {error.strerror}") from error
+    if terms.keep is not None:
+        for name in records.remove_old(terms.results, terms.keep):
+            log.info("assessment removed for its age", extra={"assessment": name})
+
+
+# --- what was interrupted ---------------------------------------------------------------------------------------------
+
+
+async def _keep_taking_up(handler: AssessorHandler, desk: Desk, look: Look) -> None:
+    """Take up what a process left that has ended: this one's, or another's that serves the same tasks."""
+    while True:
+        unfinished = await asyncio.to_thread(
+            lambda: [record for record in records.read_all(desk.terms.results) if record.state in records.UNFINISHED]
+        )
+        for record in reversed(unfinished):  # the oldest first
+            if desk.claim(record.name):
+                await _take_up(handler, desk, record, look)
+        await asyncio.sleep(_LOOK_FOR_ORPHANS)
+
+
+async def _take_up(handler: AssessorHandler, desk: Desk, record: Record, look: Look) -> None:
+    """Send an assessment's message again: its task is there, and its finished trials, too."""
+    terms = desk.terms
+    try:
+        # It may have ended since it was read.
+        if (await asyncio.to_thread(records.read, terms.directory(record.name))).state not in records.UNFINISHED:
+            desk.give_back(record.name)
+            return
+        request = SendMessageRequest(
+            message=ParseDict(record.message, Message(), ignore_unknown_fields=True),
+            configuration=SendMessageConfiguration(return_immediately=True),
+        )
+        request.message.task_id = record.name
+        await handler.on_message_send(request, ServerCallContext(user=KnownUser(record.caller)))
+    except (A2AError, ParseError, StoreError, FileNotFoundError) as error:
+        log.warning("assessment not taken up", extra={"assessment": record.name, "reason": str(error)})
+        _ended(record, await look(record.name, record.caller)).write(terms.directory(record.name))
+        desk.give_back(record.name)
+
+
+def _ended(record: Record, task: Task | None) -> Record:
+    """Return the record of an assessment as its task says that it ended; without a task nobody waits for it."""
+    if task is None or task.status.state not in ENDED:
+        return record.concluded("failed", "it was interrupted, and its task is gone")
+    if task.status.state == TaskState.TASK_STATE_COMPLETED and task.artifacts:
+        text, data = task.artifacts[0].parts[:2]
+        return record.concluded("completed", text.text, MessageToDict(data.data))
+    told = " ".join(part.text for part in task.status.message.parts)
+    is_canceled = task.status.state == TaskState.TASK_STATE_CANCELED
+    return record.concluded("canceled" if is_canceled else "failed", told)
+
+
+def _looking(tasks: VersionedDatabaseTaskStore) -> Look:
+    """Return what looks at a stored task."""
+
+    async def look(name: str, caller: str) -> Task | None:
+        stored = await tasks.get(name, ServerCallContext(user=KnownUser(caller)))
+        return None if stored is None else stored.task
+
+    return look
+
+
+# --- the socket -------------------------------------------------------------------------------------------------------
+
+
+def _listen(place: Place) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        listener = socket.create_server((place.host, place.port), family=family, backlog=1024)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise ConfigurationError(
+            f"cannot listen on {place.host}:{place.port}: {reason}; choose another --port, or 0 for any free one"
+        ) from error
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _listening_url(place: Place, port: int) -> str:
+    host = "127.0.0.1" if place.host in ("0.0.0.0", "::", "") else place.host
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+async def _announce(server: uvicorn.Server, url: str, on_ready: Callable[[Served], None]) -> None:
+    while not server.started:
+        await asyncio.sleep(0.005)
+    on_ready(Served(url, url.rstrip("/") + CARD_PATH))

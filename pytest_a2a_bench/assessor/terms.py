@@ -1,0 +1,217 @@
+"""What an operator offers, and a request made into what is to be done: settings and the keys of its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.assessor.fields import Evaluation
+from pytest_a2a_bench.assessor.request import BadRequest, Request
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import BenchTask, TrialKey
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results import sharding
+from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
+
+BUILTIN = ("oracle", "noop", "readonly", "solver")
+"""Built-in agents that callers may ask for: none that pays a model, and no options, some of which import modules."""
+
+_SUITES: tuple[Evaluation, ...] = ("tau2", "crmarena")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What callers may ask for, and what every assessment is held with.
+
+    :param results: directory of all assessments: one directory each, and their database.
+    :param at_once: assessments that run; ``per_caller`` of one caller, and ``waiting`` more that may wait.
+    :param max_tasks: most trials of one assessment.
+    :param max_steps: most steps of a conversation; ``seconds`` most of an assessment; ``cost`` most dollars of it.
+    :param concurrency: most conversations in flight in one assessment.
+    :param timeout: most seconds for one turn of the agent.
+    :param models: models of the user that callers may name; the first is used where they name none.
+    :param judge_llm: what judges, where a benchmark leaves something to a judge.
+    :param guard: which addresses agents and webhooks may have; None for all.
+    :param builtin: whether ``builtin:NAME`` is an agent that callers may ask for.
+    :param crm_data: where CRMArena's own data are (``--a2a-crm-data``).
+    :param operators: callers who see everybody's assessments, and reports, which show what tasks expected.
+    :param is_private: whether only this machine is served, to everybody on it: they are operators.
+    :param keep: days after which what is stored of an assessment is removed; None for never.
+    """
+
+    results: Path
+    at_once: int = 4
+    per_caller: int = 2
+    waiting: int = 100
+    max_tasks: int = 500
+    max_steps: int = 200
+    seconds: float = 6 * 3600.0
+    cost: float | None = None
+    concurrency: int = 4
+    timeout: float = 300.0
+    models: tuple[str, ...] = ()
+    judge_llm: str | None = None
+    guard: Guard | None = field(default_factory=Guard)
+    builtin: bool = False
+    crm_data: str | None = None
+    keep: float | None = None
+    operators: tuple[str, ...] = ()
+    is_private: bool = False
+
+    def directory(self, task_id: str) -> Path:
+        """Return where the results of an assessment are."""
+        return self.results / task_id
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One assessment before it begins.
+
+    :param keys: of the trials of this shard; ``whole`` of all shards. Empty for the protocol.
+    """
+
+    request: Request
+    settings: Settings
+    keys: tuple[TrialKey, ...] = ()
+    whole: tuple[TrialKey, ...] = ()
+
+
+def known_domains() -> dict[str, Evaluation]:
+    """Return every domain that a request may name -> its benchmark, installed or not."""
+    return {domain: name for name in _SUITES for domain in registry.load(name).domains}
+
+
+def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
+    """Make a request into what is to be done.
+
+    :raises BadRequest: naming everything that cannot be done here.
+    """
+    problems = [*_agent_problems(request, terms), *_limit_problems(request, terms)]
+    settings = _settings(request, terms)
+    whole: list[TrialKey] = []
+    if request.evaluation != "conformance":
+        suite = registry.load(request.evaluation, settings)
+        problems += _suite_problems(suite, request, settings, environ)
+        try:
+            whole = _choose(suite, request, problems) if not problems else []
+        except A2ABenchError as error:
+            problems.append(str(error))
+        if len(whole) > terms.max_tasks * request.num_shards:
+            problems.append(f"{len(whole)} trials are asked for; at most {terms.max_tasks} are held: give num_tasks")
+    if problems:
+        raise BadRequest([one_line(problem, 400) for problem in problems])
+    return Plan(request, settings, _part_of(whole, request), tuple(whole))
+
+
+def _settings(request: Request, terms: Terms) -> Settings:
+    usual = Settings()
+    model = request.user_llm or next(iter(terms.models), None)
+    # As a run of pytest has them: results of both are then of one fingerprint, and each may resume the other's.
+    options: dict[str, Any] = {option.name: option.default for suite in registry.known() for option in suite.options}
+    options |= {"crm_max_turns": request.max_turns, "crm_max_user_turns": request.max_user_turns}
+    if terms.crm_data:
+        options["crm_data"] = terms.crm_data
+    return Settings(
+        endpoint=request.agent,
+        endpoint_source="cli",
+        suites=(request.domain,) if request.domain else ("conformance",),
+        timeout=min(request.timeout or terms.timeout, terms.timeout),
+        trials=request.num_trials,
+        seed=usual.seed if request.seed is None else request.seed,
+        split=request.split or usual.split,
+        max_steps=request.max_steps or min(usual.max_steps, terms.max_steps),
+        user_llm=model,
+        user_llm_args=dict(request.user_llm_args) if model else {},
+        judge_llm=terms.judge_llm,
+        dialect=request.dialect,
+        tag_trials=request.tag_trials,
+        concurrency=min(request.concurrency or terms.concurrency, terms.concurrency),
+        trial_timeout=min(usual.trial_timeout, terms.seconds),
+        run_timeout=terms.seconds,
+        strict=request.strict,
+        # Taken up again after a restart, it has what it had.
+        resume=False,
+        shard=f"{request.shard_index + 1}/{request.num_shards}" if request.num_shards > 1 else None,
+        benchmark_options=options,
+    )
+
+
+def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
+    if request.agent.startswith(BUILTIN_PREFIX) and not terms.builtin:
+        yield f"{request.agent}: this assessor offers no built-in agents (--allow-builtin); give the agent's URL"
+    elif request.agent.startswith(BUILTIN_PREFIX) and request.agent.removeprefix(BUILTIN_PREFIX) not in BUILTIN:
+        yield f"{request.agent} is not offered; of the built-in agents there are {', '.join(BUILTIN)}, without options"
+    if request.agent.startswith(BUILTIN_PREFIX) and request.evaluation == "conformance":
+        yield f"{request.agent}: the protocol is judged on an agent with a URL"
+
+
+def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:
+    above: tuple[tuple[str, float | None, float], ...] = (
+        ("max_steps", request.max_steps, terms.max_steps),
+        ("concurrency", request.concurrency, terms.concurrency),
+        ("timeout", request.timeout, terms.timeout),
+    )
+    for name, value, most in above:
+        if value is not None and value > most:
+            yield f"{name} is {value:g}; this assessor allows at most {most:g}"
+    if request.user_llm is not None and request.user_llm not in terms.models:
+        offered = ", ".join(terms.models) or "none: leave it out, and the user is scripted"
+        yield f"user_llm is {request.user_llm!r}; this assessor offers {offered}"
+    if request.user_llm_args and request.user_llm is None and not terms.models:
+        yield "user_llm_args are for a model, and user_llm names none"
+
+
+def _suite_problems(suite: Suite, request: Request, settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    if request.domain not in suite.available():
+        yield f"the domain {request.domain} {suite.absence(request.domain)}"
+        return
+    if suite.dialects is not None and settings.dialect not in suite.dialects:
+        yield f"dialect {settings.dialect} {suite.why_no_dialect}; there are {', '.join(suite.dialects)}"
+    unknown = [name for name in request.task_categories if name not in suite.categories]
+    if unknown:
+        yield f"task_category names {', '.join(map(repr, unknown))}; there are {', '.join(suite.categories)}"
+    if request.interactive and not request.domain.endswith(INTERACTIVE):
+        yield f"the domain {request.domain} has no interactive tasks"
+    if request.split is not None and request.split not in suite.splits(request.domain):
+        yield f"split is {request.split!r}; {request.domain} has {', '.join(suite.splits(request.domain))}"
+    yield from suite.check_options(settings, False)
+    yield from suite.preconditions([request.domain], settings, environ)
+
+
+def _choose(suite: Suite, request: Request, problems: list[str]) -> list[TrialKey]:
+    """Return the keys of the trials that are asked for, in the order of the suite's tasks."""
+    split = request.split or ("base" if "base" in suite.splits(request.domain) else suite.splits(request.domain)[0])
+    tasks = suite.load_tasks(request.domain, split)
+    if request.task_ids:
+        by_id = {task.task_id: task for task in tasks}
+        missing = [task_id for task_id in request.task_ids if task_id not in by_id]
+        if missing:
+            shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+            problems.append(f"{request.domain} has no task {shown} (its {len(tasks)} are {_span(tasks)})")
+        tasks = [by_id[task_id] for task_id in request.task_ids if task_id in by_id]
+    if request.task_categories:
+        tasks = [task for task in tasks if task.category in request.task_categories]
+    if request.num_tasks is not None:
+        tasks = tasks[: request.num_tasks]
+    if not tasks and not problems:
+        problems.append("no task is left of all that is asked for")
+    return [task.key(trial) for task in tasks for trial in range(request.num_trials)]
+
+
+def _span(tasks: Sequence[BenchTask]) -> str:
+    return f"{tasks[0].task_id} to {tasks[-1].task_id}" if tasks else "none"
+
+
+def _part_of(whole: Sequence[TrialKey], request: Request) -> tuple[TrialKey, ...]:
+    """Return the trials of the shard that is asked for: the part that ``--a2a-shard`` would run."""
+    if request.num_shards == 1:
+        return tuple(whole)
+    mine = sharding.members(
+        [str(key) for key in whole], {}, sharding.Shard(request.shard_index + 1, request.num_shards)
+    )
+    return tuple(key for key in whole if str(key) in mine)

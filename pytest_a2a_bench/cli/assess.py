@@ -1,0 +1,194 @@
+"""``a2a-bench assess``: serve the assessor, which platforms ask over A2A to evaluate an agent, until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import math
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.a2a.network import read_variable
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.assessor.server import Served
+    from pytest_a2a_bench.assessor.terms import Terms
+
+_NEEDED = ("uvicorn", "starlette", "sse_starlette", "sqlalchemy", "aiosqlite", "prometheus_client")
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    where = parser.add_argument_group("where")
+    where.add_argument("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1)")
+    where.add_argument("--port", type=int, default=9009, help="Port to listen on; 0 for any free one (9009)")
+    where.add_argument("--card-url", metavar="URL", help="URL by which callers reach it, where that is another one")
+    where.add_argument(
+        "--results", metavar="DIR", type=Path, default=Path("a2a-assessments"), help="What it keeps (a2a-assessments)"
+    )
+    where.add_argument(
+        "--database-env",
+        metavar="NAME",
+        help="Environment variable with the SQLAlchemy URL of a database that several assessors share, as they share "
+        "--results (SQLite in --results)",
+    )
+    who = parser.add_argument_group("who may call")
+    who.add_argument(
+        "--auth-file", metavar="FILE", type=Path, help="Tokens, NAME=TOKEN on each line; read anew if changed"
+    )
+    who.add_argument("--auth-env", metavar="NAME", help="Environment variable with tokens, NAME=TOKEN, commas between")
+    who.add_argument(
+        "--no-auth", action="store_true", help="Let everybody call who reaches it, also beyond this machine"
+    )
+    who.add_argument(
+        "--operator",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="Caller who sees everybody's assessments and their reports on the page at / (repeatable)",
+    )
+    what = parser.add_argument_group("what may be asked for")
+    what.add_argument(
+        "--allow-cidr",
+        metavar="RANGE",
+        action="append",
+        default=[],
+        help="Addresses of agents and webhooks beside public ones, such as 172.16.0.0/12 (repeatable; serving this "
+        "machine only allows loopback)",
+    )
+    what.add_argument(
+        "--allow-model",
+        metavar="MODEL",
+        action="append",
+        default=[],
+        help="Model of the user that may be asked for; "
+        "the first is used where none is (repeatable; without any the user is scripted)",
+    )
+    what.add_argument("--allow-builtin", action="store_true", help="Let builtin:NAME be an agent, started here")
+    what.add_argument("--judge-llm", metavar="MODEL", help="Model that judges what a benchmark leaves to a judge")
+    what.add_argument("--crm-data", metavar="DIR", help="CRMArena's own tasks and rows, as --a2a-crm-data takes them")
+    limits = parser.add_argument_group("limits")
+    for name, kind, default, told in _LIMITS:
+        shown = "none" if default is None else f"{default:g}"
+        limits.add_argument(f"--{name}", metavar="N", type=kind, default=default, help=f"{told} ({shown})")
+
+
+_LIMITS: tuple[tuple[str, Callable[[str], Any], float | None, str], ...] = (
+    ("max-assessments", int, 4, "Assessments that run at once; others wait"),
+    ("max-per-caller", int, 2, "Assessments of one caller that run at once"),
+    ("max-waiting", int, 100, "Assessments of one caller that may wait"),
+    ("max-trials", int, 500, "Trials of one assessment"),
+    ("max-steps", int, 200, "Steps of a conversation"),
+    ("max-seconds", float, 6 * 3600.0, "Seconds of one assessment"),
+    ("max-cost", float, None, "Dollars of one assessment, as far as agents and models tell"),
+    ("concurrency", int, 4, "Conversations in flight in one assessment"),
+    ("timeout", float, 300.0, "Seconds for one turn of an agent"),
+    ("keep-days", float, None, "Days after which what is stored of an assessment is removed"),
+)
+
+
+def run(namespace: Namespace) -> int:
+    """Serve the assessor."""
+    for module in _NEEDED:
+        if find_spec(module) is None:
+            raise MissingExtraError(module, "assessor", detail="it serves the assessor")
+    raise_errors(
+        lambda: _check_numbers(namespace),
+        lambda: _check_place(namespace),
+        lambda: _guard(namespace),
+    )
+    # The SDK would open spans of its own for each call, and close those of streams in another context.
+    os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
+    from pytest_a2a_bench.assessor.callers import Callers  # what these import is an extra
+    from pytest_a2a_bench.assessor.monitoring import log_as_json
+    from pytest_a2a_bench.assessor.server import Place, serve
+
+    callers = Callers.of(namespace.auth_file, namespace.auth_env)
+    database = None
+    if namespace.database_env is not None:
+        database = read_variable("--database-env", namespace.database_env, os.environ)
+    log_as_json()
+    place = Place(namespace.host, namespace.port, namespace.card_url, database)
+    try:
+        asyncio.run(serve(place, _terms(namespace), callers, _announce))
+    except KeyboardInterrupt:
+        pass
+    print("stopped", file=sys.stderr)
+    return 0
+
+
+def _announce(served: Served) -> None:
+    print(f"assessor answers at {served.url} (card {served.card_url}, Ctrl-C stops it)", flush=True)
+
+
+def _terms(namespace: Namespace) -> Terms:
+    from pytest_a2a_bench.assessor.terms import Terms
+
+    return Terms(
+        results=namespace.results.absolute(),
+        at_once=namespace.max_assessments,
+        per_caller=namespace.max_per_caller,
+        waiting=namespace.max_waiting,
+        max_tasks=namespace.max_trials,
+        max_steps=namespace.max_steps,
+        seconds=namespace.max_seconds,
+        cost=namespace.max_cost,
+        concurrency=namespace.concurrency,
+        timeout=namespace.timeout,
+        models=tuple(namespace.allow_model),
+        judge_llm=namespace.judge_llm,
+        guard=_guard(namespace),
+        builtin=namespace.allow_builtin,
+        crm_data=namespace.crm_data,
+        keep=namespace.keep_days,
+        operators=tuple(namespace.operator),
+        is_private=not (namespace.auth_file or namespace.auth_env) and _is_loopback(namespace.host),
+    )
+
+
+def _guard(namespace: Namespace) -> Guard:
+    ranges = list(namespace.allow_cidr)
+    if _is_loopback(namespace.host):
+        # Whoever calls from this machine reaches its own servers without us.
+        ranges += _LOOPBACK
+    return Guard.of(ranges)
+
+
+def _check_numbers(namespace: Namespace) -> None:
+    wrong = []
+    for name, _, _, _ in _LIMITS:
+        value = getattr(namespace, name.replace("-", "_"))
+        if value is not None and not (math.isfinite(value) and value > 0):
+            wrong.append(f"--{name} is {value:g}; give a number above 0")
+    if not 0 <= namespace.port <= 65535:
+        wrong.append(f"--port is {namespace.port}; give 0 to 65535")
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+
+
+def _check_place(namespace: Namespace) -> None:
+    has_tokens = namespace.auth_file is not None or namespace.auth_env is not None
+    if has_tokens and namespace.no_auth:
+        raise ConfigurationError("--no-auth contradicts --auth-file and --auth-env; give one of them")
+    if not has_tokens and not namespace.no_auth and not _is_loopback(namespace.host):
+        raise ConfigurationError(
+            f"--host {namespace.host} can be reached from other machines: give tokens with --auth-file or --auth-env, "
+            "or --no-auth where the network lets in only those who may call (a compose file's own)"
+        )
+    if namespace.card_url is not None and not namespace.card_url.startswith(("http://", "https://")):
+        raise ConfigurationError(f"--card-url is {namespace.card_url!r}; give http://HOST:PORT/ or https://...")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

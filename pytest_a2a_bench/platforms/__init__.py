@@ -1,0 +1,1 @@
+"""What a platform does around an assessment: it keeps agents, asks an assessor, and fills its leaderboard."""

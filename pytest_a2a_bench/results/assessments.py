@@ -1,0 +1,122 @@
+"""What is kept of each assessment beside its trials: who asked for what, when, and what came of it.
+
+``assessment.json`` in the assessment's directory. It is what an assessor that was killed takes its work up from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pytest_a2a_bench.model.fields import Finite, Seconds
+from pytest_a2a_bench.results.store import StoreError, save
+from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.secret import dump_json
+
+NAME = "assessment.json"
+SCHEMA = "a2a-bench/assessment"
+SCHEMA_VERSION = 1
+
+State = Literal["waiting", "running", "completed", "failed", "canceled"]
+UNFINISHED: tuple[State, ...] = ("waiting", "running")
+
+_NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One assessment.
+
+    :param name: the id of its A2A task, and the name of its directory.
+    :param caller: who asked for it; empty where nobody has to say who they are.
+    :param message: the request's A2A message (1.0, JSON).
+    :param request: as it was read (``Request.to_json``).
+    :param submitted: seconds since 1970, as ``ended``.
+    :param summary: what the caller was told: of the result, or why there is none.
+    :param result: the numbers of the result, without its trials.
+    """
+
+    name: str
+    caller: str
+    message: Mapping[str, Any]
+    request: Mapping[str, Any]
+    state: State = "waiting"
+    submitted: Seconds = 0.0
+    ended: Seconds | None = None
+    summary: str = ""
+    result: Mapping[str, Any] = field(default_factory=dict)
+    score: Finite | None = None
+    max_score: Finite | None = None
+
+    def write(self, directory: Path) -> None:
+        """Write the file.
+
+        :raises StoreError: if it cannot be written.
+        """
+        data = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
+        save(directory / NAME, dump_json(data))
+
+    def concluded(self, state: State, summary: str, result: Mapping[str, Any] | None = None) -> Record:
+        """Return it with its end."""
+        told = {name: value for name, value in (result or {}).items() if name not in ("results", "task_rewards")}
+        return dataclasses.replace(
+            self,
+            state=state,
+            ended=time.time(),
+            summary=summary,
+            result=told,
+            score=told.get("score"),
+            max_score=told.get("max_score"),
+        )
+
+
+RECORD = StoredForm(
+    Record,
+    " is not an assessment's file that this version reads",
+    "remove the assessment's directory",
+    StoreError,
+    version=SCHEMA_VERSION,
+    schema=SCHEMA,
+)
+
+
+def read(directory: Path) -> Record:
+    """Read the file of one assessment.
+
+    :raises FileNotFoundError: if there is none.
+    :raises StoreError: if it cannot be read.
+    """
+    return RECORD.read(directory / NAME)
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a text may be an assessment's name, and so a directory's."""
+    return _NAME.fullmatch(text) is not None
+
+
+def read_all(results: Path) -> Iterator[Record]:
+    """Yield what is kept of all assessments, the newest first; what cannot be read is passed over."""
+    found = []
+    for path in results.glob(f"*/{NAME}"):
+        try:
+            found.append(RECORD.read(path))
+        except (StoreError, OSError):
+            continue
+    yield from sorted(found, key=lambda record: record.submitted, reverse=True)
+
+
+def remove_old(results: Path, days: float) -> list[str]:
+    """Remove what is stored of assessments that ended so many days ago, and return their names."""
+    before = time.time() - days * 86_400
+    gone = []
+    for record in read_all(results):
+        if record.state not in UNFINISHED and (record.ended or record.submitted) < before and is_name(record.name):
+            shutil.rmtree(results / record.name, ignore_errors=True)
+            gone.append(record.name)
+    return gone

@@ -1,0 +1,122 @@
+"""An agent for a controller to keep: it listens where AGENT_PORT says, and does what its arguments say.
+
+    python kept_agent.py [WORD...]
+
+``crash`` ends with 3 at once, ``slow:N`` begins to listen after N seconds, ``deaf`` ignores SIGTERM, ``daemon`` leaves
+a process in a session of its own, ``loud`` writes a lot. It answers GET /echo with what it was asked, POST /echo with
+the body, GET /sse with three events of which the second waits for /go, GET /hang never, and GET /big with 8 MiB.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+GO = threading.Event()
+PORT = os.environ.get("AGENT_PORT", "0")
+LOCAL = f"http://localhost:{PORT}"
+CARD = {
+    "name": "kept",
+    "description": "An agent that is kept.",
+    "version": "1",
+    "supportedInterfaces": [
+        {"url": f"http://127.0.0.1:{PORT}/rpc?a=1", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+        {"url": f"127.0.0.1:{PORT}", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+    ],
+    "signatures": [{"protected": "x", "signature": "y"}],
+}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/.well-known/agent-card.json":
+            self._answer(json.dumps(CARD).encode(), "application/json")
+        elif path == "/sse":
+            self._stream()
+        elif path == "/hang":
+            print("hanging", flush=True)
+            threading.Event().wait()
+        elif path == "/go":
+            GO.set()
+            self._answer(b"gone", "text/plain")
+        elif path == "/big":
+            self._answer(b"x" * (8 << 20), "application/octet-stream")
+        elif path == "/missing":
+            self.send_error(404, "not here")
+        else:
+            self._echo()
+
+    def do_POST(self) -> None:
+        self._echo()
+
+    do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_POST
+
+    def _echo(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode("latin-1")
+        told = {"method": self.command, "path": self.path, "body": body, "headers": dict(self.headers.items())}
+        self._answer(json.dumps(told).encode(), "application/json", [("X-Twice", "1"), ("X-Twice", "2")])
+
+    def _stream(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for number in range(3):
+            if number == 1:
+                GO.wait(60)
+            event = f"data: {number}\n\n".encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+            self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _answer(self, body: bytes, kind: str, headers: list[tuple[str, str]] | None = None) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in headers or []:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+
+
+def main(words: list[str]) -> int:
+    print(f"listening on {PORT} for {os.environ.get('AGENT_URL')}", flush=True)
+    if "loud" in words:
+        for number in range(20_000):
+            print(f"line {number} {'=' * 40}")
+        sys.stdout.flush()
+    if "tell" in words:
+        print("the key is", os.environ["OPENAI_API_KEY"], file=sys.stderr, flush=True)
+    if "deaf" in words:
+        signal.signal(signal.SIGTERM, lambda *_: print("deaf", flush=True))
+    if "daemon" in words:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        print(f"daemon {child.pid}", flush=True)
+    if "crash" in words:
+        print("cannot go on", file=sys.stderr)
+        return 3
+    time.sleep(sum(float(word.partition(":")[2]) for word in words if word.startswith("slow:")))
+    server = Server((os.environ.get("HOST", "127.0.0.1"), int(PORT)), Handler)
+    server.serve_forever()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

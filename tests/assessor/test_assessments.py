@@ -1,0 +1,363 @@
+"""Assessments over the wire: a real assessor, real agents, the SDK's client and raw 0.3 requests."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from assessor_server import LOCAL, Caller, Told, gen3, program, served, wait_for_end
+from builtin_server import served as agent_served
+
+from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.results import manifest
+
+AGENT_GONE = "http://127.0.0.1:9/"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("assessor") / "results"
+
+
+@pytest.fixture(scope="module")
+def url(results: Path) -> Iterator[str]:
+    with served(Terms(results, guard=LOCAL, builtin=True, at_once=8, per_caller=8)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def finished(url: str, oracle_url: str) -> Told:
+    """An assessment of three tasks by today's request of AgentBeats."""
+    return Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=3, tag_trials=True))
+
+
+def test_an_assessment_ends_with_one_result(finished: Told) -> None:
+    assert finished.state == "completed"
+    states = [state for state, _ in finished.updates]
+    assert states[0] == "submitted"
+    assert "working" in states
+    result = finished.result
+    assert (result["domain"], result["score"], result["max_score"], result["pass_rate"]) == ("mock", 3, 3, 100)
+    assert set(result["task_rewards"].values()) == {1}
+    assert result["time_used"] > 0
+    assert result["metrics"]["accuracy"] == 1
+    assert (result["metrics"]["successful_tasks"], result["metrics"]["total_tasks"]) == (3, 3)
+    assert result["metrics"]["pass@1"] == 1
+    assert result["errors"]["count"] == 0
+    assert result["intervals"]["pass_rate"]["low"] < 100
+    assert result["provenance"]["user"] == "scripted"
+    assert result["provenance"]["evaluation_type"] == "all"
+    assert "mock: 3 of 3 trials passed" in finished.summary
+    with pytest.raises(ValueError, match="Expecting"):
+        json.loads(finished.summary)
+
+
+@pytest.mark.slow
+def test_its_numbers_are_those_of_pytest(
+    finished: Told, oracle_url: str, pytester: pytest.Pytester, results: Path
+) -> None:
+    ids = finished.result["task_rewards"]
+    run = pytester.runpytest_subprocess(
+        f"--a2a-endpoint={oracle_url}", "--a2a-tag-trials", "--a2a-suite=mock", "--a2a-results=direct", "-k",
+        " or ".join(f"{task}-t0" for task in ids),
+    )  # fmt: skip
+    assert run.ret == 0, run.stdout.str()
+    direct = manifest.load_selected(pytester.path / "direct").results
+    ours = manifest.load_selected(results / finished.task).results
+    mine = {str(r.key): r for r in ours}
+    for theirs in direct:
+        if str(theirs.key) in mine:
+            found = mine.pop(str(theirs.key))
+            assert (found.reward, found.turns, found.seed, found.fingerprint) == (
+                theirs.reward,
+                theirs.turns,
+                theirs.seed,
+                theirs.fingerprint,
+            )
+            assert result_of(finished, found.key.task_id) == theirs.reward
+    assert not mine
+
+
+def result_of(told: Told, task: str) -> float:
+    return float(told.result["task_rewards"][task])
+
+
+def test_other_commands_read_its_results(
+    finished: Told, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "report.html"
+    assert main(["report", str(results / finished.task), "-o", str(page)]) == 0
+    assert "pytest-a2a-bench oracle" in page.read_text()
+    assert main(["promote", str(results / finished.task), "-o", str(tmp_path / "baseline.json")]) == 0
+
+
+def test_transcripts_are_their_owners_alone(finished: Told, results: Path) -> None:
+    files = [path for path in (results / finished.task).rglob("*.json")]
+    assert len(files) >= 5
+    assert {path.stat().st_mode & 0o077 for path in files} == {0}
+    assert (results / "tasks.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_request_may_be_data_and_is_polled(url: str, oracle_url: str) -> None:
+    request = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
+    told = Caller(url, streaming=False).ask(request, as_data=True)
+    again = Caller(url).get(told.task)
+    assert (again.state, again.result["score"]) == ("completed", 1)
+
+
+def test_crmarenas_request(url: str) -> None:
+    request = {"white_agent_url": "builtin:oracle", "task_category": ["handle_time"], "max_tasks": 2}
+    result = Caller(url).ask({**request, "tag_trials": True}).result
+    assert (result["domain"], result["metrics"]["accuracy"]) == ("mini", 1)
+    assert len(result["results"]) == 2
+    entry = result["results"][0]
+    assert (entry["task_type"], entry["done"], entry["reward"]) == ("handle_time", True, 1)
+    [*_, last] = entry["trajectory"]
+    assert (last["action"]["name"], last["done"], last["reward"]) == ("respond", True, 1)
+
+
+def test_the_interactive_request_has_a_user(url: str) -> None:
+    request = {"white_agent_url": "builtin:oracle", "max_tasks": 1, "interactive": True, "tag_trials": True}
+    result = Caller(url).ask(request).result
+    assert (result["domain"], result["pass_rate"]) == ("mini_interactive", 100)
+
+
+def test_the_tagged_request(url: str, oracle_url: str) -> None:
+    text = f'<white_agent_url>{oracle_url}</white_agent_url><env_config>{{"env": "mock", "num_tasks": 1}}</env_config>'
+    assert Caller(url).ask(text).result["max_score"] == 1
+
+
+def test_a_bad_agent_has_a_low_score_and_no_error(url: str, noop_url: str) -> None:
+    told = Caller(url).ask(gen3(noop_url, domain="mock", task_ids=["create_task_1", "update_task_1"]))
+    assert (told.state, told.result["errors"]["count"]) == ("completed", 0)
+    assert told.result["score"] < 2
+
+
+def test_shards_are_the_parts_of_the_whole(url: str, results: Path, oracle_url: str, tmp_path: Path) -> None:
+    caller = Caller(url)
+    shards = [
+        caller.ask(gen3(oracle_url, domain="mock", num_tasks=4, tag_trials=True, shard_index=i, num_shards=2))
+        for i in range(2)
+    ]
+    tasks = [set(told.result["task_rewards"]) for told in shards]
+    assert tasks[0].isdisjoint(tasks[1])
+    assert len(tasks[0] | tasks[1]) == 4
+    merged = tmp_path / "merged"
+    assert main(["merge", *(str(results / told.task) for told in shards), "-o", str(merged)]) == 0
+    assert len(manifest.load_selected(merged).results) == 4
+
+
+def test_conformance_is_judged_too(url: str, noop_url: str, results: Path) -> None:
+    told = Caller(url).ask(gen3(noop_url, domain="conformance"))
+    assert told.state == "completed", told.text
+    result = told.result
+    assert (result["domain"], result["max_score"] > 100) == ("conformance", True)
+    assert result["score"] <= result["max_score"]
+    report = json.loads((results / told.task / "conformance.json").read_text())
+    assert report["counts"] == result["counts"]
+
+
+def test_an_agent_that_is_not_there_is_an_error_and_no_score(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
+    with served(Terms(tmp_path / "results", guard=LOCAL)) as url:
+        for domain in ("mock", "conformance"):
+            told = Caller(url).ask(gen3(AGENT_GONE, domain=domain))
+            assert told.state == "failed", told
+            assert told.text.startswith("Agent error: "), told.text
+            assert AGENT_GONE in told.text
+            assert told.artifacts == []
+
+
+def test_a_bad_request_is_rejected_with_all_its_problems(url: str, results: Path) -> None:
+    told = Caller(url).ask(gen3("http://127.0.0.1:1/", domain="mock", num_tasks=-1, user_llm="openai/gpt-4.1", x=1))
+    assert (told.state, told.artifacts) == ("rejected", [])
+    assert "num_tasks is -1" in told.text
+    assert "'x'" in told.text
+    limits = gen3("builtin:oracle", domain="mock", task_ids=["no such"], concurrency=900, user_llm="openai/gpt-4.1")
+    told = Caller(url).ask(limits)
+    assert "concurrency is 900; this assessor allows at most 4" in told.text
+    assert "user_llm is 'openai/gpt-4.1'; this assessor offers none" in told.text
+    while (results / told.task).exists():  # nothing is kept of it
+        time.sleep(0.02)
+
+
+def test_a_client_of_0_3_asks_at_the_root(url: str, oracle_url: str) -> None:
+    card = httpx.get(f"{url}.well-known/agent-card.json").json()
+    assert card["url"] == url
+    assert card["preferredTransport"] == "JSONRPC"
+    request = json.dumps(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+    part = {"kind": "text", "text": request}
+    sent = {"kind": "message", "role": "user", "messageId": uuid.uuid4().hex, "parts": [part]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": sent}}
+    found = httpx.post(url, json=call, timeout=120).json()["result"]
+    while found["status"]["state"] not in ("completed", "failed", "rejected"):
+        time.sleep(0.1)
+        asked = {"jsonrpc": "2.0", "id": 2, "method": "tasks/get", "params": {"id": found["id"]}}
+        found = httpx.post(url, json=asked, timeout=60).json()["result"]
+    assert found["status"]["state"] == "completed"
+    [artifact] = found["artifacts"]
+    assert [part["kind"] for part in artifact["parts"]] == ["text", "data"]
+    assert artifact["parts"][1]["data"]["pass_rate"] == 100
+
+
+def test_it_can_be_canceled(results: Path, url: str) -> None:
+    caller, told = Caller(url), Told()
+    with agent_served("oracle?latency=30") as agent:
+        asking = threading.Thread(
+            target=caller.ask, args=(gen3(agent.url, domain="mock", tag_trials=True),), kwargs={"told": told}
+        )
+        asking.start()
+        while not any("begun" in text for _, text in told.updates):
+            time.sleep(0.02)
+        began = time.monotonic()
+        assert caller.cancel(told.task) == "TASK_STATE_CANCELED"
+        seconds = time.monotonic() - began
+        asking.join(30)
+    assert not asking.is_alive()
+    assert seconds < 25, "it waited for the agent"
+    assert caller.get(told.task).state == "canceled"
+    assert wait_for_end(results, told)["state"] == "canceled"
+
+
+def test_what_waits_says_so_and_runs_in_the_end(tmp_path: Path) -> None:
+    with (
+        served(Terms(tmp_path / "results", guard=LOCAL, at_once=1)) as url,
+        agent_served("oracle?latency=0.1") as agent,
+    ):
+        told = [Told(), Told()]
+        request = gen3(agent.url, domain="mock", num_tasks=2, tag_trials=True)
+        threads = [threading.Thread(target=Caller(url).ask, args=(request,), kwargs={"told": t}) for t in told]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert [t.state for t in told] == ["completed", "completed"]
+    assert sum("waiting: 0 before this one" in text for t in told for _, text in t.updates) == 1
+
+
+def test_who_has_too_many_waiting_is_refused(tmp_path: Path) -> None:
+    terms = Terms(tmp_path / "results", guard=LOCAL, at_once=1, waiting=1)
+    with served(terms) as url, agent_served("oracle?latency=30") as agent:
+        request = gen3(agent.url, domain="mock", num_tasks=1, tag_trials=True)
+        told = [Told(), Told()]
+        threads = []
+        for one in told:
+            threads.append(threading.Thread(target=Caller(url).ask, args=(request,), kwargs={"told": one}))
+            threads[-1].start()
+            while not any(state == "working" for state, _ in one.updates):
+                time.sleep(0.02)
+        refused = Caller(url).ask(request)
+        assert (refused.state, "wait already" in refused.text) == ("rejected", True)
+        for one in told:
+            Caller(url).cancel(one.task)
+        for thread in threads:
+            thread.join(30)
+
+
+def test_webhooks_hear_of_it(url: str, oracle_url: str) -> None:
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    heard: list[dict[str, Any]] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            heard.append({"token": self.headers["X-A2A-Notification-Token"], **json.loads(body)})
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    hook = HTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=hook.serve_forever, daemon=True).start()
+    try:
+        address = f"http://127.0.0.1:{hook.server_port}/hook"
+        request = json.dumps(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+        config = {"url": address, "token": "a-notification-token", "id": "c1"}
+        message = {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [{"text": request}]}
+        params = {"message": message, "configuration": {"taskPushNotificationConfig": config}}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+        answer = httpx.post(url, json=call, headers={"A2A-Version": "1.0"}, timeout=120).json()
+        assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED", answer
+    finally:
+        hook.shutdown()
+        hook.server_close()
+    states = [one["statusUpdate"]["status"]["state"] for one in heard if "statusUpdate" in one]
+    assert states[-1] == "TASK_STATE_COMPLETED"
+    assert any("artifactUpdate" in one for one in heard)
+    assert {one["token"] for one in heard} == {"a-notification-token"}
+
+
+@pytest.mark.slow
+def test_our_own_suite_finds_nothing_in_it(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", url, "--timeout", "60"]) == 0
+    out = capsys.readouterr().out
+    assert "warned" not in out
+    assert "failed" not in out
+
+
+@pytest.mark.slow
+def test_a_kill_loses_nothing(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    told = Told()
+    with agent_served("oracle?latency=0.15") as agent:
+        request = gen3(agent.url, domain="mock", num_tasks=6, tag_trials=True, concurrency=1)
+        with program(results) as first:
+            asking = threading.Thread(target=_ask_in_vain, args=(Caller(first.url), request, told))
+            asking.start()
+            while not told.task or not list((results / told.task / "trials").glob("*.json")):
+                time.sleep(0.02)
+            first.kill()
+            asking.join(30)
+        held = {path.name: path.read_bytes() for path in (results / told.task / "trials").glob("*.json")}
+        with program(results) as second:
+            found = Caller(second.url).get(told.task)
+            while found.state in ("working", "submitted"):
+                time.sleep(0.1)
+                found = Caller(second.url).get(told.task)
+            second.stop()
+    assert found.state == "completed", found.text
+    assert (found.result["score"], found.result["max_score"]) == (6, 6)
+    assert held
+    for name, content in held.items():
+        assert (results / told.task / "trials" / name).read_bytes() == content, "held again"
+
+
+@pytest.mark.slow
+def test_an_orderly_end_keeps_what_runs_for_the_next_start(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    told = Told()
+    with agent_served("oracle?latency=0.15") as agent:
+        request = gen3(agent.url, domain="mock", num_tasks=6, tag_trials=True, concurrency=2)
+        with program(results) as first:
+            asking = threading.Thread(target=_ask_in_vain, args=(Caller(first.url), request, told))
+            asking.start()
+            while not told.task or not list((results / told.task / "trials").glob("*.json")):
+                time.sleep(0.02)
+            assert first.stop() == 0
+            asking.join(30)
+        with program(results) as second:
+            found = Caller(second.url).get(told.task)
+            while found.state in ("working", "submitted"):
+                time.sleep(0.1)
+                found = Caller(second.url).get(told.task)
+    assert found.state == "completed", found.text
+    assert (found.result["score"], found.result["errors"]["count"]) == (6, 0)
+
+
+def _ask_in_vain(caller: Caller, request: Any, told: Told) -> None:
+    try:
+        caller.ask(request, told=told)
+    except Exception:  # the assessor goes away, and each client says so in words of its own
+        return

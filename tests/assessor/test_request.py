@@ -1,0 +1,198 @@
+"""Reading requests: three forms, everything that is wrong told at once, nothing a stranger writes breaks it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.assessor.fields import FIELDS, Evaluation
+from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
+from pytest_a2a_bench.model import Part
+
+DOMAINS: dict[str, Evaluation] = {
+    "airline": "tau2",
+    "mock": "tau2",
+    "mini": "crmarena",
+    "mini_interactive": "crmarena",
+    "b2b": "crmarena",
+}
+URL = "http://127.0.0.1:9019/"
+
+
+def read(request: Any, *, as_data: bool = False) -> Request:
+    text = request if isinstance(request, str) else json.dumps(request)
+    return parse([Part("data", data=request) if as_data else Part.of_text(text)], DOMAINS)
+
+
+def problems(request: Any) -> tuple[str, ...]:
+    with pytest.raises(BadRequest) as caught:
+        read(request)
+    return caught.value.problems
+
+
+AGENTBEATS = {
+    "participants": {"agent": URL},
+    "config": {
+        "domain": "airline",
+        "num_tasks": 4,
+        "task_ids": None,
+        "max_steps": 100,
+        "user_llm": "openai/gpt-4.1",
+        "user_llm_args": {"temperature": 0.0},
+        "shard_index": 1,
+        "num_shards": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("as_data", [False, True])
+def test_todays_request_of_agentbeats(as_data: bool) -> None:
+    found = read(AGENTBEATS, as_data=as_data)
+    assert found == Request(
+        agent=URL,
+        form="agentbeats",
+        evaluation="tau2",
+        domain="airline",
+        num_tasks=4,
+        max_steps=100,
+        user_llm="openai/gpt-4.1",
+        user_llm_args={"temperature": 0.0},
+        shard_index=1,
+        num_shards=2,
+    )
+
+
+def test_numbers_of_a_data_part_have_become_floats() -> None:
+    found = read({"participants": {"agent": URL}, "config": {"domain": "mock", "num_tasks": 4.0, "task_ids": [1.0]}})
+    assert (found.num_tasks, found.task_ids) == (4, ("1",))
+
+
+def test_a_json_text_may_be_fenced() -> None:
+    assert read(f"```json\n{json.dumps(AGENTBEATS)}\n```").domain == "airline"
+
+
+def test_the_older_tagged_request_stands_in_prose_and_has_tau_benchs_names() -> None:
+    config = {
+        "env": "airline",
+        "user_strategy": "llm",
+        "user_model": "gpt-4o",
+        "user_provider": "openai",
+        "task_split": "test",
+        "task_ids": [1, 2],
+    }
+    found = read(
+        f"Your task is to assess the agent at:\n<white_agent_url>\n{URL}\n</white_agent_url>\nwith:\n"
+        f"<env_config>\n{json.dumps(config, indent=2)}\n</env_config>"
+    )
+    assert found.form == "tagged"
+    assert (found.agent, found.domain, found.split, found.task_ids) == (URL, "airline", "test", ("1", "2"))
+    assert found.user_llm == "openai/gpt-4o"
+
+
+def test_the_flat_request_is_crmarenas() -> None:
+    found = read({"white_agent_url": URL, "task_category": "all", "max_tasks": 5, "interactive": True})
+    assert (found.form, found.evaluation, found.domain) == ("flat", "crmarena", "mini_interactive")
+    assert (found.num_tasks, found.max_turns, found.max_user_turns) == (5, 20, 10)
+    chosen = read({"white_agent_url": URL, "task_category": ["handle_time"], "max_turns": 3, "org_type": "b2b"})
+    assert (chosen.task_categories, chosen.max_turns, chosen.domain) == (("handle_time",), 3, "b2b")
+
+
+def test_conformance_needs_no_domain() -> None:
+    for config in ({"evaluation": "conformance"}, {"domain": "conformance"}):
+        assert read({"participants": {"agent": URL}, "config": config}).evaluation == "conformance"
+
+
+def test_every_problem_is_named_at_once() -> None:
+    request = {
+        "participants": {"agent": "ftp://x", "judge": URL},
+        "config": {"domain": "mars", "num_tasks": 0, "api_base": "http://evil", "max_turns": 4, "shard_index": 2},
+        "extra": 1,
+    }
+    found = "\n".join(problems(request))
+    for word in ("'judge'", "ftp://x", "'mars'", "num_tasks is 0", "'api_base'", "'extra'", "shard_index is 2"):
+        assert word in found, found
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        ("Hello", "this is no request"),
+        ("[1]", "this is no request"),
+        ("[" * 5000, "this is no request"),
+        ({"config": {}}, "names no agent"),
+        ({"participants": {}}, "participants is an object"),
+        ({"participants": {"agent": 7}, "config": {"domain": "mock"}}, "participants.agent is 7"),
+        ({"participants": {"agent": URL}, "config": {}}, "config.domain is missing"),
+        ({"participants": {"agent": URL}, "config": []}, "config is a list"),
+        ({"participants": {"agent": "http://u:p@h/"}, "config": {"domain": "mock"}}, "credentials"),
+        ({"participants": {"agent": "http://h\n/"}, "config": {"domain": "mock"}}, "the agent's URL is"),
+        ({"white_agent_url": None}, "white_agent_url is null"),
+        (
+            {"participants": {"agent": URL}, "config": {"domain": "mock", "user_llm_args": {"api_base": "http://e"}}},
+            "without 'api_base'",
+        ),
+        ({"participants": {"agent": URL}, "config": {"domain": "mock", "num_tasks": True}}, "num_tasks is True"),
+        ({"participants": {"agent": URL}, "config": {"domain": "mock", "max_turns": 4}}, "means nothing to tau2"),
+        ({"participants": {"agent": URL}, "config": {"domain": "mock", "evaluation": "crmarena"}}, "belongs to tau2"),
+        (
+            {"participants": {"agent": URL}, "config": {"domain": "mock", "num_tasks": 1, "max_tasks": 2}},
+            "max_tasks contradicts num_tasks",
+        ),
+        ("<white_agent_url>http://a/</white_agent_url><env_config>x</env_config>", "<env_config>"),
+    ],
+)
+def test_what_is_refused(request_: Any, told: str) -> None:
+    found = problems(request_)
+    assert any(told in problem for problem in found), found
+
+
+def test_a_request_too_long_to_read_is_refused() -> None:
+    assert "characters" in problems({"participants": {"agent": URL}, "config": {"domain": "m" * 70_000}})[0]
+
+
+def test_two_requests_in_a_message_are_refused() -> None:
+    with pytest.raises(BadRequest, match="2 JSON objects"):
+        parse([Part("data", data=AGENTBEATS), Part.of_text(json.dumps(AGENTBEATS))], DOMAINS)
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=12,
+)
+CONFIGS = st.dictionaries(st.sampled_from([*FIELDS, "other"]), ANY_JSON, max_size=8)
+
+
+@given(config=CONFIGS | ANY_JSON, participants=st.just({"agent": URL}) | ANY_JSON, extra=st.booleans())
+def test_whatever_stands_in_a_request_it_is_read_or_its_problems_are_told(
+    config: Any, participants: Any, extra: bool
+) -> None:
+    request = {"participants": participants, "config": config, **({"more": 1} if extra else {})}
+    told: tuple[str, ...] = ()
+    found: Request | None
+    try:
+        found = parse([Part("data", data=request)], DOMAINS)
+    except BadRequest as error:
+        found, told = None, error.problems
+    if found is None:
+        assert told
+        assert all(problem.strip() and "\n" not in problem for problem in told)
+    else:
+        assert found.domain in DOMAINS or found.evaluation == "conformance"
+        assert Request.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with pytest.raises(BadRequest):
+        parse([Part.of_text(text)], {})
+
+
+@given(ids=st.lists(st.integers(0, 10**9) | st.text(min_size=1, max_size=30), min_size=1, max_size=20))
+def test_task_ids_keep_their_order(ids: list[Any]) -> None:
+    found = read({"participants": {"agent": URL}, "config": {"domain": "mock", "task_ids": ids}})
+    assert found.task_ids == tuple(dict.fromkeys(map(str, ids)))

@@ -1,0 +1,252 @@
+"""What a hostile caller, a hostile agent and a careless operator get: refused, and no secret of anybody's."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from assessor_server import LOCAL, Caller, gen3, served
+from builtin_server import served as agent_served
+from raw_agent import Request, raw_agent, response, rpc
+
+from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.assessor import callers
+from pytest_a2a_bench.assessor.callers import Callers
+from pytest_a2a_bench.assessor.gateway import MAX_BODY
+from pytest_a2a_bench.assessor.request import BadRequest, parse
+from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
+from pytest_a2a_bench.benchmarks.crmarena.sources import opening
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import Part
+from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.settings import Settings
+
+ADA, BOB = "ada-7c1e5f6b2d9a4830", "bob-99d0b3c4a1e2f756"
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    """Let no test's tokens be secrets of another."""
+    forget = KNOWN.remember([])
+    yield
+    forget()
+
+
+# --- who may call -----------------------------------------------------------------------------------------------------
+
+
+def test_tokens_are_read_with_their_callers() -> None:
+    found = callers.read_tokens(f"# ours\nada={ADA}\n\n{BOB},carl=carl-0123456789abcdef==\n", "here")
+    assert (found[0].name, found[0].token) == ("ada", ADA)
+    assert found[1].name.startswith("caller-")
+    assert (found[2].name, found[2].token) == ("carl", "carl-0123456789abcdef==")
+    assert ADA not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "no token"),
+        ("ada=short", "entry 1"),
+        (f"a={ADA}\nb={ADA}", "entry 2 has a token that another"),
+        ("\n#x", "no"),
+    ],
+)
+def test_tokens_that_are_none_are_refused_without_being_shown(text: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told) as caught:
+        callers.read_tokens(text, "here")
+    assert "short" not in str(caught.value)
+
+
+def test_a_line_that_is_taken_out_is_revoked(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"ada={ADA}\nbob={BOB}\n")
+    known = Callers.of(file, "MORE", {"MORE": "carl=carl-0123456789abcdef"})
+    assert known is not None
+    assert known.who(f"Bearer {ADA}") == "ada"
+    assert known.who(f"Basic {base64.b64encode(f'x:{BOB}'.encode()).decode()}") == "bob"
+    assert known.who("Bearer carl-0123456789abcdef") == "carl"
+    for wrong in ("", ADA, f"Bearer {ADA}x", "Bearer ", "Basic ???", "Bearer \xe4\xf6", f"Digest {ADA}"):
+        assert known.who(wrong) is None
+    file.write_text(f"bob={BOB}\n")
+    assert (known.who(f"Bearer {ADA}"), known.who(f"Bearer {BOB}")) == (None, "bob")
+    file.write_text("")
+    assert known.who(f"Bearer {BOB}") is None
+    file.unlink()
+    assert known.who("Bearer carl-0123456789abcdef") == "carl"
+
+
+def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"ada={ADA}\nbob={BOB}\n")
+    results = tmp_path / "results"
+    with served(Terms(results, guard=LOCAL), Callers(file)) as url:
+        for path in ("", "metrics", "rest/tasks"):
+            assert httpx.get(url + path).status_code == 401
+        assert httpx.post(url, json={}).status_code == 401
+        assert httpx.get(f"{url}healthz").json() == {"status": "ok"}
+        assert httpx.get(f"{url}readyz").json() == {"status": "ok"}
+        card = httpx.get(f"{url}.well-known/agent-card.json").json()
+        assert "bearer" in card["securitySchemes"]
+        told = Caller(url, ADA).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+        assert told.state == "completed"
+        assert Caller(url, ADA).get(told.task).result["score"] == 1
+        with pytest.raises(Exception, match="not found"):
+            Caller(url, BOB).get(told.task)
+        with pytest.raises(Exception, match="not found"):
+            Caller(url, BOB).cancel(told.task)
+        assert httpx.get(f"{url}metrics", headers={"Authorization": f"Bearer {BOB}"}).status_code == 200
+    assert json.loads((results / told.task / "assessment.json").read_text())["caller"] == "ada"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--host", "0.0.0.0"], "give tokens with --auth-file or --auth-env"),
+        (["--auth-env", "NOT_SET_ANYWHERE"], "NOT_SET_ANYWHERE, which is not set"),
+        (["--auth-file", "nowhere"], "--auth-file nowhere: cannot be read"),
+        (["--auth-env", "X", "--no-auth"], "--no-auth contradicts"),
+        (["--allow-cidr", "localhost"], "is no range of addresses"),
+        (["--max-steps", "0", "--port", "99999"], "--max-steps is 0; give a number above 0; --port is 99999"),
+        (["--card-url", "x"], "--card-url is 'x'"),
+    ],
+)
+def test_an_operators_mistakes_are_told_in_one_line(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["assess", "--results", str(tmp_path / "r"), *arguments]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.count("\n") == 1
+
+
+# --- what may be asked for --------------------------------------------------------------------------------------------
+
+
+def refused(terms: Terms, **config: object) -> str:
+    agent = str(config.pop("agent", "http://127.0.0.1:1/"))
+    request = parse([Part("data", data=gen3(agent, **config))], known_domains())
+    with pytest.raises(BadRequest) as caught:
+        plan(request, terms, {})
+    return str(caught.value)
+
+
+def test_limits_are_told_together(tmp_path: Path) -> None:
+    terms = Terms(tmp_path, max_steps=50, max_tasks=2, concurrency=2, timeout=10, models=("openai/small",))
+    found = refused(terms, domain="mock", max_steps=60, concurrency=3, timeout=11, user_llm="openai/big", split="moon")
+    for text in ("max_steps is 60", "concurrency is 3", "timeout is 11", "offers openai/small", "split is 'moon'"):
+        assert text in found
+    assert "at most 2 are held" in refused(terms, domain="mock")
+    assert "no built-in agents" in refused(terms, domain="mock", num_tasks=1, agent="builtin:oracle")
+    with_builtin = dataclasses.replace(terms, builtin=True)
+    for agent in ("builtin:llm", "builtin:oracle?players=x=os", "builtin:faulty"):
+        assert "is not offered" in refused(with_builtin, domain="mock", num_tasks=1, agent=agent)
+    assert "on an agent with a URL" in refused(terms, domain="conformance", agent="builtin:oracle")
+    assert "mock has no task 'x'" in refused(terms, domain="mock", task_ids=["x"])
+    assert "task_category names 'x'" in refused(terms, domain="mini", task_category=["x"])
+    assert "CRMArena's" in refused(terms, domain="b2b")
+
+
+def test_a_caller_chooses_models_but_never_their_keys(tmp_path: Path) -> None:
+    terms = Terms(tmp_path, models=("openai/one", "openai/two"))
+    asked = {"domain": "mock", "num_tasks": 1, "user_llm": "openai/two", "user_llm_args": {"temperature": 0.0}}
+    request = parse([Part("data", data=gen3("http://h/", **asked))], known_domains())
+    made = plan(request, terms, {"OPENAI_API_KEY": "x"}).settings
+    assert (made.user_llm, made.user_llm_args, made.user_kind) == ("openai/two", {"temperature": 0.0}, "llm")
+    request = parse([Part("data", data=gen3("http://h/", domain="mock", num_tasks=1))], known_domains())
+    assert plan(request, terms, {"OPENAI_API_KEY": "x"}).settings.user_llm == "openai/one"
+
+
+def test_inner_addresses_are_refused_for_agents_and_webhooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
+    with served(Terms(tmp_path / "results", guard=Guard())) as url, raw_agent(lambda _: None) as inner:
+        for domain in ("mock", "conformance"):
+            told = Caller(url).ask(gen3(inner.url, domain=domain))
+            assert (told.state, "not a public address" in told.text) == ("failed", True), told
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
+        config = {"taskPushNotificationConfig": {"url": f"{inner.url}/hook"}}
+        params = {"message": message, "configuration": config}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+        answer = httpx.post(url, json=call, headers={"A2A-Version": "1.0"}).json()
+        assert answer["error"]["message"] == "Invalid push notification URL"
+        assert inner.requests == []
+
+
+def test_a_card_cannot_lead_to_an_inner_address(tmp_path: Path) -> None:
+    with raw_agent(lambda _: response({})) as secret, raw_agent(lambda _: None) as agent:
+        place = secret.url.replace("127.0.0.1", "127.0.0.2")
+        agent.card["supportedInterfaces"] = [{"url": place, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]
+        agent.card["url"] = place
+        with served(Terms(tmp_path / "results", guard=Guard.of(["127.0.0.1"]))) as url:
+            told = Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
+        assert told.state == "failed", told
+        assert "not a public address" in told.text
+        assert secret.requests == []
+
+
+def test_bodies_are_bounded(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        for _ in range(MAX_BODY // 65536 + 2):
+            yield b"x" * 65536
+
+    with served(Terms(tmp_path / "results")) as url:
+        assert httpx.post(url, content=b"x" * (MAX_BODY + 1)).status_code == 413
+        assert httpx.post(url, content=pieces()).status_code == 413
+        assert httpx.get(f"{url}healthz").status_code == 200
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+CANARIES = {
+    "OPENAI_API_KEY": "sk-canary-8f3b1c2d4e5f60718293",
+    "A2A_AUTH_TOKEN": "canary-token-5b1d9e7f3a2c4068",
+    "A2A_OAUTH_CLIENT_SECRET": "canary-oauth-aa77bb66cc55dd44",
+}
+
+
+def test_no_secret_is_handed_to_an_agent_or_found_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator's environment is full of keys, and the agent quotes whatever it hears."""
+    for name, value in CANARIES.items():
+        monkeypatch.setenv(name, value)
+    file = tmp_path / "tokens"
+    file.write_text(f"ada={ADA}\n")
+    results = tmp_path / "results"
+
+    def parrot(request: Request) -> bytes:
+        said = f"{request.headers} {request.body.decode()}"
+        message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": said[:2000]}]}
+        return rpc({"message": message}, request)
+
+    with raw_agent(parrot) as agent, served(Terms(results, guard=LOCAL), Callers(file)) as url:
+        caller = Caller(url, ADA)
+        told = caller.ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"]))
+        metrics = httpx.get(f"{url}metrics", headers={"Authorization": f"Bearer {ADA}"}).text
+        heard = "".join(f"{r.path} {r.headers} {r.body!r}" for r in agent.requests)
+        assert agent.messages
+    kept = b"".join(path.read_bytes() for path in results.rglob("*") if path.is_file())
+    for secret in (*CANARIES.values(), ADA):
+        assert secret not in heard
+        assert secret not in metrics + repr(told)
+        assert secret.encode() not in kept
+
+
+def test_no_gold_is_in_a_result(tmp_path: Path) -> None:
+    """An agent that does nothing fails; what it should have done must not be told to its author."""
+    with served(Terms(tmp_path / "results", guard=LOCAL)) as url, agent_served("noop") as agent:
+        told = Caller(url).ask(gen3(agent.url, domain="mini", task_category=["handle_time", "case_routing"]))
+    assert told.state == "completed", told.text
+    entries = told.result["results"]
+    assert len(entries) == 20
+    source = opening.open_source("mini", Settings())
+    answers = {task.task_id: task.answers for task in source.tasks()}
+    golds = {gold for entry in entries for gold in answers[entry["task_idx"]] if gold != NONE}
+    assert len(golds) > 5
+    shown = json.dumps(told.artifacts) + repr(told.updates)
+    assert not [gold for gold in golds if gold in shown]

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from controlled import PROGRAM, PYTHON, Control, Controlled
+
+from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.platforms.agent import Kept
+from pytest_a2a_bench.platforms.controller import ControllerOptions, standing
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Iterator[Control]:
+    """Start controllers that end with the test; each keeps ``kept_agent.py`` with some words."""
+    with contextlib.ExitStack() as stack:
+
+        def start(
+            *words: str,
+            command: tuple[str, ...] = (),
+            environ: Mapping[str, str] | None = None,
+            stop_seconds: float = 5.0,
+            **options: Any,
+        ) -> Controlled:
+            notes: list[str] = []
+            kept = Kept(
+                command=command or (PYTHON, "-I", "-S", PROGRAM, *words),
+                told=" ".join(["kept_agent.py", *words]),
+                environ={**os.environ, **(environ or {})},
+                directory=tmp_path,
+                stop_seconds=stop_seconds,
+                note=notes.append,
+            )
+            context = standing(ControllerOptions(**options), kept)
+            serving = loop.run(context.__aenter__())
+            stack.callback(lambda: loop.run(_leave(context)))
+            client = stack.enter_context(httpx.Client(base_url=serving.local, timeout=60, trust_env=False))
+            return Controlled(serving.local, serving.agent, client, notes)
+
+        yield start
+
+
+async def _leave(context: contextlib.AbstractAsyncContextManager[Any]) -> None:
+    await context.__aexit__(None, None, None)

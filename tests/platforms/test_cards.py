@@ -1,0 +1,94 @@
+"""Which URLs a card shows behind a controller."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.platforms.cards import shown_card
+
+PUBLIC = "https://agents.example/to_agent/x"
+
+
+def shown(card: Any) -> Any:
+    return json.loads(shown_card(json.dumps(card).encode(), f"{PUBLIC}/"))
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:9000", PUBLIC),
+        ("http://127.0.0.1:9000/", f"{PUBLIC}/"),
+        ("http://localhost:9000/rest?a=1#b", f"{PUBLIC}/rest?a=1#b"),
+        ("http://0.0.0.0:1/", f"{PUBLIC}/"),
+        ("https://[::1]:9000/x", f"{PUBLIC}/x"),
+        ("http://agent.localhost/", f"{PUBLIC}/"),
+        ("http://127.0.0.1.nip.io/", None),
+        ("https://elsewhere.example/", None),
+        ("ftp://127.0.0.1/", None),
+        ("127.0.0.1:9000", None),
+        ("http://[::1", None),
+        (f"{PUBLIC}/rest", None),
+        (PUBLIC, None),
+    ],
+)
+def test_loopback_is_shown_as_the_controllers(url: str, expected: str | None) -> None:
+    card = {"name": "a", "url": url, "supportedInterfaces": [{"url": url}], "signatures": ["s"]}
+    found = shown(card)
+    if expected is None:
+        assert found == card
+    else:
+        assert found == {"name": "a", "url": expected, "supportedInterfaces": [{"url": expected}]}
+
+
+def test_a_controller_on_loopback_is_not_put_before_itself() -> None:
+    public = "http://127.0.0.1:8010/to_agent/x"
+    card = json.dumps({"url": f"{public}/", "additionalInterfaces": [{"url": f"{public}/rest", "transport": "REST"}]})
+    assert shown_card(card.encode(), public) == card.encode()
+
+
+def test_grpc_on_loopback_is_left_out_unless_there_is_nothing_else() -> None:
+    http = {"url": "https://elsewhere.example/", "protocolBinding": "JSONRPC"}
+    far = {"url": "grpc.example:443", "protocolBinding": "GRPC"}
+    near = [{"url": url, "protocolBinding": "GRPC"} for url in ("127.0.0.1:1", "http://localhost:1", "grpc://[::1]:1")]
+    assert shown({"supportedInterfaces": [http, *near, far]}) == {"supportedInterfaces": [http, far]}
+    alone = {"supportedInterfaces": near}
+    assert shown(alone) == alone
+    old = {"url": "http://127.0.0.1:1", "preferredTransport": "GRPC", "additionalInterfaces": [{"url": 3}, "x"]}
+    assert shown(old) == old
+
+
+def test_a_card_in_a_json_rpc_answer_is_one() -> None:
+    found = shown({"jsonrpc": "2.0", "id": 1, "result": {"url": "http://127.0.0.1:1/"}})
+    assert found["result"] == {"url": f"{PUBLIC}/"}
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"url": "http://127.0.0.1:1/"}}
+    assert shown(error) == error
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=5) | st.sampled_from(["http://127.0.0.1/", "//[", "GRPC"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["url", "supportedInterfaces", "result", "jsonrpc", "transport"]), inner)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(VALUES)
+def test_whatever_an_agent_shows_is_passed_on(value: Any) -> None:
+    once = shown_card(json.dumps(value).encode(), PUBLIC)
+    json.loads(once)
+    assert shown_card(once, PUBLIC) == once
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.binary(max_size=50))
+def test_what_is_no_card_stays_as_it_is(body: bytes) -> None:
+    assert shown_card(body, PUBLIC) == body

@@ -1,0 +1,417 @@
+"""A controller with real processes behind real HTTP."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from controlled import PROGRAM, PYTHON, Control
+from harness import wait_for
+
+import pytest_a2a_bench
+from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.platforms.controller import ControllerOptions
+from pytest_a2a_bench.results.processes import is_alive
+from pytest_a2a_bench.secret import KNOWN, KnownSecret, Secret
+
+ROOT = str(Path(pytest_a2a_bench.__file__).parent.parent)
+
+
+def pid_on(port: int) -> int | None:
+    """Return the process that listens on a port of this machine, if any of ours does."""
+    wanted = f":{port:04X}"
+    nodes = {
+        line.split()[9]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if line.split()[1].endswith(wanted) and line.split()[3] == "0A"
+    }
+    for process in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            for link in Path(f"/proc/{process}/fd").iterdir():
+                if any(os.readlink(link) == f"socket:[{node}]" for node in nodes):
+                    return int(process)
+    return None
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+class TestTelling:
+    def test_status_agents_and_one_agent_are_told_as_agentbeats_tells_them(self, control: Control) -> None:
+        at = control()
+        at.wait("running")
+        card = {"name": "kept", "url": f"{at.agent.url}/rpc?a=1"}
+
+        assert at.http.get("/status").json() == {
+            "maintained_agents": 1,
+            "running_agents": 1,
+            "starting_command": "kept_agent.py",
+        }
+        assert at.http.get("/agents").json() == {
+            at.agent.id: {"url": at.agent.url, "internal_port": at.agent.port, "state": "running"}
+        }
+        told = at.described()
+        assert set(told) == {"state", "stdout_log", "stderr_log", "agent_card"}
+        assert told["stdout_log"] == f"listening on {at.agent.port} for {at.agent.url}\n"
+        shown = json.loads(told["agent_card"])
+        assert (shown["name"], shown["supportedInterfaces"][0]["url"]) == (card["name"], card["url"])
+        assert at.notes == ["starting", "running"]
+
+    def test_an_unknown_agent_is_not_there(self, control: Control) -> None:
+        at = control()
+        for method, path in (("GET", "/agents/x"), ("POST", "/agents/x/reset"), ("GET", "/to_agent/x/echo")):
+            answer = at.http.request(method, path)
+            assert (answer.status_code, "there is no agent 'x'" in answer.text) == (404, True)
+
+    def test_an_agent_that_starts_slowly_is_starting_until_its_card_is_there(self, control: Control) -> None:
+        at = control("slow:1")
+        told = at.described()
+        refused = at.http.get(at.to("/echo"))
+        assert at.http.get("/status").json()["running_agents"] == 0
+        at.wait("running")
+
+        assert told["state"] in ("pending", "starting")
+        assert told["agent_card"] == "File not found."
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+
+    def test_an_agent_that_crashes_says_why_and_each_reset_tries_again(self, control: Control) -> None:
+        at = control("crash")
+        for number in range(1, 4):
+            wait_for(lambda: at.agent.state == "finished(3)")
+            assert at.agent.generation == number
+            assert at.described()["stderr_log"] == "cannot go on\n"
+            refused = at.http.get(at.to("/echo"))
+            assert (refused.status_code, "is finished(3)" in refused.text) == (503, True)
+            assert at.reset().json() == {"message": f"Agent {at.agent.id} reset requested."}
+
+    def test_a_command_that_is_not_there_is_told(self, control: Control) -> None:
+        at = control(command=("no-such-program",))
+        at.wait("finished(127)")
+        assert at.described()["stderr_log"] == "no-such-program: No such file or directory\n"
+
+    def test_logs_are_bounded_and_without_secrets(self, control: Control) -> None:
+        forget = KNOWN.remember([KnownSecret("OPENAI_API_KEY", "sk-canary-5d41402abc4b2a76")])
+        try:
+            at = control("loud", "tell", environ={"OPENAI_API_KEY": "sk-canary-5d41402abc4b2a76"})
+            at.wait("running")
+            told = at.described()
+        finally:
+            forget()
+
+        assert len(told["stdout_log"]) < 260 * 1024
+        assert told["stdout_log"].startswith("listening on ")
+        assert " characters left out ...]\n" in told["stdout_log"]
+        assert told["stdout_log"].endswith(f"line 19999 {'=' * 40}\n")
+        assert told["stderr_log"] == "the key is ***\n"
+
+
+class TestReset:
+    def test_a_reset_is_a_new_process_on_another_port(self, control: Control) -> None:
+        at = control()
+        at.wait("running")
+        first = at.agent.port
+        at.reset()
+        assert at.described()["state"] != "running"
+        at.wait("running")
+
+        assert at.agent.generation == 2
+        assert not listens(first)
+        assert at.http.get(at.to("/echo")).status_code == 200
+
+    def test_a_reset_in_mid_request_ends_it_and_later_ones_are_answered(self, control: Control) -> None:
+        at = control()
+        at.wait("running")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool, at.http.stream("GET", at.to("/sse")) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "data: 0"
+            hanging = pool.submit(httpx.get, at.url + at.to("/hang"), timeout=60)
+            wait_for(lambda: "hanging" in at.described()["stdout_log"])
+            at.reset()
+            answer = hanging.result(60)
+            with pytest.raises(httpx.RemoteProtocolError):
+                list(lines)
+        at.wait("running")
+
+        assert (answer.status_code, "gave no answer" in answer.text) == (502, True)
+        assert at.http.get(at.to("/echo")).status_code == 200
+
+    def test_an_agent_that_ignores_sigterm_is_killed(self, control: Control) -> None:
+        at = control("deaf", stop_seconds=0.3)
+        at.wait("running")
+        first = at.agent.port
+        at.reset()
+        wait_for(lambda: at.agent.generation == 2 and at.agent.state == "running")
+
+        assert not listens(first)
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt what others leave behind")
+    def test_what_an_agent_leaves_behind_is_killed_with_it(self, control: Control) -> None:
+        at = control("daemon")
+        at.wait("running")
+        daemon = int(at.described()["stdout_log"].split("daemon ")[1].split()[0])
+        assert is_alive(daemon)
+        at.reset()
+        wait_for(lambda: at.agent.generation == 2 and at.agent.state == "running")
+
+        assert not is_alive(daemon)
+
+    def test_resets_at_once_are_one(self, control: Control) -> None:
+        at = control()
+        at.wait("running")
+        for _ in range(5):
+            at.reset()
+        at.wait("running")
+        assert at.agent.generation in (2, 3)
+
+
+class TestProxy:
+    def test_a_request_arrives_as_it_was_sent(self, control: Control) -> None:
+        at = control()
+        at.wait("running")
+        headers = {"X-Asked": "yes", "Authorization": "Bearer of-the-agent", "Accept-Encoding": "gzip"}
+        answer = at.http.request("PUT", at.to("/a%2Fb//c?x=1&x=%20"), headers=headers, content=b"\x00\xff")
+        told = answer.json()
+
+        assert (told["method"], told["path"], told["body"]) == ("PUT", "/a%2Fb//c?x=1&x=%20", "\x00\xff")
+        sent = {name.lower(): value for name, value in told["headers"].items()}
+        assert (sent["x-asked"], sent["authorization"]) == ("yes", "Bearer of-the-agent")
+        assert sent["host"] == f"127.0.0.1:{at.agent.port}"
+        assert sent["x-forwarded-prefix"] == f"/to_agent/{at.agent.id}"
+        assert answer.headers.get_list("x-twice") == ["1", "2"]
+        assert at.http.get(at.to("")).json()["path"] == "/"
+        # As AgentBeats' gateway writes it, which adds the path of the card's URL to that of its own.
+        assert at.http.get(at.to(at.to("/echo?x=1"))).json()["path"] == "/echo?x=1"
+        assert at.http.get(at.to("/missing")).status_code == 404
+        assert len(at.http.get(at.to("/big")).content) == 8 << 20
+
+    def test_cards_name_the_controller(self, control: Control) -> None:
+        at = control(public="https://agents.example/base/")
+        at.wait("running")
+        card = at.http.get(at.to("/.well-known/agent-card.json"), headers={"host": "agents.example"}).json()
+
+        assert at.agent.url == f"https://agents.example/base/to_agent/{at.agent.id}"
+        # gRPC cannot go through here, and a caller elsewhere has another loopback.
+        assert [i["url"] for i in card["supportedInterfaces"]] == [f"{at.agent.url}/rpc?a=1"]
+        assert "signatures" not in card
+        assert json.loads(at.described()["agent_card"]) == card
+
+    def test_a_stream_arrives_event_by_event(self, control: Control) -> None:
+        at = control()
+        at.wait("running")
+        with at.http.stream("GET", at.to("/sse")) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "data: 0"
+            # The agent goes on only now: the first event did not wait for the others.
+            assert httpx.get(at.url + at.to("/go")).text == "gone"
+            assert [line for line in lines if line] == ["data: 1", "data: 2"]
+
+    def test_32_requests_at_once_are_all_answered_with_their_own(self, control: Control) -> None:
+        at = control()
+        at.wait("running")
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            bodies = [f"{number}" * 4096 for number in range(32)]
+            answers = list(pool.map(lambda body: at.http.post(at.to("/echo"), content=body), bodies))
+        assert [answer.text for answer in answers if answer.status_code != 200] == []
+        assert [answer.json()["body"] for answer in answers] == bodies
+
+    def test_a_body_that_is_too_long_is_refused(self, control: Control) -> None:
+        at = control(max_body=1000)
+        at.wait("running")
+
+        def chunks() -> Iterator[bytes]:
+            yield from [b"x" * 400] * 3
+
+        declared = at.http.post(at.to("/echo"), content=b"x" * 1001)
+        chunked = at.http.post(at.to("/echo"), content=chunks())
+        assert (declared.status_code, chunked.status_code) == (413, 413)
+        assert at.http.post(at.to("/echo"), content=b"x" * 1000).status_code == 200
+
+    def test_an_agent_is_not_worked_for_callers_that_have_left(self, control: Control) -> None:
+        at = control()
+        at.wait("running")
+        port = at.agent.port
+        with at.http.stream("GET", at.to("/sse")) as stream:
+            lines = stream.iter_lines()  # which ends the stream when nobody holds it
+            assert next(lines) == "data: 0"
+            assert _connections_to(port) == 1
+        wait_for(lambda: _connections_to(port) == 0)
+
+
+def _connections_to(port: int) -> int:
+    """Return how many connections of this process to a port are open (state 01 of proc_net_tcp)."""
+    wanted = f":{port:04X}"
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(line[2].endswith(wanted) and line[3] == "01" for line in lines)
+
+
+class TestSecurity:
+    def test_nobody_listens_beyond_loopback_without_a_token(self) -> None:
+        for host in ("0.0.0.0", "::", "192.0.2.1", "agents.example", ""):
+            with pytest.raises(ConfigurationError, match="--auth-env NAME"):
+                ControllerOptions(host=host)
+        for host in ("127.0.0.1", "localhost", "::1", "127.8.8.8"):
+            ControllerOptions(host=host)
+
+    def test_a_token_is_wanted_everywhere_but_for_cards_and_health(self, control: Control) -> None:
+        at = control(host="0.0.0.0", token=Secret("t0ken-of-the-platform"))
+        at.wait("running")
+        card = at.to("/.well-known/agent-card.json")
+        wanted = [
+            "/status",
+            "/agents",
+            f"/agents/{at.agent.id}",
+            at.to("/echo"),
+            at.to("/x?/.well-known/agent-card.json"),
+        ]
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "t0ken-of-the-platform"}):
+            assert [at.http.get(path, headers=headers).status_code for path in wanted] == [401] * len(wanted)
+            assert at.http.post(f"/agents/{at.agent.id}/reset", headers=headers).status_code == 401
+            assert at.http.post(card, headers=headers).status_code == 401
+        assert [at.http.get(path).status_code for path in ("/healthz", card)] == [200, 200]
+        right = {"Authorization": "Bearer t0ken-of-the-platform"}
+        assert [at.http.get(path, headers=right).status_code for path in wanted] == [200] * len(wanted)
+        # It is the controller's, and the agent does not learn it.
+        assert "t0ken" not in at.http.get(at.to("/echo"), headers=right).text
+
+    def test_an_open_agent_is_for_everybody_and_asks_for_its_own_token(self, control: Control) -> None:
+        at = control(host="0.0.0.0", token=Secret("t0ken-of-the-platform"), open_agent=True)
+        at.wait("running")
+        own = {"Authorization": "Bearer of-the-agent"}
+        assert at.http.get(at.to("/echo"), headers=own).json()["headers"]["authorization"] == "Bearer of-the-agent"
+        for method, path in (("GET", "/agents"), ("GET", "/status"), ("POST", f"/agents/{at.agent.id}/reset")):
+            assert at.http.request(method, path, headers=own).status_code == 401
+
+    def test_a_browser_that_was_told_another_name_is_refused(self, control: Control) -> None:
+        at = control(public="https://agents.example")
+        assert at.http.get("/status", headers={"host": "evil.example"}).status_code == 421
+        assert at.http.get("/status", headers={"host": "agents.example"}).status_code == 200
+        assert at.http.get("/status", headers={"host": "localhost:1"}).status_code == 200
+
+
+class TestCommand:
+    def spawn(self, directory: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest_a2a_bench.cli", "controller", "--port", "0", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=directory,
+            env={**os.environ, "PYTHONPATH": ROOT, **environ},
+        )
+
+    @pytest.mark.parametrize(
+        ("how", "code"),
+        [
+            (signal.SIGKILL, -9),
+            pytest.param(signal.SIGTERM, 0, marks=pytest.mark.slow),
+            pytest.param(signal.SIGINT, 0, marks=pytest.mark.slow),
+        ],
+    )
+    def test_run_sh_is_started_and_nothing_is_left_whatever_ends_the_controller(
+        self, how: signal.Signals, code: int, tmp_path: Path
+    ) -> None:
+        script = tmp_path / "run.sh"
+        script.write_text(f"{PYTHON} -I -S {PROGRAM} daemon\n")  # no first line that says by what
+        script.chmod(0o755)
+        with self.spawn(tmp_path, CONTROLLER_TOKEN="t0ken-canary-1234") as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            url = process.stdout.readline().split("controller answers at ")[1].split()[0]
+            assert process.stderr.readline() == "agent: starting\n"
+            assert process.stderr.readline() == "agent: running\n"
+            assert httpx.get(f"{url}/status").json()["starting_command"] == script.read_text().strip()
+            ((name, agent),) = httpx.get(f"{url}/agents").json().items()
+            told = httpx.get(f"{url}/agents/{name}").json()["stdout_log"]
+            pids = [pid_on(agent["internal_port"]), int(told.split("daemon ")[1].split()[0])]
+            process.send_signal(how)
+            assert process.wait(60) == code
+        assert None not in pids
+        wait_for(lambda: not any(pid and is_alive(pid) for pid in pids))
+
+    @pytest.mark.parametrize(
+        ("arguments", "environ", "complaint"),
+        [
+            ([], {}, "run.sh cannot be read (No such file or directory); write what starts the agent there"),
+            (["--host", "0.0.0.0"], {}, "name a variable that holds a token with --auth-env NAME"),
+            (["--auth-env", "NOT_SET"], {}, "--auth-env names NOT_SET, which is not set"),
+            (["--directory", "nowhere"], {}, "--directory nowhere: there is no such directory"),
+            (["--port", "70000"], {}, "'70000' is not a port"),
+            (["--max-body", "0"], {}, "'0' is not a number of MiB"),
+            (["--stop-timeout", "soon"], {}, "'soon' is not a number of seconds"),
+            (["--public-url", "agents.example"], {}, "is not a base URL of http or https"),
+            (["--", "true"], {"PORT": "x"}, "PORT=x: 'x' is not a port"),
+        ],
+    )
+    def test_trouble_is_one_line_and_exit_code_2(
+        self,
+        arguments: list[str],
+        environ: dict[str, str],
+        complaint: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name in ("PORT", "CLOUDRUN_HOST", "NOT_SET"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        try:
+            code: object = main.main(["controller", *arguments])
+        except SystemExit as left:
+            code = left.code
+        printed = capsys.readouterr()
+        assert (code, printed.out, printed.err.count("\n")) == (2, "", 1)
+        assert complaint in printed.err
+
+    def test_a_script_that_may_not_run_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "run.sh").write_text("true")
+        monkeypatch.chdir(tmp_path)
+        assert main.main(["controller"]) == 2
+        assert "run.sh is not executable; chmod +x it" in capsys.readouterr().err
+
+    @pytest.mark.slow
+    def test_a_port_in_use_is_one_line(self, tmp_path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            with self.spawn(tmp_path, "--port", str(taken.getsockname()[1]), "--", "true") as process:
+                out, errors = process.communicate(timeout=60)
+        assert (process.returncode, out, errors.count("\n")) == (2, "", 1)
+        assert "Address already in use; choose another --port" in errors
+
+    @pytest.mark.slow
+    def test_the_environment_says_where_it_is_as_it_does_to_agentbeats_own(self, tmp_path: Path) -> None:
+        environ = {"CLOUDRUN_HOST": "agents.example", "HTTPS_ENABLED": "true", "TOKEN_OF_MINE": "t0ken-canary-1234"}
+        command = ("--auth-env", "TOKEN_OF_MINE", "--", "/bin/sh", "-c", "echo $AGENT_URL; env; sleep 600")
+        with self.spawn(tmp_path, "--show-logs", *command, **environ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            line = process.stdout.readline()
+            shown = ""
+            while "AGENT_PORT" not in shown:
+                shown += process.stderr.readline()
+            process.terminate()
+            out, errors = process.communicate(timeout=60)
+        assert line.startswith(
+            "controller answers at https://agents.example (agent at https://agents.example/to_agent/"
+        )
+        assert "https://agents.example/to_agent/" in shown
+        assert "TOKEN_OF_MINE" not in shown + errors + out
+        assert errors.endswith("stopped\n")

@@ -1,0 +1,215 @@
+"""One command from the start of both to the result, with real processes; assessors are scripted, or our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from controlled import PYTHON, Control
+from harness import wait_for
+
+import pytest_a2a_bench
+from pytest_a2a_bench.cli import main
+from pytest_a2a_bench.platforms.process import free_port
+from pytest_a2a_bench.results.processes import is_alive
+
+ROOT = Path(pytest_a2a_bench.__file__).parent.parent
+AGENTS = Path(__file__).parent.parent / "agents"
+WHITE = f"{PYTHON} -I -S {AGENTS / 'kept_agent.py'}"
+
+
+def green(*words: str) -> str:
+    return " ".join([PYTHON, "-I", "-S", str(AGENTS / "scripted_assessor.py"), "{port}", *words])
+
+
+def launch(*arguments: str) -> int:
+    return main.main(["launch", "--white-port", "0", "--green-port", "0", *arguments])
+
+
+Printed = pytest.CaptureFixture[str]
+
+
+def test_what_is_started_is_asked_followed_and_stopped(tmp_path: Path, capsys: Printed) -> None:
+    output = tmp_path / "results" / "mine.json"
+    asked = ("--max-tasks", "2", "--config", '{"seed": 7}', "-o", str(output), "--id", "0190-mine", "--show-logs")
+    code = launch("--white", WHITE, "--green", green("good"), "--domain", "retail", *asked)
+    printed = capsys.readouterr()
+
+    assert code == 0
+    assert printed.out == f"airline: 1 of 2\nwritten to {output}\n"
+    assert "working: 0 of 2 done\n" in printed.err
+    request = next(json.loads(line) for line in printed.err.splitlines() if line.startswith("{"))
+    assert request["config"] == {"domain": "retail", "max_tasks": 2, "seed": 7}
+    assert list(request["participants"]) == ["agent"]
+    told = json.loads(output.read_text())
+    assert told["participants"] == {"agent": "0190-mine"}
+    assert [one["score"] for one in told["results"]] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        (["break"], 0, "airline: 1 of 2\n", ""),
+        pytest.param(["silent"], 0, "airline: 1 of 2\n", "", marks=pytest.mark.slow),
+        pytest.param(["text"], 0, "airline: 1 of 2\n", "", marks=pytest.mark.slow),
+        (["errors"], 1, "airline: 1 of 2\n", "1 could not be evaluated\n"),
+        pytest.param(["empty"], 1, "", "the assessor completed its task without a result\n", marks=pytest.mark.slow),
+        (["fail"], 1, "why it ended\n", "the assessment ended as failed\n"),
+        pytest.param(["reject"], 1, "why it ended\n", "the assessment ended as rejected\n", marks=pytest.mark.slow),
+    ],
+)
+def test_the_exit_code_is_the_outcome(words: list[str], code: int, out: str, err: str, capsys: Printed) -> None:
+    assert launch("--white", WHITE, "--green", green(*words)) == code
+    printed = capsys.readouterr()
+    assert printed.out == out
+    assert printed.err.endswith(err)
+
+
+def test_what_does_not_start_is_told_and_the_other_is_stopped(tmp_path: Path, capsys: Printed) -> None:
+    pid, begun, ended = tmp_path / "pid", tmp_path / "begun.py", tmp_path / "ended.py"
+    begun.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
+    wait = f"import os, sys, time\nwhile not os.path.exists({str(pid)!r}) or not open({str(pid)!r}).read():\n"
+    ended.write_text(f"{wait}    time.sleep(0.01)\nsys.exit('no key')\n")
+    assert launch("--white", f"{PYTHON} -I -S {ended}", "--green", f"{PYTHON} -I -S {begun}") == 2
+    printed = capsys.readouterr()
+
+    assert printed.err.splitlines()[-1] == "a2a-bench: agent ended with exit code 1 at its start: no key"
+    assert not is_alive(int(pid.read_text()))
+
+
+def test_an_assessment_that_takes_too_long_is_canceled(capsys: Printed) -> None:
+    code = launch("--white", WHITE, "--green", green("wait"), "--timeout", "0.5", "--show-logs")
+    printed = capsys.readouterr()
+
+    assert code == 2
+    assert "canceled\n" in printed.err
+    assert "took more than 0.5 s and was canceled; raise --timeout" in printed.err
+
+
+@pytest.mark.slow
+def test_ctrl_c_cancels_the_assessment_and_stops_everything(tmp_path: Path) -> None:
+    port = free_port()
+    with subprocess.Popen(
+        [*green("wait").replace("{port}", str(port)).split()], stdout=subprocess.PIPE, text=True
+    ) as at:
+        command = [
+            "launch",
+            "--green",
+            f"http://127.0.0.1:{port}",
+            "--white",
+            WHITE,
+            "--white-port",
+            "0",
+            "--show-logs",
+        ]
+        with subprocess.Popen(
+            [sys.executable, "-m", "pytest_a2a_bench.cli", *command],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        ) as process:
+            assert process.stderr is not None
+            assert at.stdout is not None
+            white = next(line for line in process.stderr if line.startswith("listening on ")).split()[2]
+            assert json.loads(at.stdout.readline())["participants"] == {"agent": f"http://127.0.0.1:{white}"}
+            wait_for(lambda: "working" in (process.stderr.readline() if process.stderr else ""))
+            process.send_signal(signal.SIGINT)
+            code = process.wait(60)
+        # It runs on, hosted as it is, and has been told.
+        assert at.stdout.readline() == "canceled\n"
+        at.terminate()
+
+    assert code == 130
+
+
+def test_a_scenario_file_is_read_as_agentbeats_reads_it(tmp_path: Path, capsys: Printed) -> None:
+    ports = free_port(), free_port()
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(
+        f'''
+[green_agent]
+endpoint = "http://127.0.0.1:{ports[0]}"
+cmd = "{green("good").replace("{port}", str(ports[0]))}"
+
+[[participants]]
+role = "agent"
+endpoint = "http://127.0.0.1:{ports[1]}"
+cmd = "{WHITE}"
+agentbeats_id = "0190-of-the-file"
+
+[config]
+domain = "airline"
+num_tasks = 4
+'''
+    )
+    output = tmp_path / "out.json"
+    code = main.main(["launch", "--scenario", str(scenario), "-o", str(output), "--max-tasks", "1", "--show-logs"])
+    printed = capsys.readouterr()
+
+    assert code == 0
+    request = next(json.loads(line) for line in printed.err.splitlines() if line.startswith("{"))
+    assert request == {
+        "participants": {"agent": f"http://127.0.0.1:{ports[1]}"},
+        "config": {"domain": "airline", "num_tasks": 4, "max_tasks": 1},
+    }
+    assert json.loads(output.read_text())["participants"] == {"agent": "0190-of-the-file"}
+
+
+def test_an_agent_of_a_controller_is_reset_first(control: Control, capsys: Printed) -> None:
+    at = control()
+    at.wait("running")
+    for generation in (2, 3):
+        assert launch("--white-controller", at.url, "--green", green("good"), "--show-logs") == 0
+        printed = capsys.readouterr()
+        request = next(json.loads(line) for line in printed.err.splitlines() if line.startswith("{"))
+        assert request["participants"] == {"agent": at.agent.url}
+        assert at.agent.generation == generation
+
+
+def test_an_agent_of_a_controller_that_does_not_come_up_is_told(control: Control, capsys: Printed) -> None:
+    at = control("crash")
+    assert launch("--white-controller", at.url, "--green", green("good")) == 2
+    assert "is finished(3) after its reset, saying 'cannot go on'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "no agent: give --white builtin:NAME"),
+        (["--white", "builtin:nobody"], "nobody"),
+        (["--white", "'"], "is no command line"),
+        (["--white", "x", "--white-controller", "http://x"], "--white contradicts --white-controller"),
+        (["--white", "x", "--org-type", "b2b", "--domain", "b2c"], "--org-type contradicts --domain"),
+        (["--white", "x", "--max-tasks", "0", "--timeout", "0"], "give 1 or more; --timeout 0: give more than 0"),
+        (["--white", "x", "-o", "y.json"], "--output needs --id"),
+        (["--white", "x", "--green", "http://x", "--", "--allow-model", "m"], "is for a2a-bench assess"),
+        (["--white", "x", "--config", "[]"], "--config"),
+        (["--scenario", "nowhere.toml"], "nowhere.toml cannot be read: No such file or directory"),
+        (["--white", "x", "--auth-env", "NOT_SET"], "--auth-env names NOT_SET, which is not set"),
+    ],
+)
+def test_trouble_is_one_line_and_exit_code_2(arguments: list[str], complaint: str, capsys: Printed) -> None:
+    try:
+        code: object = launch(*arguments)
+    except SystemExit as left:
+        code = left.code
+    printed = capsys.readouterr()
+    assert (code, printed.out, printed.err.count("\n")) == (2, "", 1)
+    assert complaint in printed.err
+
+
+@pytest.mark.slow
+def test_our_own_assessor_holds_trials_of_tau2_and_of_crmarena(tmp_path: Path, capsys: Printed) -> None:
+    keeps = ("--", "--results", str(tmp_path / "kept"))
+    assert launch("--white", "builtin:oracle", "--domain", "mock", "--max-tasks", "2", *keeps) == 0
+    assert "mock: 2 of 2 trials passed" in capsys.readouterr().out
+    assert launch("--white", "builtin:oracle", "--task-category", "all", "--max-tasks", "3", *keeps) == 0
+    assert "mini: 3 of 3 trials passed" in capsys.readouterr().out
+    org = ("--org-type", "mini", "--interactive", "--max-tasks", "2")
+    assert launch("--white", "builtin:noop", *org, *keeps) == 0
+    assert " of 2 trials passed" in capsys.readouterr().out

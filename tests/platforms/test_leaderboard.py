@@ -1,0 +1,111 @@
+"""What DuckDB makes of leaderboards' files, by the query that the documentation gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from finished_runs import write_run
+from made_trials import made_error, made_trial
+
+import pytest_a2a_bench
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.platforms.leaderboard import make_file
+
+QUERY = (Path(pytest_a2a_bench.__file__).parent.parent / "deploy" / "leaderboard.sql").read_text()
+
+RUN = [
+    made_trial("tau2/airline/1#0", started_at="2026-01-02T03:04:05+00:00"),
+    made_trial("tau2/airline/2#0", success=False, started_at="2026-01-02T03:04:15+00:00"),
+    made_error("tau2/airline/3#0"),
+    made_trial("tau2/retail/7#0", dialect="data"),
+]
+
+
+def export(tmp_path: Path, name: str, results: list[TrialResult], *more: str, absent: tuple[str, ...] = ()) -> int:
+    run = write_run(tmp_path / f"run-{name}", results, absent=absent)
+    output = tmp_path / "results" / f"{name}.json"
+    output.parent.mkdir(exist_ok=True)
+    return main(["export", "leaderboard", str(run), "-o", str(output), "--id", name, *more])
+
+
+def asked(tmp_path: Path) -> list[tuple[Any, ...]]:
+    connection = duckdb.connect()
+    files = f"read_json_auto('{tmp_path}/results/*.json')"
+    connection.execute(f"CREATE VIEW results AS SELECT * FROM {files}")
+    found = connection.execute(QUERY)
+    assert found.description[0][0] == "id"
+    rows: list[tuple[Any, ...]] = found.fetchall()
+    return rows
+
+
+def test_files_of_runs_and_of_launches_are_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert export(tmp_path, "0190-first", RUN) == 0
+    assert "airline: 1 of 3, 1 error\nretail: 1 of 1, 0 errors\n" in capsys.readouterr().out
+    assert export(tmp_path, "0191-second", RUN[:2]) == 0
+    # As it comes over A2A: numbers without a fraction have one, and the protocol has other members.
+    checks = {"domain": "conformance", "score": 5.0, "max_score": 8.0, "errors": {"count": 0.0}, "time_used": 2.5}
+    shards = [{**checks, "task_rewards": {"1.0/GET-001[JSONRPC]": 1.0}}, {**checks, "is_clean": False, "results": []}]
+    (tmp_path / "results" / "third.json").write_text(json.dumps(make_file({"agent": "0192-third"}, shards)))
+
+    assert asked(tmp_path) == [
+        ("0191-second", "airline", 50.0, 1.0, 2, 0, 11.5),
+        ("0190-first", "airline", 33.3, 1.0, 3, 1, 11.5),
+        ("0192-third", "conformance", 62.5, 10.0, 16, 0, 5.0),
+        ("0190-first", "retail", 100.0, 1.0, 1, 0, 0.0),
+    ]
+
+
+def test_one_file_alone_is_read_too(tmp_path: Path) -> None:
+    assert export(tmp_path, "0190-first", RUN, "--domain", "retail") == 0
+    assert [row[:5] for row in asked(tmp_path)] == [("0190-first", "retail", 100.0, 1.0, 1)]
+
+
+def test_a_file_has_the_shape_of_agentbeats_and_no_golds(tmp_path: Path) -> None:
+    assert export(tmp_path, "0190-first", RUN, "--role", "purple_agent") == 0
+    text = (tmp_path / "results" / "0190-first.json").read_text()
+    told = json.loads(text)
+
+    assert told["participants"] == {"purple_agent": "0190-first"}
+    airline, retail = told["results"]
+    assert (airline["domain"], airline["score"], airline["max_score"], airline["pass_rate"]) == (
+        "airline",
+        1.0,
+        3,
+        33.333333,
+    )
+    assert airline["task_rewards"] == {"1": 1.0, "2": 0.0}
+    assert retail["metrics"]["pass@1"] == 1.0
+    # What the reward's check expected.
+    assert "the agent says 42" not in text
+
+
+def test_missing_trials_are_refused_or_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    absent = ("tau2/airline/9#0",)
+    assert export(tmp_path, "a", RUN, absent=absent) == 2
+    assert "1 of 5 trials have no result (tau2/airline/9#0); run pytest again" in capsys.readouterr().err
+    assert export(tmp_path, "a", RUN, "--allow-incomplete", absent=absent) == 0
+    assert asked(tmp_path)[0][:6] == ("a", "airline", 25.0, 1.0, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["leaderboard"], "--id is how a leaderboard knows the agent"),
+        (["tau2", "--id", "x"], "--id is how a leaderboard knows the agent; give it with leaderboard only"),
+        (
+            ["leaderboard", "--id", "x", "--domain", "mock"],
+            "no trials of the domain 'mock'; there are: airline, retail",
+        ),
+    ],
+)
+def test_trouble_is_one_line(
+    arguments: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "run", RUN)
+    assert main(["export", arguments[0], str(run), "-o", str(tmp_path / "x.json"), *arguments[1:]]) == 2
+    assert complaint in capsys.readouterr().err

@@ -1,0 +1,225 @@
+"""An assessor in this process, or in one of its own that can be killed, and the clients that call it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.types import CancelTaskRequest, GetTaskRequest, Message, Part, Role, SendMessageRequest
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.struct_pb2 import Value
+
+from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.assessor.callers import Callers
+from pytest_a2a_bench.assessor.server import Place, assessor
+from pytest_a2a_bench.assessor.terms import Terms
+
+LOCAL = Guard.of(["127.0.0.0/8"])
+
+
+class _Beside(uvicorn.Server):  # type: ignore[misc]
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def served(terms: Terms, callers: Callers | None = None, place: Place | None = None) -> Iterator[str]:
+    """Serve an assessor on the loop thread of the client, and give its URL."""
+    context = _serving(terms, callers, place or Place(port=0))
+    url = loop.run(context.__aenter__())
+    try:
+        yield url
+    finally:
+        loop.run(_leave(context))
+
+
+async def _leave(context: contextlib.AbstractAsyncContextManager[str]) -> None:
+    await context.__aexit__(None, None, None)
+
+
+@contextlib.asynccontextmanager
+async def _serving(terms: Terms, callers: Callers | None, place: Place) -> AsyncIterator[str]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    async with assessor(place, terms, callers, url) as app:
+        server = _Beside(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        while not server.started:
+            await asyncio.sleep(0.005)
+        try:
+            yield url
+        finally:
+            server.should_exit = server.force_exit = True
+            await serving
+
+
+@dataclass
+class Program:
+    """``a2a-bench assess`` as a process."""
+
+    url: str
+    process: subprocess.Popen[str]
+    errors: Path
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(30)
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(60)
+
+
+@contextlib.contextmanager
+def program(results: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[Program]:
+    """Start the command on a free port, and end it afterwards."""
+    errors = results.with_name(f"{results.name}-{uuid.uuid4().hex[:6]}.log")
+    with errors.open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest_a2a_bench.cli", "assess", "--port=0", f"--results={results}", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, **(env or {})},
+        )
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert "answers at" in line, (line, errors.read_text())
+            yield Program(line.split("answers at ")[1].split()[0], process, errors)
+        finally:
+            process.kill()
+            process.wait(30)
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def gen3(agent: str, **config: Any) -> dict[str, Any]:
+    """Return a request as AgentBeats sends it today."""
+    return {"participants": {"agent": agent}, "config": config}
+
+
+@dataclass
+class Told:
+    """What a client was told.
+
+    :ivar updates: the texts of its status updates, in order, each with its state.
+    """
+
+    task: str = ""
+    context: str = ""
+    updates: list[tuple[str, str]] = field(default_factory=list)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def state(self) -> str:
+        return self.updates[-1][0] if self.updates else ""
+
+    @property
+    def text(self) -> str:
+        return self.updates[-1][1] if self.updates else ""
+
+    @property
+    def result(self) -> dict[str, Any]:
+        [artifact] = self.artifacts
+        assert artifact["name"] == "Result"
+        found: dict[str, Any] = artifact["parts"][1]["data"]
+        return found
+
+    @property
+    def summary(self) -> str:
+        [artifact] = self.artifacts
+        found: str = artifact["parts"][0]["text"]
+        return found
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        if "task" in event:
+            self.task, self.context = event["task"]["id"], event["task"]["contextId"]
+            self._note(event["task"]["status"])
+            self.artifacts += event["task"].get("artifacts", [])
+        elif "statusUpdate" in event:
+            self._note(event["statusUpdate"]["status"])
+        elif "artifactUpdate" in event:
+            self.artifacts.append(event["artifactUpdate"]["artifact"])
+
+    def _note(self, status: Mapping[str, Any]) -> None:
+        parts = status.get("message", {}).get("parts", [])
+        state = status["state"].removeprefix("TASK_STATE_").lower()
+        self.updates.append((state, "".join(part.get("text", "") for part in parts)))
+
+
+def wait_for_end(results: Path, told: Told) -> dict[str, Any]:
+    """Wait until what is kept of an assessment says that it has ended, a moment after its caller heard of it."""
+    while True:
+        kept: dict[str, Any] = json.loads((results / told.task / "assessment.json").read_text())
+        if kept["state"] not in ("waiting", "running"):
+            return kept
+        time.sleep(0.02)
+
+
+def message(request: Any, *, as_data: bool = False) -> Message:
+    """Return an A2A message with a request in it."""
+    if as_data:
+        part = Part(data=ParseDict(request, Value()))
+    else:
+        part = Part(text=request if isinstance(request, str) else json.dumps(request))
+    return Message(message_id=uuid.uuid4().hex, role=Role.ROLE_USER, parts=[part])
+
+
+class Caller:
+    """The SDK's own client."""
+
+    def __init__(self, url: str, token: str | None = None, *, streaming: bool = True) -> None:
+        self.url, self._token, self._streaming = url, token, streaming
+
+    def ask(self, request: Any, *, as_data: bool = False, told: Told | None = None) -> Told:
+        """Send a request and wait for its end."""
+        return asyncio.run(self._ask(message(request, as_data=as_data), told or Told()))
+
+    def get(self, task: str) -> Told:
+        """Poll a task."""
+        return asyncio.run(self._get(task))
+
+    def cancel(self, task: str) -> str:
+        """Cancel a task, and return its state."""
+        return asyncio.run(self._cancel(task))
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[Any]:
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        async with httpx.AsyncClient(timeout=120, headers=headers) as http:
+            card = await A2ACardResolver(http, self.url).get_agent_card()
+            yield ClientFactory(ClientConfig(httpx_client=http, streaming=self._streaming)).create(card)
+
+    async def _ask(self, asked: Message, told: Told) -> Told:
+        async with self.client() as client:
+            async for event in client.send_message(SendMessageRequest(message=asked)):
+                told.take(MessageToDict(event))
+        return told
+
+    async def _get(self, task: str) -> Told:
+        async with self.client() as client:
+            found = await client.get_task(GetTaskRequest(id=task))
+        told = Told()
+        told.take({"task": MessageToDict(found)})
+        return told
+
+    async def _cancel(self, task: str) -> str:
+        async with self.client() as client:
+            found = MessageToDict(await client.cancel_task(CancelTaskRequest(id=task)))
+        return str(found["status"]["state"])
