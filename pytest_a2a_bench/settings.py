@@ -77,6 +77,7 @@ class Settings:
     :param max_infra_errors: a number of trials, or as a float a share of them.
     :param missed: run only the trials that were misses in the last run.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
+    :param user_retry: how often a trial is held again in which the simulated user was at fault.
     :param benchmark_options: what the benchmarks' own options came to, by name; each benchmark reads its own
         (``Suite.options``).
     """
@@ -113,6 +114,7 @@ class Settings:
     user: str = "auto"
     user_llm: str | None = None
     user_llm_args: dict[str, Any] = field(default_factory=dict)
+    user_retry: int = 0
     judge_llm: str | None = None
     results: str = "a2a-results"
     html: str | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
-from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage
+from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Outcome:
     """What came of one trial. With ``error`` set there is no reward, and the rest is what was there until then.
 
     :param category: what the task is about, where the benchmark has categories.
+    :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
     """
 
@@ -69,6 +70,7 @@ class Outcome:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] | None = None
     error: Exception | None = None
+    user_fault: UserFault | None = None
     duration: float | None = None
 
 

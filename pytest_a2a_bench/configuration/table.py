@@ -96,6 +96,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("user", "|".join(s.USERS), "Who plays the user", one_of(*s.USERS)),
     Option("user_llm", "MODEL", "Model of the simulated user, any LiteLLM name", read_text),
     Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", read_model_arguments),
+    Option("user_retry", "N", "Times a trial is held again in which the simulated user was at fault", whole(0)),
     Option("judge_llm", "MODEL", "Model that judges what a benchmark leaves to a judge", read_text),
     Option("results", "DIR", "Directory for result files", read_text, locate=locate_file),
     Option(

@@ -63,6 +63,8 @@ class JudgedTrials:
     """What a verdict was made from: numbers of trials.
 
     :param errors: how many could not be evaluated; ``not_run`` are among them.
+    :param user_faults: in how many the simulated user was at fault; they are counted among the others all the same.
+    :param user_retries: how many were held again because it was.
     """
 
     reported: Count = 0
@@ -71,6 +73,8 @@ class JudgedTrials:
     skipped: Count = 0
     errors: Count = 0
     not_run: Count = 0
+    user_faults: Count = 0
+    user_retries: Count = 0
     cut_short: bool = False
 
 

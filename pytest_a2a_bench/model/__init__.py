@@ -23,17 +23,20 @@ from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Us
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
     SCHEMA_VERSION,
+    USER_FAULTS,
     Reward,
     RewardCheck,
     Role,
     TrialResult,
     TrialStatus,
     Turn,
+    UserFault,
 )
 
 __all__ = [
     "REWARD_TOLERANCE",
     "SCHEMA_VERSION",
+    "USER_FAULTS",
     "AgentSaid",
     "BenchTask",
     "Briefing",
@@ -53,6 +56,7 @@ __all__ = [
     "TrialStatus",
     "Turn",
     "Usage",
+    "UserFault",
     "UserSaid",
     "percentile",
     "slugify",

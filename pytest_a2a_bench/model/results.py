@@ -88,6 +88,33 @@ class Reward:
         return abs(self.value - 1.0) <= REWARD_TOLERANCE
 
 
+USER_FAULTS: Mapping[str, str] = {
+    "stopped-early": "it stopped before it had what it wants",
+    "out-of-scope": "it took for out of scope what it could have answered",
+    "left-for-transfer": "it left as if it had been transferred",
+    "never-stopped": "it went on when all was done",
+    "invalid-message": "it sent what is no message",
+}
+"""What a simulated user may have done wrong, in the words of reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserFault:
+    """Why it was the simulated user, and not the agent, that kept a conversation from a good end.
+
+    :param kind: one of :data:`USER_FAULTS`; benchmarks may have others.
+    :param detail: what was open, what the agent said last and what the user made of it.
+    """
+
+    kind: str
+    detail: str = ""
+
+    @property
+    def words(self) -> str:
+        """What the user did, as a clause."""
+        return USER_FAULTS.get(self.kind, self.kind)
+
+
 TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator_error", "harness_error", "not_run"]
 
 
@@ -108,6 +135,9 @@ class TrialResult:
     :param held_again: why earlier conversations of this trial were given up, one reason for each: nobody could tell
         whether the agent had got a message. Their requests are in ``metrics``, and what they cost is in
         ``agent_usage`` and ``user_usage``; all else is of the last conversation.
+    :param user_fault: what the simulated user did wrong in it; it never changes the reward.
+    :param user_retries: what the user did wrong in earlier conversations of this trial, which were held again for it
+        (``--a2a-user-retry``); their requests and costs are kept like those of ``held_again``.
     :param reused_from: the run that held the conversation, where another one took its result.
     """
 
@@ -135,6 +165,8 @@ class TrialResult:
     simulation: Mapping[str, Any] | None = None
     fingerprint: str = ""
     held_again: tuple[str, ...] = ()
+    user_fault: UserFault | None = None
+    user_retries: tuple[UserFault, ...] = ()
     reused_from: str | None = None
     path: str | None = None
 

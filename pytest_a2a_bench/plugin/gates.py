@@ -225,6 +225,8 @@ class Gatekeeper:
                 "skipped": sum(r.status == "skipped" for r in trials.results),
                 "errors": trials.errors,
                 "not_run": trials.not_run,
+                "user_faults": sum(r.user_fault is not None for r in trials.results),
+                "user_retries": sum(bool(r.user_retries) for r in trials.results),
                 "cut_short": trials.cut_short,
             },
             "missed": [

@@ -32,8 +32,9 @@ def headline(result: TrialResult) -> str:
         return f"not evaluated ({result.status})"
     parts = ", ".join(f"{name} {value:g}" for name, value in result.reward_info.breakdown.items())
     ended = f", ended by {result.termination_reason}" if result.termination_reason else ""
+    fault = f", user at fault: {result.user_fault.kind}" if result.user_fault else ""
     note = f" ({one_line(result.reward_info.note)})" if result.reward_info.note else ""
-    return f"reward {result.reward:g}" + (f" = {parts}" if parts else "") + ended + note
+    return f"reward {result.reward:g}" + (f" = {parts}" if parts else "") + ended + fault + note
 
 
 def explain(result: TrialResult, path: str | None = None) -> str:
@@ -48,6 +49,7 @@ def _body(result: TrialResult, path: str | None) -> Iterator[str]:
     suite = registry.find(result.key.suite)
     if result.reward_info is not None:
         yield from _reward_lines(result.reward_info, _TITLES | dict(suite.check_titles if suite else {}))
+    yield from user_lines(result)
     if result.findings:
         yield "the agent's messages:"
         for finding in result.findings[:_LINES]:
@@ -58,6 +60,15 @@ def _body(result: TrialResult, path: str | None) -> Iterator[str]:
         yield from (f"  {_turn_line(turn)}" for turn in shown)
     if path:
         yield f"transcript: {path}"
+
+
+def user_lines(result: TrialResult) -> Iterator[str]:
+    """Say what the simulated user did wrong, in this conversation and in those that were held again for it."""
+    if result.user_fault is not None:
+        yield f"the user was at fault ({result.user_fault.kind}): {result.user_fault.words}"
+        yield f"  {one_line(result.user_fault.detail, 1_000)}"
+    for number, fault in enumerate(result.user_retries, 1):
+        yield f"held again, as the user was at fault in conversation {number} ({fault.kind}): {one_line(fault.detail)}"
 
 
 def _reward_lines(reward: Reward, titles: Mapping[str, str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage, UserFault
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stats import DomainSummary, summarise, summarise_categories
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
@@ -87,6 +87,8 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         dialect=values.get("dialect"),
         seed=values.get("seed"),
         held_again=("no longer known",) * int(values.get("held_again", 0)),
+        user_fault=UserFault(values["user_fault"]) if values.get("user_fault") else None,
+        user_retries=(UserFault("no longer known"),) * int(values.get("user_retries", 0)),
         reused_from=values.get("reused_from"),
         category=str(values.get("category", "")),
         provenance={
@@ -236,12 +238,29 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         what = "1 conversation was" if many == 1 else f"{many} conversations were"
         counted = ", ".join(f"{count}x {one_line(reason, 60)}" for reason, count in again.most_common())
         yield f"{what} held again, because a message may have arrived or not (--a2a-redeliver): {counted}"
+    yield from _user_faults(results)
     replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
     if replaced:
         first = replaced[0].rpartition("; ")[0]
         yield f"held again, because what was stored cannot be read: {len(replaced)} of {len(results)} trials ({first})"
     if any(r.provenance.get("tagged") for r in results):
         yield "the agent was told the name of each task (--a2a-tag-trials)"
+
+
+def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
+    faults = Counter(r.user_fault.kind for r in results if r.user_fault)
+    if faults:
+        remedy = "" if any(r.user_retries for r in results) else "; --a2a-user-retry N holds such trials again"
+        yield (
+            f"the user, not the agent, was at fault in {faults.total()} of {len(results)} trials, which count as they "
+            f"came out: {', '.join(f'{count}x {kind}' for kind, count in faults.most_common())}{remedy}"
+        )
+    before = Counter(fault.kind for r in results for fault in r.user_retries)
+    if before:
+        many = sum(bool(r.user_retries) for r in results)
+        what = "1 trial was" if many == 1 else f"{many} trials were"
+        counted = ", ".join(f"{count}x {kind}" for kind, count in before.most_common())
+        yield f"{what} held again, because the user was at fault (--a2a-user-retry): {counted}"
 
 
 def benchmark_notes(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -257,7 +276,7 @@ def _by_suite(results: Sequence[TrialResult]) -> Iterator[tuple[Suite, list[Tria
             yield suite, [r for r in results if r.key.suite == name]
 
 
-_ONLY_IF_ANY = ("skipped", "evaluator errors", "harness errors", "not run")
+_ONLY_IF_ANY = ("user faults", "skipped", "evaluator errors", "harness errors", "not run")
 
 
 def _cells(s: DomainSummary, most: int) -> dict[str, str]:
@@ -271,6 +290,7 @@ def _cells(s: DomainSummary, most: int) -> dict[str, str]:
     }
     cells |= {f"pass^{k}": _number(s.pass_hat_k.get(k), 3) for k in range(1, most + 1)}
     cells |= {
+        "user faults": str(s.user_faults),
         "infra errors": str(s.infra_errors),
         "evaluator errors": str(s.evaluator_errors),
         "harness errors": str(s.harness_errors),

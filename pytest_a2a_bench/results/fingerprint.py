@@ -76,7 +76,7 @@ WITHOUT_EFFECT = frozenset(
 """Settings that a result does not depend on. A setting that is not named here makes a difference: forgetting one costs
 a conversation, never a wrong number."""
 
-WITHOUT_EFFECT_IF_EMPTY = frozenset({"reply_limits"})
+WITHOUT_EFFECT_IF_EMPTY = frozenset({"reply_limits", "user_retry"})
 """Settings that hold only what differs from how it always was: results from before there was the option stay good."""
 
 

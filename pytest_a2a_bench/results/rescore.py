@@ -71,7 +71,14 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         "rescored_from": result.provenance.get("rescored_from") or origin,
     }
     again = dataclasses.replace(
-        result, status="evaluated", error=None, error_type=None, reward_info=reward, provenance=provenance
+        result,
+        status="evaluated",
+        error=None,
+        error_type=None,
+        reward_info=reward,
+        provenance=provenance,
+        # It is why there was no success.
+        user_fault=None if reward.success else result.user_fault,
     )
     return Rescored(again, before)
 

@@ -42,6 +42,7 @@ class DomainSummary:
     :param tasks: different tasks with at least one trial.
     :param trials: all trials; ``evaluated``, ``infra_errors``, ``skipped``, ``evaluator_errors``, ``harness_errors``
         and ``not_run`` add up to it.
+    :param user_faults: those of the evaluated ones in which the simulated user was at fault.
     :param pass_hat_k: k -> pass^k over evaluated trials.
     :param turns_mean: agent messages per evaluated trial.
     :param means: name of what a benchmark counts in a conversation (``provenance["measured"]``) -> its mean per
@@ -62,6 +63,7 @@ class DomainSummary:
     evaluator_errors: int = 0
     harness_errors: int = 0
     not_run: int = 0
+    user_faults: int = 0
     mean_reward: float | None = None
     successes: int = 0
     pass_hat_k: dict[int, float] = field(default_factory=dict)
@@ -129,6 +131,7 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
         evaluator_errors=sum(r.status == "evaluator_error" for r in results),
         harness_errors=sum(r.status == "harness_error" for r in results),
         not_run=sum(r.status == "not_run" for r in results),
+        user_faults=sum(r.user_fault is not None for r in evaluated),
         mean_reward=_mean([r.reward for r in evaluated]),
         successes=sum(r.success for r in evaluated),
         pass_hat_k=pass_hat_k_by_k(by_task.values()),

@@ -60,6 +60,8 @@ def trial_end(result: TrialResult) -> Attributes:
         "a2a.turns": result.turns,
         "a2a.dialect": result.dialect,
         "a2a.held_again": len(result.held_again) or None,
+        "a2a.user_fault": result.user_fault.kind if result.user_fault else None,
+        "a2a.user_retries": len(result.user_retries) or None,
         "a2a.cost_usd": result.cost,
         "gen_ai.conversation.id": result.context_id,
         "gen_ai.usage.input_tokens": result.agent_usage.input_tokens,

@@ -3,6 +3,9 @@
 A conversation in which a message may have been delivered without an answer is worth nothing: the agent may have worked
 on it once, twice or not at all. What is evaluated instead is another one, in a new context, a new environment and with
 the same seed, so that the agent is neither blamed nor helped.
+
+One whose simulated user was at fault says little about the agent. Where that is asked for (``--a2a-user-retry``) it is
+held again too, with another seed: the user of the same seed would do the same again.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.errors import DeliveryUncertain, InfrastructureError, RunTimeoutError, TrialTimeoutError
-from pytest_a2a_bench.model import ProtocolMetrics, Usage
+from pytest_a2a_bench.model import ProtocolMetrics, Usage, UserFault
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,18 +36,23 @@ says that something restarts, and that takes seconds (0.25, 4, 30, always betwee
 class Abandoned:
     """What the conversations of a trial that came to nothing leave behind.
 
-    :param reasons: why each of them was given up.
+    :param reasons: why those were given up in which a message may have arrived or not.
+    :param faults: what the user did wrong in the others.
     :param metrics: their requests, which were made and paid for like all others.
     """
 
     reasons: tuple[str, ...] = ()
+    faults: tuple[UserFault, ...] = ()
     metrics: tuple[ProtocolMetrics, ...] = ()
     agent_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
 
-    def add(self, error: DeliveryUncertain, outcome: Outcome, session: AgentSession) -> None:
+    def add(self, outcome: Outcome, session: AgentSession) -> None:
         """Take in one more."""
-        self.reasons += (error.reason,)
+        if isinstance(outcome.error, DeliveryUncertain):
+            self.reasons += (outcome.error.reason,)
+        elif outcome.user_fault is not None:
+            self.faults += (outcome.user_fault,)
         self.metrics += tuple(session.metrics)
         self.agent_usage = self.agent_usage + outcome.agent_usage
         self.user_usage = self.user_usage + outcome.user_usage
@@ -61,25 +69,42 @@ def refuse_tainted(outcome: Outcome, session: AgentSession) -> Outcome:
     if isinstance(outcome.error, InfrastructureError) and not isinstance(tainted, DeliveryUncertain):
         return outcome
     # Neither is there a finished conversation that could be evaluated later.
-    outcome.reward, outcome.simulation = None, None
+    outcome.reward, outcome.simulation, outcome.user_fault = None, None, None
     outcome.error, outcome.termination_reason = tainted, "infrastructure_error"
     return outcome
 
 
 def hold_again(
+    outcome: Outcome,
+    abandoned: Abandoned,
+    settings: Settings,
+    cancel: threading.Event,
+    deadline: float | None,
+) -> str:
+    """Return why to hold the conversation again, after waiting as long as seems right; empty where it is not to be.
+
+    :param deadline: when the trial's time is up, by the monotonic clock.
+    """
+    error, fault = outcome.error, outcome.user_fault
+    if cancel.is_set():
+        return ""
+    if isinstance(error, DeliveryUncertain):
+        return error.reason if _deliver_again(error, abandoned, settings, cancel, deadline) else ""
+    # A cassette has one conversation.
+    if error is not None or fault is None or settings.replay or len(abandoned.faults) >= settings.user_retry:
+        return ""
+    return f"user at fault: {fault.kind}" if deadline is None or time.monotonic() < deadline else ""
+
+
+def _deliver_again(
     error: DeliveryUncertain,
     abandoned: Abandoned,
     settings: Settings,
     cancel: threading.Event,
     deadline: float | None,
 ) -> bool:
-    """Tell whether to hold the conversation again, after waiting as long as seems right; else complete the error.
-
-    :param deadline: when the trial's time is up, by the monotonic clock.
-    """
+    """Tell whether to try again, after a pause; else complete the error."""
     count = len(abandoned.reasons)
-    if cancel.is_set():
-        return False
     if count >= settings.redeliver:
         error.args = (f"{error}; {_given_up(error, abandoned, settings)}",)
         return False

@@ -24,7 +24,6 @@ from pytest_a2a_bench.errors import (
     A2ABenchError,
     CardError,
     ConfigurationError,
-    DeliveryUncertain,
     EvaluatorError,
     InfrastructureError,
     JudgeMissingError,
@@ -54,10 +53,14 @@ TRACEBACK_LIMIT = 8_000
 Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
 
 
-def trial_seed(seed: int, trial: int) -> int:
-    """Return the seed of one trial: the same for all tasks, and what tau2's own runner derives from the run's seed."""
+def trial_seed(seed: int, trial: int, again: int = 0) -> int:
+    """Return the seed of one trial: the same for all tasks, and what tau2's own runner derives from the run's seed.
+
+    :param again: how often it has been held again because of its user; then it is another one.
+    """
     source = random.Random(seed)
-    return [source.randint(0, 1000000) for _ in range(trial + 1)][-1]
+    own = [source.randint(0, 1000000) for _ in range(trial + 1)][-1]
+    return random.Random(f"{own}/{again}").randint(0, 1000000) if again else own
 
 
 def trial_metadata(key: TrialKey) -> dict[str, Any]:
@@ -174,17 +177,18 @@ class Runner:
             span.end()
 
     def _hold(self, attempt: Attempt, span: Span) -> TrialResult:
-        """Hold a trial's conversation, again while nobody can tell what arrived in it, and store the result."""
+        """Hold a trial's conversation, again while it says nothing of the agent, and store the result."""
         while True:
             outcome, tape = self._hold_once(attempt, span)
-            error, session = outcome.error, attempt.session
-            if not isinstance(error, DeliveryUncertain) or session is None or attempt.has_ended:
+            session = attempt.session
+            if session is None or attempt.has_ended:
                 break
             deadline = self.limits.deadline(attempt.began)
-            if not hold_again(error, attempt.abandoned, self.settings, attempt.cancel, deadline):
+            why = hold_again(outcome, attempt.abandoned, self.settings, attempt.cancel, deadline)
+            if not why:
                 break
-            attempt.abandoned.add(error, outcome, session)
-            span.event("a2a.held_again", {"a2a.reason": error.reason})
+            attempt.abandoned.add(outcome, session)
+            span.event("a2a.held_again", {"a2a.reason": why})
             attempt.session, attempt.metadata = None, dict(self._metadata)
             self._make_ready(attempt)
         return self._conclude(attempt, outcome, tape)
@@ -284,11 +288,14 @@ class Runner:
             key=key,
             settings=self.settings,
             session=session,
-            seed=trial_seed(self.settings.seed, key.trial),
+            seed=self._seed(attempt),
             cancel=attempt.cancel,
             deadline=self.limits.deadline(attempt.began),
         )
         return get_benchmark(key.suite).run_trial(context)
+
+    def _seed(self, attempt: Attempt) -> int:
+        return trial_seed(self.settings.seed, attempt.key.trial, len(attempt.abandoned.faults))
 
     def _whose_time(self, attempt: Attempt, error: Exception | None) -> Exception | None:
         """Return the error of a limit: a turn's time is never more than what its trial, or the run, has left."""
@@ -322,7 +329,7 @@ class Runner:
             dialect=outcome.dialect,
             splits=outcome.splits,
             category=outcome.category,
-            seed=trial_seed(self.settings.seed, attempt.key.trial),
+            seed=self._seed(attempt),
             provenance={
                 **outcome.provenance,
                 **({"replayed": True} if self.settings.replay else {}),
@@ -331,6 +338,8 @@ class Runner:
             simulation=outcome.simulation,
             fingerprint=self._fingerprint(attempt),
             held_again=abandoned.reasons,
+            user_fault=outcome.user_fault,
+            user_retries=abandoned.faults,
         )
 
 

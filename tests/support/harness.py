@@ -32,8 +32,8 @@ class Bench:
     def __call__(self, *args: str | Path) -> pytest.RunResult:
         return self._pytester.runpytest_inprocess(*self._arguments(args))
 
-    def apart(self, *args: str | Path) -> pytest.RunResult:
-        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=240)
+    def apart(self, *args: str | Path, seconds: float = 240) -> pytest.RunResult:
+        return self._pytester.runpytest_subprocess(*self._arguments(args), timeout=seconds)
 
     def fresh(self, *args: str | Path) -> pytest.RunResult:
         """Run pytest in a process that starts from nothing, and so do its workers and its agent."""
@@ -61,7 +61,7 @@ class Bench:
 
 DESK = '''
 """A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky, or a message is lost
-once or always: lost, gone) and for how long.
+once or always: lost, gone; its user is at fault once or always: left, leaves) and for how long.
 
 "meet-4" lasts until four trials have been started; "stuck-4" so long, whatever anybody does, and "refused" is what
 the first try meets.
@@ -73,7 +73,7 @@ from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.errors import (
     AuthenticationError, DeliveryUncertain, EvaluatorError, JudgeMissingError, TransportError, TrialCancelledError
 )
-from pytest_a2a_bench.model import BenchTask, Reward, RewardCheck, ToolCall, Turn, Usage
+from pytest_a2a_bench.model import BenchTask, Reward, RewardCheck, ToolCall, Turn, Usage, UserFault
 from pytest_a2a_bench.benchmarks.registry import Suite
 
 HERE = pathlib.Path(__file__).parent
@@ -123,12 +123,17 @@ class Desk:
             return Outcome(error=EvaluatorError("tau2's evaluator raised KeyError: 'seat'"))
         if kind == "bug":
             raise ValueError("a bug in the benchmark")
-        value = 0.0 if kind == "bad" else 1.0
+        fault = None
+        if kind == "leaves" or (kind == "left" and not (HERE / key.file_stem).exists()):
+            (HERE / key.file_stem).touch()
+            fault = UserFault("stopped-early", "the agent asked \\x1b[31mwhether to go on")
+        value = 0.0 if kind == "bad" or fault else 1.0
         diff = () if value else ("db.x: expected 1, found 2",)
         checks = (RewardCheck("communicate", "the price is 42", value == 1.0),)
         return Outcome(
             reward=Reward(value, ("DB",), {"DB": value}, checks=checks, db_diff=diff),
             termination_reason="user_stop",
+            user_fault=fault,
             transcript=(
                 Turn("user", "help \\x1b[31mme"),
                 Turn("agent", calls=(ToolCall("look", {"at": 1}),)),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from finished_runs import write_run
@@ -12,8 +15,9 @@ from trials import RunTrials
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.cli.main import main
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.rescore import rescore
 from pytest_a2a_bench.settings import Settings
 
 KEYS = [TrialKey("tau2", "mock", task) for task in ("create_task_1", "update_task_1", "impossible_task_1")]
@@ -55,6 +59,16 @@ def test_a_reward_that_changes_is_shown_and_nothing_is_written_untold(
     assert changed.fingerprint == ""
     assert changed.provenance["rescored_from"]["reward"] == 1.0
     assert main(["rescore", str(directory)]) == 0
+
+
+def test_a_success_has_no_user_at_fault() -> None:
+    """What the user did wrong is why there was no success; where an evaluator says otherwise, nothing was wrong."""
+    held = TrialResult(KEYS[0], "evaluated", "run", Reward(0.0), simulation={}, user_fault=UserFault("stopped-early"))
+    selected: Any = SimpleNamespace(results=[held])
+    for reward, fault in ((Reward(1.0), None), (Reward(0.5), held.user_fault)):
+        evaluate = Mock(return_value=(reward, "tau2 2"))
+        [found] = rescore(selected, evaluate, "now")
+        assert found.result.user_fault == fault
 
 
 def test_conversations_without_an_evaluation_are_kept_and_named(

@@ -18,7 +18,7 @@ from pytest_a2a_bench.errors import (
     TrialTimeoutError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.model import ProtocolMetrics, Reward, Usage
+from pytest_a2a_bench.model import ProtocolMetrics, Reward, Usage, UserFault
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials.redelivery import Abandoned, hold_again, refuse_tainted
 
@@ -58,14 +58,14 @@ def test_a_trial_whose_time_is_up_stays_that() -> None:
     assert isinstance(refuse_tainted(outcome, session(UNKNOWN)).error, TrialTimeoutError)
 
 
-def again(error: DeliveryUncertain, count: int = 0, deadline: float | None = None, **options: Any) -> bool:
+def again(error: DeliveryUncertain, count: int = 0, deadline: float | None = None, **options: Any) -> str:
     abandoned = Abandoned(("HTTP 502",) * count)
-    return hold_again(error, abandoned, Settings(**options), threading.Event(), deadline)
+    return hold_again(Outcome(error=error), abandoned, Settings(**options), threading.Event(), deadline)
 
 
 def test_so_often_and_no_more() -> None:
     error = DeliveryUncertain("lost", reason="answer broken off", retry_after=0)
-    assert [again(error, n) for n in (0, 1)] == [True, True]
+    assert [again(error, n) for n in (0, 1)] == ["answer broken off"] * 2
     assert str(error) == "lost"
     assert not again(error, 2)
     assert "held 3 times, and none came to its end (HTTP 502, HTTP 502, answer broken off)" in str(error)
@@ -87,8 +87,10 @@ def test_the_second_pause_is_long_enough_for_a_restart(monkeypatch: pytest.Monke
     pauses: list[float] = []
     cancel: Any = SimpleNamespace(is_set=lambda: False, wait=lambda seconds: pauses.append(seconds))
     for count in range(3):
-        assert hold_again(DeliveryUncertain("lost"), Abandoned(("x",) * count), Settings(redeliver=3), cancel, None)
-    assert hold_again(DeliveryUncertain("lost", retry_after=7), Abandoned(), Settings(), cancel, None)
+        lost = Outcome(error=DeliveryUncertain("lost"))
+        assert hold_again(lost, Abandoned(("x",) * count), Settings(redeliver=3), cancel, None)
+    patient = Outcome(error=DeliveryUncertain("lost", retry_after=7))
+    assert hold_again(patient, Abandoned(), Settings(), cancel, None)
     first, second, third, asked = pauses
     assert first <= 0.25 < 2 <= second <= 4 < 15 <= third <= 30
     assert asked == 7
@@ -97,16 +99,48 @@ def test_the_second_pause_is_long_enough_for_a_restart(monkeypatch: pytest.Monke
 def test_a_run_that_stops_waits_for_nothing() -> None:
     cancel = threading.Event()
     threading.Timer(0.05, cancel.set).start()
-    error = DeliveryUncertain("HTTP 503", retry_after=200)
-    assert not hold_again(error, Abandoned(), Settings(), cancel, None)
+    outcome = Outcome(error=DeliveryUncertain("HTTP 503", retry_after=200))
+    assert not hold_again(outcome, Abandoned(), Settings(), cancel, None)
 
 
 def test_what_was_abandoned_is_accounted_for() -> None:
     request = ProtocolMetrics("r", "http://x", "SendMessage", 502, 1.0, "2026-01-01T00:00:00Z")
     abandoned = Abandoned()
     for _ in range(2):
-        outcome = Outcome(agent_usage=Usage(1, 2, 0.5), user_usage=Usage(None, None, 0.25))
-        abandoned.add(UNKNOWN, outcome, session(metrics=[request]))
-    assert abandoned.reasons == ("HTTP 502", "HTTP 502")
+        outcome = Outcome(error=UNKNOWN, agent_usage=Usage(1, 2, 0.5), user_usage=Usage(None, None, 0.25))
+        abandoned.add(outcome, session(metrics=[request]))
+    assert (abandoned.reasons, abandoned.faults) == (("HTTP 502", "HTTP 502"), ())
     assert abandoned.metrics == (request, request)
     assert (abandoned.agent_usage, abandoned.user_usage.cost_usd) == (Usage(2, 4, 1.0), 0.5)
+
+
+FAULT = UserFault("stopped-early", "it left")
+
+
+def for_its_user(held: int = 0, cancelled: bool = False, deadline: float | None = None, **options: Any) -> str:
+    cancel = threading.Event()
+    if cancelled:
+        cancel.set()
+    outcome = Outcome(reward=Reward(0.0), user_fault=FAULT, error=options.pop("error", None))
+    return hold_again(outcome, Abandoned(faults=(FAULT,) * held), Settings(**options), cancel, deadline)
+
+
+def test_a_user_at_fault_is_another_reason_with_a_number_of_its_own() -> None:
+    assert for_its_user() == ""
+    assert [for_its_user(n, user_retry=2, redeliver=0) for n in range(3)] == ["user at fault: stopped-early"] * 2 + [""]
+    abandoned = Abandoned()
+    abandoned.add(Outcome(user_fault=FAULT, user_usage=Usage(3)), session(metrics=[]))
+    assert (abandoned.reasons, abandoned.faults, abandoned.user_usage.input_tokens) == ((), (FAULT,), 3)
+
+
+def test_what_was_evaluated_is_not_given_up_for_nothing() -> None:
+    """A run that stops, a trial without time, a cassette, an error: nothing better would come of it."""
+    assert for_its_user(user_retry=1, cancelled=True) == ""
+    assert for_its_user(user_retry=1, deadline=time.monotonic() - 1) == ""
+    assert for_its_user(user_retry=1, deadline=time.monotonic() + 60) != ""
+    assert for_its_user(user_retry=1, replay="tapes") == ""
+    assert for_its_user(user_retry=1, error=LLMError("x")) == ""
+
+
+def test_what_a_tainted_conversation_says_of_its_user_is_worth_nothing_either() -> None:
+    assert refuse_tainted(Outcome(reward=Reward(0.0), user_fault=FAULT), session(UNKNOWN)).user_fault is None

@@ -12,8 +12,10 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.goal import goal_of
 from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, paused_collector, user_tools
+from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -136,6 +138,10 @@ class _Simulation:
         outcome.reward = reward if not note else _with_note(reward, note)
         outcome.termination_reason = str(simulation.termination_reason.value)
         outcome.simulation = simulation.model_dump(mode="json")
+        # Where all came to a good end it makes no difference how the user behaved.
+        if not reward.success:
+            tools = [tool.name for tool in user_tools(self.environment, self.task) or ()]
+            outcome.user_fault = find_fault(outcome.transcript, outcome.termination_reason, goal_of(self.task, tools))
         return outcome
 
     def _unfinished(self, error: A2ABenchError | None) -> Outcome:
@@ -185,6 +191,8 @@ class _Simulation:
             "user": settings.user_kind,
             "user_judgement": judgement_needed(self.task) if settings.user_kind == "scripted" else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
+            # Only where it is asked for: it makes two runs incomparable.
+            **({"user_retry": settings.user_retry} if settings.user_retry else {}),
             "judge": settings.judge_llm if judged else None,
             "evaluation_type": str(evaluate.evaluation_type(self.tau2, self.task).value),
             "split": settings.split,

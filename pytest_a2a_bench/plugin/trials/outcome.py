@@ -84,6 +84,8 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "requests": wire.requests,
         "retries": wire.retries,
         "held_again": len(result.held_again),
+        "user_fault": result.user_fault.kind if result.user_fault else None,
+        "user_retries": len(result.user_retries) or None,
         "duration_s": round(result.duration, 3),
         "latency_p50_ms": _milliseconds(result, 50),
         "latency_p95_ms": _milliseconds(result, 95),

@@ -81,6 +81,8 @@ def why(result: TrialResult) -> str:
     """Return the shortest reason for what came of a trial; empty where it passed."""
     if result.error:
         return f"{result.error_type}: {result.error}" if result.error_type else result.error
+    if result.user_fault:
+        return f"user at fault: {result.user_fault.words}"
     reward = result.reward_info
     if reward is None or reward.success:
         return ""
@@ -129,6 +131,8 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("judge", result.provenance.get("judge")),
         ("org changed", variant_of(result)),
         ("held again", ", ".join(result.held_again)),
+        ("user at fault", result.user_fault.words if result.user_fault else None),
+        ("held again for its user", ", ".join(fault.kind for fault in result.user_retries)),
         ("reused from", result.reused_from),
         ("replayed", "yes" if result.provenance.get("replayed") else None),
         ("dialect", result.dialect),

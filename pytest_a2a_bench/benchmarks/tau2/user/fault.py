@@ -1,0 +1,307 @@
+"""Whether it was the user, and not the agent, that kept a conversation from a good end. Pure and deterministic.
+
+A false accusation is worse than a miss: it excuses a bad agent. So nothing is said unless all of this holds, for a user
+that ended a conversation which did not come to the reward:
+
+- something that the task's golds want was not done yet (or not said yet), and nothing that they do not want was done;
+- the agent had neither refused nor transferred, nor claimed to have done what it had not: a user that believes a lie
+  is not to be blamed for leaving;
+- the agent was not treading water: no text that it had said before, no long row of texts without an action;
+- its last words wanted what this user could give: a yes to what the golds do, a fact that it knows, what it calls
+  about, something on its phone, or patience;
+- a user that says ``###STOP###`` did not decline: refusing an offer may be what its scenario tells it to do.
+
+A user that goes on when all is done (``max_steps``) is at fault where the agent took its leave three times in a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.tau2.user import asks, device, proposals
+from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts
+from pytest_a2a_bench.benchmarks.tau2.user.proposals import Wish
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
+from pytest_a2a_bench.model import ToolCall, Turn, UserFault
+from pytest_a2a_bench.redact import one_line
+
+TOKENS: Mapping[str, str] = {
+    "###STOP###": "stopped-early",
+    "###TRANSFER###": "left-for-transfer",
+    "###OUT-OF-SCOPE###": "out-of-scope",
+}
+"""What a user of tau2's ends a conversation with, and what it did wrong if it should not have."""
+
+MAX_TEXTS = 4
+"""How many texts in a row an agent may need without doing anything; after more of them nobody must wait."""
+FAREWELLS = 3
+"""After how many farewells in a row a user should have gone."""
+
+_READ = 8_000
+"""Characters of a text that are looked at."""
+_SHOWN = 160
+
+_REFUSED = re.compile(
+    r"\b(can ?not|can['\u2019]t|unable|not able|won['\u2019]t|will not be|impossible|unfortunately|afraid|sorry,? but|"
+    r"not (possible|eligible|allowed|permitted|available|offered|something)|"
+    r"(does|do|did|is|are)(n['\u2019]t| not) (allow|permit|qualify|cover|eligible|possible|offer|support)\w*|"
+    r"outside (of )?(my|what|the scope)|beyond my|no way to|out of my)\b",
+    re.IGNORECASE,
+)
+# "This cannot be undone" warns of what a confirmation does.
+_WARNING = re.compile(
+    r"\b(can ?not|can['\u2019]t|unable to|not able to|won['\u2019]t be able to) (be )?(undone|undo|revers|"
+    r"(change|modif|cancel|return|exchang)\w* (\w+ ){0,3}(again|afterwards?|later|once))\w*",
+    re.IGNORECASE,
+)
+_HANDED_OVER = re.compile(
+    r"\b(transfer\w*|human|colleague|specialist|supervisor|manager|representative|escalat\w*|"
+    r"hand(ed|ing)? (you )?over)\b",
+    re.IGNORECASE,
+)
+_DEED = (
+    r"(cancell?ed|booked|updated|changed|modified|returned|exchanged|refunded|processed|sent|issued|created|added|"
+    r"removed|deleted|submitted|completed?|enabled|disabled|activated|resumed|refueled|upgraded|applied|marked|resolved|"
+    r"fixed|arranged|done|taken care of|set up|sorted)"
+)
+_CLAIMED = re.compile(
+    r"\b(ha(s|ve)|['\u2019]ve|['\u2019]s|is|are|was|were|got|it|all)"
+    r"( (now|already|just|also|been|successfully|both|all))* "
+    rf"{_DEED}\b|^\W*((all|it['\u2019]s|successfully) )?{_DEED}\b|\bsuccess(ful|fully)?\b|\ball set\b",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"\b(provide|share|tell me|give me|send me|supply|state|specify|enter|may i have|i(['\u2019]ll| will)? need|"
+    r"let me (know|have)(?! (if|should|when|whether))|(need|verify|confirm) (your|the)|what|which)\b",
+    re.IGNORECASE,
+)
+_OPEN_QUESTION = re.compile(
+    r"how (can|may|could) (i|we) (help|assist)|what (can|could) (i|we) (do|help)|what (would you like|"
+    r"do you (want|need)|brings|is it about|are you calling|seems to be|is the (problem|issue|matter|reason))|"
+    r"describe (your|the|what)|tell me (more )?(about|what)|(more )?details? (about|of|on) (your|the|what)",
+    re.IGNORECASE,
+)
+_WAIT = re.compile(
+    r"\b(one|a|just a) (moment|minute|second)\b|\bbear with\b|\bplease (hold|wait|stand by|give me)\b|\bhold on\b", re.I
+)
+_LIST = re.compile(r":?\s*\n\s*(?:[-*\u2022]|\d[.)])\s*")
+_DECLINED = re.compile(
+    r"\b(no|nope|not|never|nothing|none|nevermind|forget|cancel that|instead|rather|declin\w*|refus\w*|enough|wrong|"
+    r"incorrect|mistake|unless|but|however|human|manager|supervisor|someone|somebody|elsewhere|later|call back|"
+    r"unacceptable|frustrat\w*|disappoint\w*|ridiculous|unhelpful|useless|without)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+_HARMLESS_NO = re.compile(r"\bno (problem|worries)\b|\b(do not|don['\u2019]t) (have|know|remember|recall)\b", re.I)
+_AGREED = re.compile(
+    r"^\W*(yes|yeah|yep|sure|ok(ay)?|correct|confirmed|i confirm|that('s| is) (right|correct|fine)|"
+    r"please (do|proceed|go)|go ahead|sounds good|that works|absolutely|of course)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """An action of a task's golds.
+
+    :param compared: the arguments that must be as in the gold; None for all that were given.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    by_user: bool = False
+    compared: tuple[str, ...] | None = None
+
+    def is_met_by(self, call: ToolCall) -> bool:
+        """Tell whether a call does this, as upstream's evaluator compares them."""
+        names = call.arguments.keys() if self.compared is None else self.compared
+        wanted = {name: value for name, value in self.arguments.items() if name in names}
+        return call.name == self.name and wanted == {n: v for n, v in call.arguments.items() if n in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a task's user wants, and what it has for it.
+
+    :param golds: what is to be done; those that only read are no part of what anybody wants.
+    :param communicate: texts that the agent is to say.
+    :param tools: names of the user's own tools.
+    """
+
+    scenario: Scenario
+    golds: Sequence[Deed] = ()
+    communicate: Sequence[str] = ()
+    tools: Collection[str] = ()
+
+
+def find_fault(turns: Sequence[Turn], reason: str, goal: Goal) -> UserFault | None:
+    """Say what the user did wrong in a conversation that did not come to its reward.
+
+    :param turns: all of it.
+    :param reason: how it ended, by tau2's name for it.
+    """
+    if reason == "user_error":
+        # tau2's orchestrator says this of nothing but the user's own messages.
+        return UserFault("invalid-message", f"tau2 refused what the user sent: {_last_words(turns, 'user')}")
+    course = _Course.of(turns, goal)
+    if reason == "max_steps":
+        return course.never_stopped()
+    if reason != "user_stop" or not turns or turns[-1].role != "user":
+        return None
+    said = turns[-1].text or ""
+    kind = next((kind for token, kind in TOKENS.items() if token in said), None)
+    return course.left(kind, said) if kind is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """What had happened when a conversation ended.
+
+    :param texts: what the agent said in words.
+    :param row: how many of the last of them came without anybody acting in between.
+    :param undone: the golds that nobody has carried out.
+    :param unsaid: the texts that the agent was to say and has not said.
+    :param strange: whether the agent has changed something that no gold changes.
+    :param early: texts in which the agent spoke before it had changed anything.
+    """
+
+    goal: Goal
+    texts: tuple[str, ...]
+    row: int
+    undone: tuple[Deed, ...]
+    unsaid: tuple[str, ...]
+    strange: bool
+    early: tuple[str, ...]
+
+    @classmethod
+    def of(cls, turns: Sequence[Turn], goal: Goal) -> _Course:
+        failed = {turn.call_id for turn in turns if turn.role == "tool" and turn.error}
+        undone = [gold for gold in goal.golds if _changes(gold.name)]
+        texts: list[str] = []
+        early: list[str] = []
+        row, strange, acted = 0, False, False
+        for turn in turns:
+            for call in turn.calls:
+                met = next((g for g in undone if g.by_user == (turn.role == "user") and g.is_met_by(call)), None)
+                if call.id in failed or not _changes(call.name):
+                    continue
+                acted = acted or turn.role == "agent"
+                if met is not None:
+                    undone.remove(met)
+                elif turn.role == "agent":
+                    strange = True
+            if turn.role == "tool":
+                row = 0
+            elif turn.role == "agent" and turn.text:
+                texts.append(_bounded(turn.text))
+                early += [] if acted else [texts[-1]]
+                row += 1
+        heard = "\n".join(texts).lower().replace(",", "")
+        unsaid = tuple(text for text in goal.communicate if text.lower().replace(",", "") not in heard)
+        return cls(goal, tuple(texts), row, tuple(undone), unsaid, strange, tuple(early))
+
+    def never_stopped(self) -> UserFault | None:
+        """Say whether the user went on when everything was done and the agent had taken its leave."""
+        last = self.texts[-FAREWELLS:]
+        if self.strange or self.undone or self.unsaid or not (self.goal.golds or self.goal.communicate):
+            return None
+        if self.row < FAREWELLS or not all(asks.read(text).closing for text in last):
+            return None
+        told = f"everything was done, the agent took its leave {FAREWELLS} times, and the user went on until max_steps"
+        return UserFault("never-stopped", told)
+
+    def left(self, kind: str, said: str) -> UserFault | None:
+        """Say whether the user was wrong to end the conversation.
+
+        :param said: its last words, with the token.
+        """
+        words = _bounded(said)
+        for token in TOKENS:
+            words = words.replace(token, " ")
+        if not self.texts or not (self.undone or self.unsaid) or self._is_the_agents(kind):
+            return None
+        if kind == "stopped-early" and _DECLINED.search(_HARMLESS_NO.sub(" ", words)):
+            return None
+        wanted = self._wanted(agreed=_AGREED.search(words) is not None)
+        if not wanted:
+            return None
+        missing = ", ".join(dict.fromkeys(g.name for g in self.undone)) or f"to say {self.unsaid[0]!r}"
+        told = f"{missing} was still to do and the agent wanted {wanted} ({_quoted(self.texts[-1])})"
+        return UserFault(kind, f"{told}; the user: {_quoted(said)}")
+
+    def _is_the_agents(self, kind: str) -> bool:
+        """Tell whether anything that the agent did or said may be why the user left."""
+        if self.strange or self.row > MAX_TEXTS:
+            return True
+        plain = [_plain(text) for text in self.texts]
+        if plain[-1] in plain[:-1]:
+            return True
+        heard = "\n".join(self.texts)
+        if _REFUSED.search(_WARNING.sub(" ", heard)) or _HANDED_OVER.search(heard):
+            return True
+        return any(map(_claims, self.early)) or any(self._is_a_lie(text) for text in self.texts)
+
+    def _is_a_lie(self, text: str) -> bool:
+        told = " ".join(s for s in sentences(text) if "?" not in s and _CLAIMED.search(s))
+        return bool(told and proposals.fulfilled(told, self._wishes))
+
+    @property
+    def _wishes(self) -> tuple[Wish, ...]:
+        return proposals.wishes([(gold.name, gold.arguments) for gold in self.undone if not gold.by_user])
+
+    def _wanted(self, *, agreed: bool) -> str:
+        """Return what the agent's last words wanted of the user that it could give; empty where that is nothing.
+
+        :param agreed: whether the user said yes to it and left all the same.
+        """
+        text = self.texts[-1]
+        # A list belongs to the sentence that announces it.
+        requests = (s for s in sentences(_LIST.sub(", ", text)) if "?" in s or _ASKING.search(s))
+        asked = " ".join(s for s in requests if not asks.read(s).closing)
+        offer = proposals.judge(text, self._wishes) if self._wishes else None
+        heard = asks.read(asked, offer=offer is not None)
+        if heard.decision and (offer is not None or agreed):
+            if offer is None:
+                return "a yes, and got it,"
+            return f"a yes to {offer.wish.tool}" if offer.agreed and offer.wish is not None else ""
+        scenario = self.goal.scenario
+        acts = device.instructed(text, self.goal.tools, device.symptom_check(scenario.reason))
+        if acts:
+            return f"{acts[0].name} of the user"
+        # Not from the golds, of which a user that plays the scenario knows nothing.
+        facts = Facts(scenario)
+        known = [slot for slot in heard.slots if facts.get(slot)]
+        if known:
+            return f"what the user knows: {', '.join(known)}"
+        if _OPEN_QUESTION.search(asked):
+            return "to hear what the user calls about"
+        # Who asks for patience again has had it.
+        waits = _WAIT.search(text) and not any(map(_WAIT.search, self.texts[-self.row : -1]))
+        return "a moment's patience" if waits and not asks.read(text).closing else ""
+
+
+def _changes(name: str) -> bool:
+    # A transfer is an end, and a reason to leave; it changes nothing that the user wants changed.
+    return bool(proposals.wishes([(name, {})])) and not re.match(r"can_|run_|transfer", name)
+
+
+def _claims(text: str) -> bool:
+    return any("?" not in s and _CLAIMED.search(s) for s in sentences(text))
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _READ else f"{text[: _READ // 2]}\n{text[-_READ // 2 :]}"
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def _last_words(turns: Sequence[Turn], role: str) -> str:
+    return _quoted(next((turn.text or "" for turn in reversed(turns) if turn.role == role), ""))
+
+
+def _quoted(text: str) -> str:
+    return repr(one_line(text, _SHOWN))

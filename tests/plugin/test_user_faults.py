@@ -1,0 +1,117 @@
+"""What a run tells of users that were at fault, and of trials that were held again for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from harness import Bench, junit_cases, junit_properties, log_of
+
+from pytest_a2a_bench.model import TrialKey, TrialResult, UserFault
+from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.results.store import load_trial
+
+AT_FAULT = "the user, not the agent, was at fault in {} of 4 trials, which count as they came out: {}x stopped-early"
+AGAIN = "2 trials were held again, because the user was at fault (--a2a-user-retry): "
+
+
+@pytest.fixture(autouse=True)
+def _tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok bad left leaves")
+
+
+def trials_of(pytester: pytest.Pytester) -> dict[str, object]:
+    found: dict[str, object] = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())["trials"]
+    return found
+
+
+def test_every_place_tells_it_and_no_number_changes(pytester: pytest.Pytester, desk: Bench) -> None:
+    result = desk("--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
+    result.assert_outcomes(passed=1, failed=3)
+    told = AT_FAULT.format(2, 2)
+    shown = result.stdout.str()
+    assert f"{told}; --a2a-user-retry N holds such trials again" in shown
+    assert "reward 0 = DB 0, ended by user_stop, user at fault: stopped-early" in shown
+    assert "the user was at fault (stopped-early): it stopped before it had what it wants" in shown
+    assert "the agent asked whether to go on" in shown
+    result.stdout.fnmatch_lines(["*domain*evaluated*reward*user faults*infra errors*", "*front*4*0.250*2*0*"])
+    assert told[4:] in (pytester.path / "page.html").read_text()
+    markdown = (pytester.path / "run.md").read_text()
+    assert "was at fault in 2 of 4 trials" in markdown
+    assert "user at fault" in markdown
+    told_by = {name: junit_properties(case) for name, case in junit_cases(Path("junit.xml")).items()}
+    assert told_by["test_desk[left-t0]"]["a2a.user_fault"] == "stopped-early"
+    assert "a2a.user_fault" not in told_by["test_desk[bad-t0]"]
+    assert "a2a.user_retries" not in told_by["test_desk[left-t0]"]
+    counted = trials_of(pytester)
+    assert (counted["missed"], counted["user_faults"], counted["user_retries"]) == (3, 2, 0)
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
+def test_they_are_held_again_where_that_is_asked_for(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    options = (*workers, "--a2a-user-retry=2", "--a2a-html=page.html", "--junitxml=junit.xml")
+    result = desk.apart(*options) if workers else desk(*options)
+    result.assert_outcomes(passed=2, failed=2)
+    shown = result.stdout.str()
+    assert AT_FAULT.format(1, 1) in shown
+    assert "holds such trials again" not in shown
+    assert AGAIN + "3x stopped-early" in shown
+    assert "held again, as the user was at fault in conversation 2 (stopped-early)" in shown
+    assert sorted(log_of(pytester)) == ["bad", "leaves", "leaves", "leaves", "left", "left", "ok"]
+    assert AGAIN in (pytester.path / "page.html").read_text()
+    again = {name: junit_properties(case) for name, case in junit_cases(Path("junit.xml")).items()}
+    assert again["test_desk[left-t0]"]["a2a.user_retries"] == "1"
+    assert "a2a.user_fault" not in again["test_desk[left-t0]"]
+    assert again["test_desk[leaves-t0]"]["a2a.user_retries"] == "2"
+    assert again["test_desk[left-t0]"]["a2a.held_again"] == "0"
+    counted = trials_of(pytester)
+    assert (counted["missed"], counted["user_faults"], counted["user_retries"]) == (2, 1, 2)
+    [left] = (pytester.path / "a2a-results" / "trials").glob("*left*")
+    assert [fault.kind for fault in load_trial(left).user_retries] == ["stopped-early"]
+    # What was held before was paid for, too.
+    assert load_trial(left).agent_usage.cost_usd == 0.5
+
+
+def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
+    result = desk("-q", "--a2a-user-retry=1")
+    assert AT_FAULT.format(1, 1) in result.stdout.str()
+    assert AGAIN + "2x stopped-early" in result.stdout.str()
+
+
+def test_the_number_is_an_option_in_three_spellings(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeini("[pytest]\na2a_user_retry = 1\n")
+    desk().assert_outcomes(passed=2, failed=2)
+    monkeypatch.setenv("A2A_USER_RETRY", "-1")
+    result = desk()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*A2A_USER_RETRY*'-1' is not a whole number of at least 0*"])
+
+
+def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "lost left")
+    result = desk("--a2a-user-retry=1", "--a2a-redeliver=0")
+    result.assert_outcomes(passed=1, errors=1)
+    assert sorted(log_of(pytester)) == ["left", "left", "lost"]
+
+
+def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester) -> None:
+    reported = {"desk/front/a#0": {"status": "evaluated", "reward": 0.0, "user_fault": "out-of-scope"},
+                "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2}}  # fmt: skip
+    results, _ = summary.load_reported(pytester.path, "run", reported)
+    told = "\n".join(summary.caveats(results))
+    assert "was at fault in 1 of 2 trials, which count as they came out: 1x out-of-scope" in told
+    assert "1 trial was held again, because the user was at fault" in told
+
+
+def test_a_kind_that_only_a_benchmark_knows_is_shown_as_it_is() -> None:
+    fault = UserFault("fell-asleep")
+    assert fault.words == "fell-asleep"
+    told = list(summary.caveats([TrialResult(TrialKey("x", "y", "z"), "evaluated", user_fault=fault)]))
+    assert any("1x fell-asleep" in line for line in told)

@@ -1,0 +1,153 @@
+"""Language models that play the user badly, over real HTTP: found, told, and held again where that is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_llm import FakeLLM, Step, call, say, status
+from llm_agent import agents_model
+from trials import RunTrials
+
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.results.store import load_trial
+from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials.runner import trial_seed
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
+
+KEY = TrialKey("tau2", "mock", "create_task_1")
+OPENING = "Please create a task called Important Meeting for user_1."
+QUESTION = "I will create the task 'Important Meeting' for user_1. Do you want me to proceed?"
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+
+
+def work() -> list[Step]:
+    """What the agent says that asks first, then does what the golds do."""
+    [gold] = index.load_task_json(KEY.domain, KEY.task_id)["evaluation_criteria"]["actions"]
+    return [say(QUESTION), call(gold["name"], gold["arguments"]), say("The task has been created.")]
+
+
+def hold(
+    run_trials: RunTrials, users: list[list[Step]], agent: Iterable[Step] | None = None, **options: Any
+) -> tuple[TrialResult, FakeLLM]:
+    """Hold one trial: each of its conversations has a user that says these lines, and the same agent."""
+    lines = work() if agent is None else list(agent)
+    agents_model().play(lambda request: lines[_count(request, "assistant") % len(lines)])
+    steps = iter([step for user in users for step in user])
+    with FakeLLM(lambda request: next(steps, status(500))) as llm:
+        args = {"api_base": llm.api_base, "api_key": "test", "num_retries": 0}
+        settings = Settings(user="llm", user_llm="openai/fake", user_llm_args=args, **options)
+        [result] = run_trials(agents_model().spec, settings, [KEY])
+    return result, llm
+
+
+def _count(request: dict[str, Any], role: str) -> int:
+    return sum(m["role"] == role for m in request["messages"])
+
+
+EARLY = [say(OPENING), say("Yes, please! ###STOP###")]
+SCOPE = [say(OPENING), say("###OUT-OF-SCOPE###")]
+GOOD = [say(OPENING), say("Yes, please go ahead."), say("Thank you! ###STOP###")]
+
+
+def test_a_user_that_stops_at_the_question_is_at_fault_and_the_reward_stays(run_trials: RunTrials) -> None:
+    result, _ = hold(run_trials, [EARLY])
+    assert (result.status, result.reward, result.termination_reason) == ("evaluated", 0.0, "user_stop")
+    assert result.user_fault is not None
+    assert result.user_fault.kind == "stopped-early"
+    assert "create_task was still to do" in result.user_fault.detail
+    assert result.user_retries == ()
+    assert "user_retry" not in result.provenance
+    stored = load_trial(Path(str(result.path)))
+    assert stored.user_fault == result.user_fault
+
+
+def test_a_user_out_of_scope_is_at_fault(run_trials: RunTrials) -> None:
+    result, _ = hold(run_trials, [SCOPE])
+    assert result.user_fault is not None
+    assert result.user_fault.kind == "out-of-scope"
+
+
+def test_a_user_that_plays_its_part_is_not(run_trials: RunTrials) -> None:
+    result, _ = hold(run_trials, [GOOD], user_retry=2)
+    assert result.success
+    assert (result.user_fault, result.user_retries) == (None, ())
+    assert result.seed == trial_seed(300, 0)
+
+
+@pytest.mark.parametrize(
+    ("agent", "last"),
+    [
+        (["I have created the task. Could you confirm that you can see it?"], "Yes, it is there. ###STOP###"),
+        (["I am not able to create tasks. Do you want to proceed anyway?"], "Yes. ###STOP###"),
+        (["You are being transferred to a human agent."], "###TRANSFER###"),
+        (["Hmm."], "###OUT-OF-SCOPE###"),
+        ([QUESTION], "No, I changed my mind. ###STOP###"),
+    ],
+    ids=["lies", "refuses", "transfers", "says-nothing", "is-declined"],
+)
+def test_an_agent_that_fails_by_itself_is_not_excused(run_trials: RunTrials, agent: list[str], last: str) -> None:
+    result, llm = hold(run_trials, [[say(OPENING), say(last)]], map(say, agent), user_retry=2)
+    assert (result.status, result.reward) == ("evaluated", 0.0)
+    assert (result.user_fault, result.user_retries) == (None, ())
+    assert len(llm.requests) == 2
+
+
+def test_it_is_held_again_in_another_context_with_another_seed(run_trials: RunTrials) -> None:
+    result, llm = hold(run_trials, [EARLY, SCOPE, GOOD], user_retry=3)
+    assert result.success, result.reward_info
+    assert result.user_fault is None
+    assert [fault.kind for fault in result.user_retries] == ["stopped-early", "out-of-scope"]
+    assert result.held_again == ()
+    assert result.provenance["user_retry"] == 3
+    # What was paid for is counted, and nothing else of the earlier conversations is left.
+    assert result.user_usage.input_tokens == 100 * len(llm.requests) == 700
+    assert [t.text for t in result.transcript if t.role == "user"] == [step["text"] for step in GOOD]
+    assert len({m.context_id for m in result.metrics if m.context_id}) == 3
+    seeds = list(dict.fromkeys(request["seed"] for request in llm.requests))
+    assert seeds == [trial_seed(300, 0, again) for again in range(3)]
+    assert result.seed == seeds[-1]
+    stored = load_trial(Path(str(result.path)))
+    assert stored.user_retries == result.user_retries
+
+
+def test_a_user_that_never_plays_its_part_is_told_of_in_the_end(run_trials: RunTrials) -> None:
+    result, llm = hold(run_trials, [EARLY, SCOPE], user_retry=1)
+    assert (result.status, result.reward) == ("evaluated", 0.0)
+    assert result.user_fault is not None
+    assert result.user_fault.kind == "out-of-scope"
+    assert [fault.kind for fault in result.user_retries] == ["stopped-early"]
+    assert len(llm.requests) == 4
+
+
+def test_what_breaks_the_other_conversation_is_an_error_and_no_miss(run_trials: RunTrials) -> None:
+    result, _ = hold(run_trials, [EARLY, [say(OPENING), status(500)]], user_retry=1)
+    assert (result.status, result.error_type) == ("infrastructure_error", "LLMError")
+    assert result.user_fault is None
+    assert [fault.kind for fault in result.user_retries] == ["stopped-early"]
+
+
+def test_a_scripted_user_is_watched_by_the_same_detector(run_trials: RunTrials) -> None:
+    keys = [task.key() for task in index.load_tasks("mock")]
+    for agent in ("oracle", "noop", "readonly"):
+        held = run_trials(agent, Settings(user="scripted", tag_trials=True), keys)
+        assert [str(r.key) for r in held if r.user_fault] == [], agent
+
+
+def test_results_of_before_are_read_alike(run_trials: RunTrials) -> None:
+    result, _ = hold(run_trials, [GOOD])
+    path = Path(str(result.path))
+    content = json.loads(path.read_text())
+    assert (content.pop("user_fault"), content.pop("user_retries")) == (None, [])
+    path.write_text(json.dumps(content))
+    assert load_trial(path) == dataclasses.replace(result, path=load_trial(path).path)
