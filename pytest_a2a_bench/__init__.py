@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Turn,
         Usage,
         UserSaid,
+        Verification,
     )
     from pytest_a2a_bench.settings import Settings
 
@@ -75,6 +76,7 @@ _HOMES = {
     "Turn": "model",
     "Usage": "model",
     "UserSaid": "model",
+    "Verification": "model",
 }
 
 __all__ = [
@@ -107,6 +109,7 @@ __all__ = [
     "Turn",
     "Usage",
     "UserSaid",
+    "Verification",
     "__version__",
 ]
 

@@ -68,6 +68,7 @@ class Settings:
     :param run_timeout: seconds after which no trial begins and none goes on; None for no limit.
     :param breaker: how many trials in a row must meet the same trouble for the rest not to be run; 0 for never.
     :param min_pass: lowest success rate by group; "" is all trials.
+    :param min_pass_without: what lint finds in tasks that are left out of these rates, as ``lint:RULE``.
     :param min_pass_k: lowest pass^k by k (as text).
     :param baseline: file or directory of an earlier run, as given; ``quarantine`` likewise the file of flaky tasks.
     :param max_drop: how much lower than the baseline the success rate may be; None for the default.
@@ -75,6 +76,7 @@ class Settings:
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of a turn by percentile (as text).
     :param max_infra_errors: a number of trials, or as a float a share of them.
+    :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
     :param user_retry: how often a trial is held again in which the simulated user was at fault.
@@ -127,6 +129,7 @@ class Settings:
     reply_limits: dict[str, float] = field(default_factory=dict)
     env_file: str | None = None
     min_pass: dict[str, float] = field(default_factory=dict)
+    min_pass_without: tuple[str, ...] = ()
     min_pass_k: dict[str, float] = field(default_factory=dict)
     baseline: str | None = None
     max_drop: float | None = None
@@ -134,6 +137,7 @@ class Settings:
     max_cost: float | None = None
     max_latency: dict[str, float] = field(default_factory=dict)
     max_infra_errors: float | None = None
+    verify: bool = False
     missed: bool = False
     quarantine: str | None = None
     strict: bool = False
@@ -195,7 +199,7 @@ class Settings:
     def from_json(cls, text: str) -> Settings:
         """Read what :meth:`to_json` wrote."""
         data = json.loads(text)
-        for name in ("suites", "oauth_scopes"):
+        for name in ("suites", "oauth_scopes", "min_pass_without"):
             data[name] = tuple(data[name])
         return cls(**data)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
-from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault
+from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault, Verification
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Outcome:
     :param category: what the task is about, where the benchmark has categories.
     :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
+    :param model_calls: what the models were asked that played the user or judged, for verifying (``Suite.verifier``).
     """
 
     reward: Reward | None = None
@@ -69,6 +71,7 @@ class Outcome:
     user_usage: Usage = field(default_factory=Usage)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     simulation: Mapping[str, Any] | None = None
+    model_calls: Mapping[str, Any] = field(default_factory=dict)
     error: Exception | None = None
     user_fault: UserFault | None = None
     duration: float | None = None
@@ -91,6 +94,32 @@ class Benchmark(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Fetcher:
+    """What brings a benchmark's data to this machine.
+
+    :param fetch: fetches a revision from a URL (None: the usual one), pins it, and says in lines what came of it.
+    :param every: a line for each revision that was fetched.
+    :param locate: the directory of one.
+    """
+
+    fetch: Callable[[str, str | None], Iterable[str]]
+    every: Callable[[], Iterable[str]]
+    locate: Callable[[str, str | None], Path]
+
+
+class Verifier(Protocol):
+    """Holds finished trials against a benchmark's own implementation, one at a time."""
+
+    def verify(self, result: TrialResult) -> Verification:
+        """Verify a finished trial. Trouble of the verifier's own is the status ``failed``, never an exception."""
+        ...
+
+    def close(self) -> None:
+        """Let go of whatever it holds. Called from any thread; what is being verified then fails."""
+        ...
+
+
 Rescore = Callable[[TrialResult, Settings], Reward]
 
 
@@ -107,6 +136,12 @@ def rescorer(benchmark: Benchmark) -> Rescore:
     return cast("Rescore", found)
 
 
-def evaluator(benchmark: Benchmark, domain: str, settings: Settings) -> str:
-    """Return what a benchmark's results name as their benchmark: its optional ``evaluator``, or its data's version."""
-    return str(getattr(benchmark, "evaluator", benchmark.data_version)(domain, settings))
+def evaluated_by(benchmark: Benchmark, key: TrialKey, settings: Settings) -> Mapping[str, Any]:
+    """Return what a benchmark's results state of what evaluated them, as members of ``provenance``.
+
+    ``benchmark`` is its optional ``evaluator``, or its data's version; an optional ``data_provenance(domain, task_id,
+    settings)`` may know more, and is asked about trials that came to nothing, too.
+    """
+    more = getattr(benchmark, "data_provenance", None)
+    name = str(getattr(benchmark, "evaluator", benchmark.data_version)(key.domain, settings))
+    return {"benchmark": name, **(more(key.domain, key.task_id, settings) if more else {})}

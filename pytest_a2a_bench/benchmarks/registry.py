@@ -14,7 +14,8 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.benchmarks.base import Benchmark
+    from pytest_a2a_bench.benchmarks.base import Benchmark, Verifier
+    from pytest_a2a_bench.benchmarks.lint import Linter
     from pytest_a2a_bench.benchmarks.player import Player
     from pytest_a2a_bench.model import TrialResult
 
@@ -122,6 +123,12 @@ def variant_of(result: TrialResult) -> str:
     return suite.variant(result.provenance) if suite is not None else stored_variant(result.provenance)
 
 
+def remarks_of(result: TrialResult) -> tuple[str, ...]:
+    """Return what its suite says must be known of a result's task to read its reward, a line each."""
+    suite = find(result.key.suite)
+    return tuple(suite.remarks(result)) if suite is not None else ()
+
+
 def get_benchmark(name: str) -> Benchmark:
     """Return what runs a suite's trials.
 
@@ -131,6 +138,20 @@ def get_benchmark(name: str) -> Benchmark:
     if not module:
         raise ConfigurationError(f"the suite {name!r} names no benchmark module, so its trials cannot be run")
     return cast("Benchmark", importlib.import_module(module).BENCHMARK)
+
+
+def open_verifier(name: str, settings: Settings) -> Verifier | None:
+    """Return what verifies a suite's trials; None where the suite has nothing to verify them with.
+
+    :raises ConfigurationError: if there is no such suite, or what it names cannot be imported.
+    """
+    module = _load(name).verifier
+    if not module:
+        return None
+    try:
+        return cast("Verifier", importlib.import_module(module).open_verifier(settings))
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(f"the verifier of suite {name!r} cannot be loaded from {module!r}: {error}") from error
 
 
 def register_players(modules: Mapping[str, str]) -> None:
@@ -158,6 +179,30 @@ def get_player(name: str) -> Player | None:
     # Ours or anybody's module: what is wrong with it is for its author to read, in one line.
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(f"the player of suite {name!r} cannot be loaded from {module!r}: {error}") from error
+
+
+def get_linter(name: str) -> Linter | None:
+    """Return what looks for defects in a suite's tasks; None where it has nothing that does.
+
+    :raises ConfigurationError: if there is no such suite, or its linter cannot be imported.
+    """
+    module = _load(name).linter
+    if not module:
+        return None
+    try:
+        return cast("Linter", importlib.import_module(module).LINTER)
+    # As with players, but a run without lint is a run still: whatever such a module raises is told in one line.
+    except Exception as error:
+        raise ConfigurationError(f"the linter of suite {name!r} cannot be loaded from {module!r}: {error}") from error
+
+
+def linters() -> Iterator[tuple[str, Linter]]:
+    """Yield every suite's linter; one that cannot be loaded is passed over, as nobody asked for that suite."""
+    for name in names():
+        with contextlib.suppress(ConfigurationError):
+            linter = get_linter(name)
+            if linter is not None:
+                yield name, linter
 
 
 def players() -> Iterator[tuple[str, Player]]:

@@ -57,9 +57,10 @@ class Suite:
         Results that were changed in different ways are never averaged.
     :param asked_by: says, for the header, what a run of these domains shows in place of a user, where tasks are
         questions themselves; empty where a user is played.
-    :param changes: says, for the header, how options change the benchmark; empty where they do not.
+    :param changes: says, for the header, how options change the benchmark, or on which data it is; may be empty.
     :param method: says in one line how these results were evaluated, where there are several ways.
     :param notes: says what must be known before these results are compared with others, a line each.
+    :param remarks: says what is known of one result's task that its reward must be read with, a line each.
     :param reported: members of a result's ``provenance`` that every reporter gets as ``a2a.NAME``.
     :param counts: members of ``provenance["measured"]`` that every reporter gets; tables by category show the mean of
         the first one.
@@ -72,6 +73,13 @@ class Suite:
         ``a2a-bench doctor``.
     :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
         object in the format of the benchmark's own tools, and lines to say about it, for ``a2a-bench export NAME``.
+    :param fetcher: importable module whose ``FETCHER`` (:class:`~.base.Fetcher`) brings its data to this machine, for
+        ``a2a-bench data``.
+    :param verifier: importable module whose ``open_verifier(settings)`` returns a :class:`~.base.Verifier`, which
+        replays finished trials through the benchmark's own implementation, for ``--a2a-verify``. It starts what takes
+        long to start without waiting for it.
+    :param linter: importable module whose ``LINTER`` looks for what is wrong with its tasks
+        (:class:`~pytest_a2a_bench.benchmarks.lint.Linter`), for ``a2a-bench lint NAME``.
     :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
     """
 
@@ -98,6 +106,7 @@ class Suite:
     changes: Callable[[Settings], str] = lambda settings: ""
     method: Callable[[Sequence[TrialResult]], str] = lambda results: ""
     notes: Callable[[Sequence[TrialResult]], Iterable[str]] = _nothing
+    remarks: Callable[[TrialResult], Iterable[str]] = _nothing
     reported: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
     check_titles: Mapping[str, str] = field(default_factory=dict)
@@ -105,6 +114,9 @@ class Suite:
     player: str = ""
     gold_options: tuple[str, ...] = ()
     exporter: str = ""
+    fetcher: str = ""
+    verifier: str = ""
+    linter: str = ""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
 

@@ -31,13 +31,16 @@ COMMANDS = {
     "chaos": "inject faults between a client and any agent",
     "compare": "compare two runs, paired by task",
     "conformance": "judge an agent: its card and what it does on the wire",
+    "data": "fetch a benchmark's data, pinned, and show what was fetched",
     "doctor": "show versions, extras, benchmark data and LLM settings",
     "export": "write results in another tool's format",
+    "lint": "look for what is wrong with the tasks of a benchmark",
     "merge": "join the results of shards into those of the whole run",
     "promote": "make a baseline of a results directory",
     "report": "make one HTML page of a results directory",
     "rescore": "evaluate stored conversations again and show which rewards change",
     "schema": "print the JSON Schema of a result file, or check files against it",
+    "verify": "replay stored conversations through the benchmark's own implementation, and compare",
 }
 """Every subcommand with its line in the help text; each is the module of that name in this package."""
 

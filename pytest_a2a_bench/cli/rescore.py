@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.base import evaluator, rescorer
+from pytest_a2a_bench.benchmarks.base import evaluated_by, rescorer
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
-from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.cli._places import add_places, benchmark_options
 from pytest_a2a_bench.results import manifest, rescore
 from pytest_a2a_bench.settings import Settings
 
@@ -32,9 +31,7 @@ def configure(parser: ArgumentParser) -> None:
     where.add_argument("-o", "--output", type=Path, metavar="DIR", help="new directory for the results")
     where.add_argument("--in-place", action="store_true", help="replace the results in DIR")
     parser.add_argument("--judge-llm", metavar="MODEL", help="model that judges what a benchmark leaves to a judge")
-    for option in _places():
-        text = f"{option.help} (if it is elsewhere than when the run was made)"
-        parser.add_argument(f"--{option.cli_stem}", metavar=option.metavar, help=text)
+    add_places(parser)
 
 
 def run(namespace: Namespace) -> int:
@@ -44,7 +41,9 @@ def run(namespace: Namespace) -> int:
     from datetime import UTC, datetime
 
     found = manifest.load_selected(namespace.directory)
-    settings = _settings(found.manifest.settings, namespace.judge_llm, _moved(namespace))
+    # Who judges is said anew, because it costs.
+    options = benchmark_options(found.manifest.settings, namespace)
+    settings = Settings(judge_llm=namespace.judge_llm, benchmark_options=options)
     trials = rescore.rescore(found, lambda r: evaluate(r, settings), datetime.now(UTC).isoformat(timespec="seconds"))
     for trial in trials:
         for line in trial.differences():
@@ -67,30 +66,11 @@ def run(namespace: Namespace) -> int:
     return CHANGED if changed else 0
 
 
-def _places() -> list[Option]:
-    """Return the options of benchmarks that say where data are: they may be elsewhere than when the run was made."""
-    return [option for suite in registry.known() for option in suite.options if option.locate is not None]
-
-
-def _moved(namespace: Namespace) -> dict[str, str]:
-    given = {option.name: getattr(namespace, option.name) for option in _places()}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _settings(asked: Mapping[str, Any], judge: str | None, moved: dict[str, str]) -> Settings:
-    """Return the benchmarks' own options of the run; who judges is said anew, because it costs.
-
-    :param moved: where data are now, by the option's name.
-    """
-    own = {option.name for suite in registry.known() for option in suite.options}
-    return Settings(judge_llm=judge, benchmark_options={n: v for n, v in asked.items() if n in own} | moved)
-
-
-def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, str]:
+def evaluate(result: TrialResult, settings: Settings) -> tuple[Reward, Mapping[str, Any]]:
     """Let a trial's benchmark evaluate it again.
 
     :raises A2ABenchError: if the benchmark cannot.
     """
     benchmark = get_benchmark(result.key.suite)
     reward = rescorer(benchmark)(result, settings)
-    return reward, evaluator(benchmark, result.key.domain, settings)
+    return reward, evaluated_by(benchmark, result.key, settings)

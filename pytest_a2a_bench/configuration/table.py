@@ -12,6 +12,7 @@ from pytest_a2a_bench.configuration.rates import (
     read_drop,
     read_errors,
     read_latencies,
+    read_lint_rules,
     read_pass_k,
     read_rates,
     read_reply_limits,
@@ -137,6 +138,12 @@ OPTIONS: tuple[Option, ...] = (
         "Lowest success rate of all trials, or of a suite, domain or category",
         read_rates,
     ),
+    Option(
+        "min_pass_without",
+        "lint:RULE,...",
+        "Leave tasks out of --a2a-min-pass in which a2a-bench lint finds this, such as lint:inaction-passes",
+        read_lint_rules,
+    ),
     Option("min_pass_k", "K=RATE,...", "Lowest pass^k", read_pass_k),
     Option(
         "baseline",
@@ -150,6 +157,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("max_cost", "DOLLARS", "Most that all trials together may cost", read_dollars),
     Option("max_latency", "pN=SECONDS,...", "Highest percentiles of the agent's turns, such as p95=10", read_latencies),
     Option("max_infra_errors", "N|RATE", "Most trials that the infrastructure may fail, or their share", read_errors),
+    Option(
+        "verify",
+        "",
+        "Replay every finished trial through the benchmark's own implementation, and fail where anything differs",
+        read_switch,
+        flag=True,
+    ),
     Option("missed", "", "Run only the trials that did not succeed in the last run", read_switch, flag=True),
     Option(
         "quarantine", "FILE", "TOML file of flaky tasks, each with its reason and an end", read_text, locate=locate_file

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -86,6 +86,7 @@ class StoredVerdict:
     :param errors: trials that could not be evaluated.
     :param notes: gates that were not judged, and why.
     :param comparison: with the baseline, task by task.
+    :param left_out: tasks that floors left out -> the rules of lint that name them.
     """
 
     run_id: str
@@ -100,12 +101,13 @@ class StoredVerdict:
     agent: JudgedAgent = JudgedAgent()
     trials: JudgedTrials = JudgedTrials()
     quarantined: tuple[str, ...] = ()
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, verdict: Verdict, run_id: str) -> StoredVerdict:
         """Return what a verdict says by itself: without the run's misses, its agent and its numbers of trials."""
         gates = tuple(
-            StoredGate(g.name, g.verdict, g.numbers, g.sentence, g.refused, g.settled, verdict.fails(g))
+            StoredGate(g.name, g.verdict, g.numbers, g.sentence, g.refused, g.settled, g.details, verdict.fails(g))
             for g in verdict.gates
         )
         failed = verdict.failed or bool(verdict.errors)

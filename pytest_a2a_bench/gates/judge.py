@@ -8,10 +8,11 @@ and stays in the denominator.
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_a2a_bench.configuration.rates import LINT
 from pytest_a2a_bench.gates.terms import (
     BREAKER,
     ERRORS,
@@ -28,6 +29,7 @@ from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.compare import Comparison, GateVerdict, compare, judge_drop, passes_at_worst
 from pytest_a2a_bench.results.stats import count, pass_hat_k
+from pytest_a2a_bench.results.verified import Tally
 
 
 def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = None) -> Verdict:
@@ -44,6 +46,7 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
         gates += _floors(trials, thresholds.min_pass, notes)
+        notes += _unknown_left_out(trials)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
         if baseline is not None:
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
@@ -55,6 +58,8 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     # Whatever a run that was cut short has not seen could still change most verdicts.
     if trials.is_partial:
         gates = [_unfinished(gate) for gate in gates]
+    if thresholds.verify:
+        gates += _verified(trials)
     gates += _breaker(trials)
     gates += _errors(trials)
     if trials.erred:
@@ -81,6 +86,16 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     verdict: GateVerdict = "regressed" if misses else "inconclusive" if errors else "pass"
     text = f"{ok} of {count(total, 'trial')} passed; each of them must"
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
+
+
+def _verified(trials: Trials) -> Iterator[GateResult]:
+    """Judge whether the benchmark's own implementation says the same of every finished trial."""
+    tally = Tally.of(trials.results)
+    if not tally.finished:
+        return
+    verdict: GateVerdict = "regressed" if tally.differ else "pass" if tally.is_complete else "inconclusive"
+    # A reward that nobody could confirm is what this gate was asked about: no option excuses it.
+    yield GateResult("verify", verdict, tally.numbers, tally.sentence, refused=True, details=tuple(tally.details()))
 
 
 def _breaker(trials: Trials) -> Iterator[GateResult]:
@@ -134,11 +149,17 @@ def _floor_name(group: str) -> str:
 
 def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> Iterator[GateResult]:
     for group, rate in floors.items():
-        chosen = [r for r in trials.counted if not group or group in groups_of_result(r)]
+        every = [r for r in trials.counted if not group or group in groups_of_result(r)]
+        chosen = [r for r in every if r.key.task_key not in trials.left_out]
+        without = left_out([r for r in every if r.key.task_key in trials.left_out], trials.left_out)
         # A trial that died with its worker has no group; it counts where every trial does.
         lost = trials.lost if not group else 0
         if not chosen and not lost:
             found = sum(not group or group in groups_of_result(r) for r in trials.results)
+            if without:
+                text = f"nothing to judge: {_left_out_words(without)}"
+                yield GateResult(_floor_name(group), "inconclusive", {"trials": 0, "left_out": without}, text)
+                continue
             if trials.nothing_ran or found:
                 yield _nothing(_floor_name(group), 0 if trials.nothing_ran else found)
             else:
@@ -149,6 +170,8 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
         errors = sum(r.status != "evaluated" for r in chosen) + lost
         numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
         numbers["wilson"] = [low, high]
+        if without:
+            numbers["left_out"] = without
         # One-sided: only falling below matters to a floor.
         proven = inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low >= rate
         what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
@@ -157,6 +180,8 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
             if errors
             else ""
         )
+        # Said beside the rate, so that nobody takes it for one of all trials.
+        what += f"; {_left_out_words(without)}" if without else ""
         # Shares that are equal on paper may differ in the last bit.
         if ok / total >= rate - 1e-12:
             tail = "" if proven else "; so few trials do not prove it"
@@ -165,6 +190,27 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
             settled = not trials.may_still_reach(rate, ok, total)
             what += f"; that is below the minimum of {rate:g}"
             yield GateResult(_floor_name(group), "regressed", numbers, what, settled=settled)
+
+
+def left_out(results: Sequence[TrialResult], reasons: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Return how many trials and tasks a floor leaves out, and how many tasks for each rule; empty where none."""
+    tasks = {r.key.task_key for r in results}
+    rules = Counter(rule for task in tasks for rule in reasons[task])
+    return {"trials": len(results), "tasks": len(tasks), "rules": dict(sorted(rules.items()))} if results else {}
+
+
+def _unknown_left_out(trials: Trials) -> Iterator[str]:
+    """Say of which domains that ran nobody knows what the floors should leave out, so that they count every task."""
+    for domain in dict.fromkeys(f"{r.key.suite}/{r.key.domain}" for r in trials.counted):
+        if domain in trials.left_out_unknown:
+            why = trials.left_out_unknown[domain]
+            yield f"not all that --a2a-min-pass-without names is known of {domain}, so that more of it counts: {why}"
+
+
+def _left_out_words(without: Mapping[str, Any]) -> str:
+    trials, tasks = count(without["trials"], "trial"), count(without["tasks"], "task")
+    rules = ", ".join(f"{LINT}{rule} {number}" for rule, number in without["rules"].items())
+    return f"{trials} of {tasks} {'is' if without['trials'] == 1 else 'are'} left out ({rules})"
 
 
 def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:

@@ -37,6 +37,7 @@ class Thresholds:
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of the agent's turns by percentile.
     :param max_infra_errors: how many trials the infrastructure may fail; below 1 a share of all trials.
+    :param verify: whether every finished trial is to be verified.
     """
 
     min_pass: Mapping[str, float] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Thresholds:
     max_cost: float | None = None
     max_latency: Mapping[float, float] = field(default_factory=dict)
     max_infra_errors: int | float | None = None
+    verify: bool = False
 
     @property
     def ask(self) -> bool:
@@ -72,6 +74,7 @@ class GateResult:
     :param sentence: the verdict in words.
     :param refused: whether the question itself has no answer, which nothing lets pass.
     :param settled: whether a regression stays one whatever comes of trials that did not run.
+    :param details: what the sentence cannot hold, a line each; shown where the gate is a failed test case.
     """
 
     name: str
@@ -80,6 +83,7 @@ class GateResult:
     sentence: str
     refused: bool = False
     settled: bool = False
+    details: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -90,6 +94,7 @@ class GateResult:
             "numbers": dict(self.numbers),
             "refused": self.refused,
             "settled": self.settled,
+            "details": list(self.details),
         }
 
 
@@ -157,6 +162,8 @@ class Trials:
     :param failed: keys of trials whose item failed; None where that is not known, and every miss is one.
     :param erred: keys of evaluated trials whose item ended in an error all the same (its worker crashed, a fixture of
         the test failed): their rewards count, and no run with any of them passes.
+    :param left_out: tasks (``suite/domain/task``) that floors leave out -> the rules of lint that name them.
+    :param left_out_unknown: ``suite/domain`` -> why it is not known which of its tasks are.
     :param quarantined: names of quarantined tasks, as :func:`~pytest_a2a_bench.results.baseline.task_name` has them.
     """
 
@@ -169,6 +176,8 @@ class Trials:
     failed: frozenset[str] | None = None
     erred: frozenset[str] = frozenset()
     quarantined: frozenset[str] = frozenset()
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out_unknown: Mapping[str, str] = field(default_factory=dict)
     not_run: int = 0
     stopped: str = ""
 

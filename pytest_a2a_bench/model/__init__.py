@@ -32,6 +32,7 @@ from pytest_a2a_bench.model.results import (
     Turn,
     UserFault,
 )
+from pytest_a2a_bench.model.verification import Verification, VerificationStatus
 
 __all__ = [
     "REWARD_TOLERANCE",
@@ -58,6 +59,8 @@ __all__ = [
     "Usage",
     "UserFault",
     "UserSaid",
+    "Verification",
+    "VerificationStatus",
     "percentile",
     "slugify",
 ]

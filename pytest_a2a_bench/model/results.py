@@ -11,6 +11,7 @@ from pytest_a2a_bench.model.fields import Finite, Seconds, to_plain
 from pytest_a2a_bench.model.keys import TrialKey
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
 from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, add_known, percentile
+from pytest_a2a_bench.model.verification import Verification
 
 SCHEMA_VERSION = 1
 """Version of the trial result file; raised when a reader of the old form would misread the new one."""
@@ -139,6 +140,9 @@ class TrialResult:
     :param user_retries: what the user did wrong in earlier conversations of this trial, which were held again for it
         (``--a2a-user-retry``); their requests and costs are kept like those of ``held_again``.
     :param reused_from: the run that held the conversation, where another one took its result.
+    :param model_calls: what the models were asked that played the user or judged, and what they answered, in a form of
+        the benchmark's own.
+    :param verification: what the benchmark's own implementation says of it (``--a2a-verify``); None where nobody asked.
     """
 
     key: TrialKey
@@ -168,6 +172,8 @@ class TrialResult:
     user_fault: UserFault | None = None
     user_retries: tuple[UserFault, ...] = ()
     reused_from: str | None = None
+    model_calls: Mapping[str, Any] = field(default_factory=dict)
+    verification: Verification | None = None
     path: str | None = None
 
     # -- what tests assert on --
@@ -181,6 +187,11 @@ class TrialResult:
     def success(self) -> bool:
         """Whether the reward is 1, within 1e-6; with a threshold (an F1 reward), whether it is reached."""
         return self.status == "evaluated" and self.reward_info is not None and self.reward_info.success
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the conversation came to its end and the benchmark's evaluator was asked about it."""
+        return self.status in ("evaluated", "evaluator_error")
 
     @property
     def turns(self) -> int:

@@ -148,6 +148,8 @@ class Gatekeeper:
             named=self.run.plan.named,
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
+            left_out=self.run.plan.left_out,
+            left_out_unknown=self.run.plan.left_out_unknown,
         )
 
     # -- test cases --
@@ -184,7 +186,7 @@ class Gatekeeper:
         for when in ("setup", "call", "teardown"):
             values: dict[str, Any] = {"outcome": "passed", "longrepr": None}
             if when == "call" and self.verdict.fails(result):
-                values = {"outcome": "failed", "longrepr": sanitise(f"{result.verdict}: {result.sentence}")}
+                values = {"outcome": "failed", "longrepr": sanitise(_explained(result))}
             elif when == "call" and result.verdict == "inconclusive":
                 # pytest wants the place and the reason of a skip.
                 values = {
@@ -239,6 +241,7 @@ class Gatekeeper:
                 for r in missed
             ],
             "quarantined": sorted(trials.quarantined),
+            "left_out": misses.left_out_of(trials, self.run.settings),
         }
 
     # -- a part without trials --
@@ -306,3 +309,7 @@ class Gatekeeper:
         suite = registry.load(name, self.run.settings)
         for split in suite.splits(domain):
             yield from (task.key().task_key for task in suite.load_tasks(domain, split))
+
+
+def _explained(result: GateResult) -> str:
+    return "\n".join([f"{result.verdict}: {result.sentence}", *result.details])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _TITLES = {
 """Kind of a check -> what stands above those that were not met; a suite may have others (``Suite.check_titles``)."""
 
 LAST_TURNS = 6
+_LINT = 600
 _LINES = 30
 
 
@@ -46,10 +48,13 @@ def explain(result: TrialResult, path: str | None = None) -> str:
 
 
 def _body(result: TrialResult, path: str | None) -> Iterator[str]:
+    if not result.success and (known := cited_line(result.provenance)):
+        yield f"lint of this task: {one_line(known, _LINT)}"
     suite = registry.find(result.key.suite)
     if result.reward_info is not None:
         yield from _reward_lines(result.reward_info, _TITLES | dict(suite.check_titles if suite else {}))
     yield from user_lines(result)
+    yield from map(one_line, registry.remarks_of(result))
     if result.findings:
         yield "the agent's messages:"
         for finding in result.findings[:_LINES]:

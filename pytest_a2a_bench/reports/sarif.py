@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.finding import Finding, Requirement
@@ -15,7 +15,9 @@ from pytest_a2a_bench.secret import dump_json
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 INFORMATION = "https://github.com/pytest-a2a-bench/pytest-a2a-bench"
 
-_RESULTS = 1_000
+MOST = 1_000
+"""Results of one file."""
+
 _TEXT = 8_000
 _LEVELS = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
 
@@ -24,23 +26,45 @@ def render(report: Report) -> str:
     """Return one run whose results are the findings; a waived one is a suppressed result."""
     told = [j for j in report.judgements if j.status in ("failed", "warned", "waived", "error")]
     every = [result for j in told for result in _results(j, report)]
-    results = every[:_RESULTS]
+    results = every[:MOST]
     left_out = len(every) - len(results) + sum(max(0, len(_weighty(j)) - evidence.FINDINGS_SHOWN) for j in told)
     entries = {j.result.requirement.id: j.result.requirement for j in told}
+    return document(
+        driver(report.tool, map(_rule, entries.values())),
+        results,
+        executionSuccessful=report.could_run,
+        **notice(left_out, "--format json has all of them"),
+    )
+
+
+def document(tool: Mapping[str, Any], results: Iterable[Mapping[str, Any]], **invocation: Any) -> str:
+    """Return a SARIF file of one run.
+
+    :param tool: as :func:`driver` makes it; results are given the places of their rules in it.
+    """
+    places = {rule["id"]: place for place, rule in enumerate(tool["rules"])}
     run = {
-        "tool": {
-            "driver": {
-                "name": report.tool.get("name", "pytest-a2a-bench"),
-                "version": report.tool.get("version", "0"),
-                "informationUri": INFORMATION,
-                "rules": [_rule(entry) for entry in entries.values()],
-            }
-        },
-        "invocations": [{"executionSuccessful": report.could_run, **_notice(left_out)}],
-        "results": _indexed(results, list(entries)),
+        "tool": {"driver": tool},
+        "invocations": [invocation],
+        "results": [{**result, "ruleIndex": places[result["ruleId"]]} for result in results],
         "columnKind": "unicodeCodePoints",
     }
     return dump_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def driver(tool: Mapping[str, str], rules: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what made a file, with the rules that it judges by."""
+    return {
+        "name": tool.get("name", "pytest-a2a-bench"),
+        "version": tool.get("version", "0"),
+        "informationUri": INFORMATION,
+        "rules": list(rules),
+    }
+
+
+def fingerprint(text: str) -> str:
+    """Return what code scanning knows a finding by, whichever line it is in."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _rule(entry: Requirement) -> dict[str, Any]:
@@ -53,8 +77,12 @@ def _rule(entry: Requirement) -> dict[str, Any]:
     }
 
 
-def _notice(left_out: int) -> dict[str, Any]:
-    text = f"{left_out} more findings were left out; --format json has all of them"
+def notice(left_out: int, where: str) -> dict[str, Any]:
+    """Say that results were left out.
+
+    :param where: they are to be found.
+    """
+    text = f"{left_out} more findings were left out; {where}"
     return {"toolExecutionNotifications": [{"level": "note", "message": {"text": text}}]} if left_out else {}
 
 
@@ -76,7 +104,7 @@ def _results(judgement: Judgement, report: Report) -> Iterator[dict[str, Any]]:
             "level": _level(judgement, finding),
             "message": {"text": sanitise("\n".join(lines))[:_TEXT]},
             "locations": [_location(judgement, finding, report)],
-            "partialFingerprints": {"a2aCheck/v1": _fingerprint(judgement, finding)},
+            "partialFingerprints": {"a2aCheck/v1": fingerprint(f"{judgement.result.name} {finding.pointer}")},
             **_suppressions(judgement),
         }
 
@@ -102,18 +130,9 @@ def _location(judgement: Judgement, finding: Finding, report: Report) -> dict[st
     }
 
 
-def _fingerprint(judgement: Judgement, finding: Finding) -> str:
-    text = f"{judgement.result.name} {finding.pointer}"
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
-
-
 def _suppressions(judgement: Judgement) -> dict[str, Any]:
     if judgement.status != "waived" or judgement.waiver is None:
         return {}
     return {
         "suppressions": [{"kind": "external", "status": "accepted", "justification": one_line(judgement.waiver.reason)}]
     }
-
-
-def _indexed(results: list[dict[str, Any]], ids: list[str]) -> list[dict[str, Any]]:
-    return [{**result, "ruleIndex": ids.index(result["ruleId"])} for result in results]

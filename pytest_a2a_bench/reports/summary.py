@@ -9,10 +9,11 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
-from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage, UserFault
+from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage, UserFault, Verification
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stats import DomainSummary, summarise, summarise_categories
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
+from pytest_a2a_bench.results.verified import Tally
 
 REPORTED_PROVENANCE = (
     "user",
@@ -90,6 +91,7 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         user_fault=UserFault(values["user_fault"]) if values.get("user_fault") else None,
         user_retries=(UserFault("no longer known"),) * int(values.get("user_retries", 0)),
         reused_from=values.get("reused_from"),
+        verification=Verification(values["verified"], "no longer known") if "verified" in values else None,
         category=str(values.get("category", "")),
         provenance={
             **{name: values[name] for name in told if name in values},
@@ -239,10 +241,18 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         counted = ", ".join(f"{count}x {one_line(reason, 60)}" for reason, count in again.most_common())
         yield f"{what} held again, because a message may have arrived or not (--a2a-redeliver): {counted}"
     yield from _user_faults(results)
+    if any(r.verification for r in results):
+        yield Tally.of(results).sentence
     replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
     if replaced:
         first = replaced[0].rpartition("; ")[0]
         yield f"held again, because what was stored cannot be read: {len(replaced)} of {len(results)} trials ({first})"
+    others = _values(results, "other_data")
+    if others:
+        yield (
+            f"held again, because what was stored is of other data (--a2a-resume): {others.total()} of {len(results)} "
+            f"trials ({', '.join(sorted(others))})"
+        )
     if any(r.provenance.get("tagged") for r in results):
         yield "the agent was told the name of each task (--a2a-tag-trials)"
 

@@ -35,7 +35,7 @@ SCHEMA_VERSION = 1
 
 NO_CONDITIONS = frozenset(
     {"category", "interactive", "metric", "measured", "split", "dialect_option", "judge_llm", "replayed", "variant"}
-    | {"rescored", "rescored_from", "replaced"}
+    | {"rescored", "rescored_from", "replaced", "edition", "corrected", "other_data"}
 )
 """Members of a result's provenance that do not make two numbers incomparable where they differ. Any other does, also
 one that only its benchmark knows: forgetting to name one here costs a comparison, never a wrong one. Tasks are paired

@@ -43,6 +43,7 @@ WITHOUT_EFFECT = frozenset(
         "max_latency",
         "min_pass",
         "min_pass_k",
+        "min_pass_without",
         "missed",
         "oauth_client_id_env",
         "oauth_client_secret_env",
@@ -66,6 +67,7 @@ WITHOUT_EFFECT = frozenset(
         "trial_timeout",
         "trials",  # each trial has a key and a seed of its own
         "user",  # user_kind says what it came to
+        "verify",  # only looks at what came of a trial
         "verify_ssl",
         "wait",
         "waivers",

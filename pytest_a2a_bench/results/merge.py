@@ -12,6 +12,7 @@ from typing import Any
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results import lock, manifest
+from pytest_a2a_bench.results.baseline import measured_by
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import count
@@ -47,8 +48,8 @@ def merge(directories: Sequence[Path], output: Path) -> Manifest:
     """
     parts = [Part(directory, manifest.load(directory)) for directory in directories]
     problems = [*_different(parts), *_doubled(parts), *_not_selected(parts)]
-    results, absent = _collect(parts)
-    problems += absent
+    held, absent = _collect(parts)
+    problems += [*absent, *_other_data(held)]
     if problems:
         raise MergeError(f"not merged: {'; '.join(problems)}")
     # After the problems: nobody should make room for a merge that fails.
@@ -57,7 +58,7 @@ def merge(directories: Sequence[Path], output: Path) -> Manifest:
     with lock.held(output, "a2a-bench merge"):
         store = Store(output)
         store.prepare()
-        for result in results:
+        for result in (result for _, results in held for result in results):
             # Under one run id, without which the reader of a directory would take most of them for leftovers.
             store.write(dataclasses.replace(result, run_id=whole.run_id))
         # Last: a directory without it is not taken for a run's results.
@@ -125,10 +126,22 @@ def _not_selected(parts: Sequence[Part]) -> Iterator[str]:
         yield f"{trials} in none of the directories (shards given: {shards}): {_some(missing)}"
 
 
-def _collect(parts: Sequence[Part]) -> tuple[list[TrialResult], list[str]]:
-    results, problems = [], []
+def _other_data(held: Sequence[tuple[Part, list[TrialResult]]]) -> Iterator[str]:
+    """Yield where parts were measured on other data: the option may be the same and the files others."""
+    names = [(part.name, measured_by(results)) for part, results in held]
+    (first, here), *others = names
+    for other, there in others:
+        for domain in sorted(set(here) & set(there)):
+            before, after = (" and ".join(measured[domain].get("benchmark", ())) for measured in (here, there))
+            if before != after:
+                yield f"{domain} is {before or 'unknown'} in {first}, and {after or 'unknown'} in {other}"
+
+
+def _collect(parts: Sequence[Part]) -> tuple[list[tuple[Part, list[TrialResult]]], list[str]]:
+    held, problems = [], []
     for part in parts:
         store = Store(part.directory)
+        results: list[TrialResult] = []
         absent = []
         for key in part.manifest.keys:
             result = store.read(TrialKey.parse(key))
@@ -137,9 +150,10 @@ def _collect(parts: Sequence[Part]) -> tuple[list[TrialResult], list[str]]:
                 absent.append(key)
             else:
                 results.append(result)
+        held.append((part, results))
         if absent:
             problems.append(f"{part.name} has no result of its run for {count(len(absent), 'trial')}: {_some(absent)}")
-    return results, problems
+    return held, problems
 
 
 def _are(keys: Sequence[str]) -> str:

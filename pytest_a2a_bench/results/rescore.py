@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import REWARD_TOLERANCE, Reward, TrialResult
@@ -13,8 +14,8 @@ from pytest_a2a_bench.results import lock, manifest
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.store import Store, StoreError
 
-Evaluate = Callable[[TrialResult], "tuple[Reward, str]"]
-"""Evaluates a stored conversation; returns the reward and what evaluated it (a distribution and its version)."""
+Evaluate = Callable[[TrialResult], "tuple[Reward, Mapping[str, Any]]"]
+"""Evaluates a stored conversation; returns the reward and what evaluated it, as members of ``provenance``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,13 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
     if result.status not in ("evaluated", "evaluator_error") and result.simulation is None:
         return Rescored(result, before, f"there is no finished conversation ({result.status})")
     try:
-        reward, evaluator = evaluate(result)
+        reward, evaluated_by = evaluate(result)
     except A2ABenchError as error:
         return Rescored(result, before, str(error))
     origin = {"reward": before, "benchmark": result.provenance.get("benchmark"), "run_id": result.run_id}
     provenance = {
         **result.provenance,
-        "benchmark": evaluator,
+        **evaluated_by,
         "rescored": when,
         # Of several rescorings the first one's origin stays: it is what the conversation was held under.
         "rescored_from": result.provenance.get("rescored_from") or origin,
@@ -77,6 +78,7 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         error_type=None,
         reward_info=reward,
         provenance=provenance,
+        verification=None,
         # It is why there was no success.
         user_fault=None if reward.success else result.user_fault,
     )

@@ -23,6 +23,7 @@ class Attempt:
     :ivar abandoned: what those before it left behind.
     :ivar metadata: what goes with every message of it.
     :ivar trouble: what went wrong while that was made; ``damaged`` while an earlier result was read.
+    :ivar before: what the benchmark of an earlier result was, where there is one.
     """
 
     def __init__(self, key: TrialKey, cancel: threading.Event, metadata: dict[str, Any]) -> None:
@@ -35,6 +36,7 @@ class Attempt:
         self.metadata = metadata
         self.trouble: Exception | None = None
         self.damaged = ""
+        self.before = ""
         self._result: TrialResult | None = None
         self._lock = threading.Lock()
 

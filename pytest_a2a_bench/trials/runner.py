@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench import __version__
+from pytest_a2a_bench.benchmarks import lint_known
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
@@ -244,6 +245,7 @@ class Runner:
         """Tell whether an earlier run's result answers the same question, and no more is asked for than the answer."""
         if not self.settings.resume or stored.status != "evaluated" or attempt.trouble is not None:
             return False
+        attempt.before = str(stored.provenance.get("benchmark") or "")
         return not self._wants_again(stored.key) and stored.fingerprint == self._fingerprint(attempt)
 
     def _wants_again(self, key: TrialKey) -> bool:
@@ -251,6 +253,14 @@ class Runner:
         if self.settings.missed or self.settings.record is None:
             return self.settings.missed
         return not library.has(Path(self.settings.record), key)
+
+    def _data(self, key: TrialKey) -> Mapping[str, Any]:
+        """Return which data a trial was to be held on that came to nothing: it is counted among trials on the same."""
+        known = getattr(get_benchmark(key.suite), "data_provenance", None)
+        try:
+            return known(key.domain, key.task_id, self.settings) if known else {}
+        except A2ABenchError:  # it is what the trial came to nothing for
+            return {}
 
     def _fingerprint(self, attempt: Attempt) -> str:
         # A benchmark of somebody else's may not know its data's version; then only the settings tell.
@@ -304,7 +314,7 @@ class Runner:
         return self.limits.error(attempt.key) if is_late and isinstance(error, _LATE) else error
 
     def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
-        told = {"stopped": opened.advice}
+        told = {**self._data(key), "stopped": opened.advice}
         return TrialResult(key=key, status="not_run", run_id=self.run_id, error=opened.text, provenance=told)
 
     def _result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
@@ -331,16 +341,25 @@ class Runner:
             category=outcome.category,
             seed=self._seed(attempt),
             provenance={
-                **outcome.provenance,
+                **(outcome.provenance or self._data(attempt.key)),
                 **({"replayed": True} if self.settings.replay else {}),
                 **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
+                **_other_data(attempt.before, outcome.provenance),
+                **({lint_known.CITED: cited} if (cited := lint_known.cite(attempt.key, self.settings)) else {}),
             },
             simulation=outcome.simulation,
+            model_calls=outcome.model_calls,
             fingerprint=self._fingerprint(attempt),
             held_again=abandoned.reasons,
             user_fault=outcome.user_fault,
             user_retries=abandoned.faults,
         )
+
+
+def _other_data(before: str, provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is to be told of an earlier result that was one of other data: it is not the same trial."""
+    now = provenance.get("benchmark")
+    return {"other_data": before} if before and now and before != now else {}
 
 
 def classify(error: Exception | None) -> TrialStatus:

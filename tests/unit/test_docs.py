@@ -41,7 +41,7 @@ def test_python_examples_compile(page: Path) -> None:
 def test_options_in_the_text_exist(page: Path) -> None:
     known = {"--a2a-shop-patience"}  # of the example of a benchmark of one's own
     known |= {o.cli for o in every_option()} | {f"--a2a-no-{o.cli_stem}" for o in every_option() if o.flag}
-    named = set(re.findall(r"--a2a-[a-z-]*[a-z]", page.read_text(encoding="utf-8")))
+    named = set(re.findall(r"--a2a-[a-z0-9-]*[a-z0-9]", page.read_text(encoding="utf-8")))
     assert named <= known
 
 

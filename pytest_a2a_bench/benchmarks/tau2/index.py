@@ -92,29 +92,42 @@ def _distribution() -> str:
     return "tau2 (source tree)"
 
 
-def available_domains() -> tuple[str, ...]:
-    """Return the domains that the installed tau2 has data for, in our usual order.
+def available_domains(data: Path | None = None) -> tuple[str, ...]:
+    """Return the domains that there are both data and code for, in our usual order.
 
+    :param data: directory that holds ``tau2/domains``; None for the installed tau2's.
     :raises ConfigurationError: as :func:`find_installation`.
     """
-    root = find_installation().domains
-    return tuple(d for d in DOMAINS if _task_files(root / d))
+    found = find_installation()
+    return tuple(d for d in domains_in(data or found.data) if data is None or has_code(found, d))
 
 
-def splits(domain: str) -> tuple[str, ...]:
+def domains_in(data: Path) -> list[str]:
+    """Return the domains that a directory with ``tau2/domains`` has tasks of, whatever is installed."""
+    return [d for d in DOMAINS if _task_files(data / "tau2" / "domains" / d)]
+
+
+def has_code(found: Installation, domain: str) -> bool:
+    """Tell whether the installed tau2 knows a domain: the data of a newer one may have more."""
+    return (found.package / "domains" / domain.replace("-", "_")).is_dir()
+
+
+def splits(domain: str, data: Path | None = None) -> tuple[str, ...]:
     """Return the names of a domain's task splits. A domain without a split file has only ``base``.
 
+    :param data: as :func:`available_domains`.
     :raises ConfigurationError: if the domain is unknown.
     """
-    return tuple(_split_ids(domain))
+    return tuple(_split_ids(domain, data))
 
 
-def load_tasks(domain: str, split: str = "base") -> list[BenchTask]:
+def load_tasks(domain: str, split: str = "base", data: Path | None = None) -> list[BenchTask]:
     """Return the tasks of a split, in the order of tau2's split file.
 
+    :param data: as :func:`available_domains`.
     :raises ConfigurationError: if the domain or the split does not exist; the message lists those that do.
     """
-    by_split = _split_ids(domain)
+    by_split = _split_ids(domain, data)
     if split not in by_split:
         raise ConfigurationError(
             f"tau2 domain {domain!r} has no split {split!r}; it has: {', '.join(sorted(by_split))}"
@@ -129,45 +142,64 @@ def load_tasks(domain: str, split: str = "base") -> list[BenchTask]:
     ]
 
 
-def load_task_json(domain: str, task_id: str) -> dict[str, Any]:
+def load_task_json(domain: str, task_id: str, data: Path | None = None) -> dict[str, Any]:
     """Return the raw task object from tau2's data: a copy, because tools keep and change what they are called with.
 
+    :param data: as :func:`available_domains`.
     :raises ConfigurationError: if there is no such task.
     """
-    tasks = _tasks_by_id(_domain_directory(domain))
+    tasks = _tasks_by_id(_domain_directory(domain, data))
     if task_id not in tasks:
         raise ConfigurationError(f"tau2 domain {domain!r} has no task {task_id!r}")
     return copy.deepcopy(tasks[task_id])
 
 
-def splits_of(domain: str, task_id: str) -> tuple[str, ...]:
+def splits_of(domain: str, task_id: str, data: Path | None = None) -> tuple[str, ...]:
     """Return the names of the splits that list a task, sorted."""
-    return tuple(sorted(name for name, ids in _split_ids(domain).items() if task_id in ids))
+    return tuple(sorted(name for name, ids in _split_ids(domain, data).items() if task_id in ids))
 
 
-def _domain_directory(domain: str) -> Path:
-    directory = find_installation().domains / domain
+def _domains_of(data: Path | None) -> Path:
+    return find_installation().domains if data is None else data / "tau2" / "domains"
+
+
+def _domain_directory(domain: str, data: Path | None) -> Path:
+    directory = _domains_of(data) / domain
     if not _task_files(directory):
-        raise ConfigurationError(
-            f"the installed tau2 ({find_installation().distribution}) has no domain {domain!r}; "
-            f"it has: {', '.join(available_domains())}"
-        )
+        where = f"the installed tau2 ({find_installation().distribution})" if data is None else f"tau2's data in {data}"
+        raise ConfigurationError(f"{where} has no domain {domain!r}; it has: {', '.join(available_domains(data))}")
     return directory
 
 
-def _split_ids(domain: str) -> dict[str, list[str]]:
-    return _read_splits(_domain_directory(domain))
+def _split_ids(domain: str, data: Path | None) -> dict[str, list[str]]:
+    return _read_splits(_domain_directory(domain, data))
 
 
-@functools.lru_cache(maxsize=32)
 def _read_splits(directory: Path) -> dict[str, list[str]]:
     path = directory / "split_tasks.json"
     if path.is_file():
-        data: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
-        # Ids are numbers in some files and texts in others.
-        return {name: [str(i) for i in ids] for name, ids in data.items()}
+        return _split_file(path, stamp_of(path))
     # Domains without a split file have one split of all tasks.
     return {"base": list(_tasks_by_id(directory))}
+
+
+Stamp = tuple[int, int]
+"""Size and time of the last change (ns) of a file: anybody may edit a checkout between two runs of one process."""
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Return what tells whether a file has been changed."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=32)
+def _split_file(path: Path, stamp: Stamp) -> dict[str, list[str]]:
+    data = _read_json(path)
+    if not isinstance(data, dict) or not all(isinstance(ids, list) for ids in data.values()):
+        raise ConfigurationError(f"{path} is not a file of splits (an object of lists of ids)")
+    # Ids are numbers in some files and texts in others.
+    return {name: [str(i) for i in ids] for name, ids in data.items()}
 
 
 def _task_files(directory: Path) -> list[Path]:
@@ -175,13 +207,30 @@ def _task_files(directory: Path) -> list[Path]:
     return single or sorted((directory / "tasks").glob("task_*.json"))
 
 
-@functools.lru_cache(maxsize=8)
 def _tasks_by_id(directory: Path) -> dict[str, dict[str, Any]]:
+    return _read_tasks(tuple((path, stamp_of(path)) for path in files_of(directory)))
+
+
+@functools.lru_cache(maxsize=8)
+def _read_tasks(files: tuple[tuple[Path, Stamp], ...]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    # One file per task wins over a list beside it: that is what upstream loads where both exist.
-    files = sorted((directory / "tasks").glob("task_*.json")) or _task_files(directory)
-    for path in files:
-        data = json.loads(path.read_text(encoding="utf-8"))
+    for path, _ in files:
+        data = _read_json(path)
         for task in data if isinstance(data, list) else [data]:
+            if not isinstance(task, dict) or "id" not in task:
+                raise ConfigurationError(f"{path} is not a file of tau2 tasks (objects with an id)")
             found.setdefault(str(task["id"]), task)
     return found
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read as JSON: {error}") from error
+
+
+def files_of(directory: Path) -> list[Path]:
+    """Return the files that a domain's tasks are read from."""
+    # One file per task wins over a list beside it: that is what upstream loads where both exist.
+    return sorted((directory / "tasks").glob("task_*.json")) or _task_files(directory)

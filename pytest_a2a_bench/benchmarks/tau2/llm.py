@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.tau2.model_calls import kept
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.errors import A2ABenchError, JudgeMissingError, LLMError
 from pytest_a2a_bench.language_models import failed, unfence
@@ -48,7 +49,7 @@ def _user_class(base: Any) -> Any:
             self._before_turn = before_turn
 
         def generate_next_message(self, message: Any, state: Any) -> Any:
-            before = len(state.messages)
+            before, asked = len(state.messages), len(kept().calls)
             for _ in range(_ATTEMPTS):
                 self._before_turn()
                 answer = self._generate(message, state)
@@ -56,6 +57,7 @@ def _user_class(base: Any) -> Any:
                     return answer
                 # Without the empty answer, which the model would see as its own.
                 del state.messages[before:]
+                kept().keep_only(asked)
             raise LLMError(f"the user simulator's model {self.llm!r} gave an empty answer {_ATTEMPTS} times")
 
         def _generate(self, message: Any, state: Any) -> Any:
@@ -91,7 +93,17 @@ def prepare_judge(tau2: Tau2, key: TrialKey, settings: Settings) -> None:
             f"{key.task_key} is judged by a language model (its reward basis has NL_ASSERTION) "
             "and none is configured; pass --a2a-judge-llm MODEL"
         )
-    configure_judge(tau2, settings.judge_llm, {"temperature": 0.0, **_reach(settings)})
+    configure_judge(tau2, settings.judge_llm, judge_arguments(settings))
+
+
+def judge_arguments(settings: Settings) -> dict[str, Any]:
+    """Return what the judge's model is called with."""
+    return {"temperature": 0.0, **_reach(settings)}
+
+
+def user_arguments(settings: Settings) -> dict[str, Any]:
+    """Return what the user's model is called with: it should vary as little as possible, unless somebody wants that."""
+    return {"temperature": 0.0, **settings.user_llm_args}
 
 
 def _reach(settings: Settings) -> dict[str, Any]:
@@ -138,8 +150,9 @@ def _count(answer: Any) -> None:
 def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(generate)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        problem = ""
+        problem, asked = "", len(kept().calls)
         for _ in range(_ATTEMPTS):
+            kept().keep_only(asked)
             try:
                 answer = generate(*args, **kwargs)
             except Exception as exc:
@@ -149,11 +162,18 @@ def _guarded(generate: Callable[..., Any]) -> Callable[..., Any]:
             answer.content = unfence(answer.content or "")
             problem = judge_problem(answer.content)
             if not problem:
+                _keep_unfenced(answer.content)
                 return answer
         raise LLMError(f"the judge's model {kwargs.get('model')!r} did not answer as asked: {problem}")
 
     guarded._a2a_bench_guard = True  # type: ignore[attr-defined]
     return guarded
+
+
+def _keep_unfenced(text: str) -> None:
+    """Keep an answer as upstream parses it: played back into upstream itself, its fence would make that crash."""
+    for call in kept().calls[-1:]:
+        call["answer"]["choices"][0]["message"]["content"] = text
 
 
 def judge_problem(text: str) -> str:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.player import Gold, Player
+from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
 from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.model import ToolCall
@@ -40,9 +41,10 @@ _INSTRUCTIONS: Mapping[str, str] = {
 def load_gold(domain: str, task_id: str, settings: Settings | None = None) -> Gold:
     """Find the reference solution of a task.
 
-    :raises ConfigurationError: if there is no such task.
+    :param settings: say which edition's gold; without them it is the installed one's.
+    :raises ConfigurationError: if there is no such task, or no such edition.
     """
-    return read_gold(load_task_json(domain, task_id))
+    return read_gold(load_task_json(domain, task_id, find_edition(settings or Settings()).data))
 
 
 def read_gold(task: Mapping[str, Any]) -> Gold:

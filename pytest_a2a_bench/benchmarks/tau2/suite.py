@@ -2,36 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+import functools
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
-from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
+from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
+from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.model import BenchTask
+    from pytest_a2a_bench.model import BenchTask, TrialResult
 
 
 # The functions below import on demand: this module is loaded in every pytest run that has this plugin installed.
 
 
-def _available() -> tuple[str, ...]:
-    from pytest_a2a_bench.benchmarks.tau2 import index
+def bind(settings: Settings) -> Suite:
+    """Return the suite over the data that the option names."""
+    return dataclasses.replace(
+        SUITE,
+        available=functools.partial(_available, settings),
+        splits=functools.partial(_splits, settings),
+        load_tasks=functools.partial(_load_tasks, settings),
+        why_absent=functools.partial(_why_absent, settings),
+    )
 
-    return index.available_domains()
+
+def _available(settings: Settings) -> tuple[str, ...]:
+    from pytest_a2a_bench.benchmarks.tau2 import editions, index
+
+    return index.available_domains(editions.find_edition(settings).data)
 
 
-def _splits(domain: str) -> tuple[str, ...]:
-    from pytest_a2a_bench.benchmarks.tau2 import index
+def _splits(settings: Settings, domain: str) -> tuple[str, ...]:
+    from pytest_a2a_bench.benchmarks.tau2 import editions, index
 
-    return index.splits(domain)
+    return index.splits(domain, editions.find_edition(settings).data)
 
 
-def _load_tasks(domain: str, split: str) -> list[BenchTask]:
-    from pytest_a2a_bench.benchmarks.tau2 import index
+def _load_tasks(settings: Settings, domain: str, split: str) -> list[BenchTask]:
+    from pytest_a2a_bench.benchmarks.tau2 import editions, index
 
-    return index.load_tasks(domain, split)
+    return index.load_tasks(domain, split, editions.find_edition(settings).data)
+
+
+def _why_absent(settings: Settings, domain: str) -> str:
+    from pytest_a2a_bench.benchmarks.tau2 import editions
+
+    return editions.why_absent(settings, domain)
+
+
+def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
+    if settings.verify and not hasattr(os, "fork"):
+        yield "--a2a-verify needs a system whose processes can fork (Linux, macOS): run it there, or leave it out"
+    # The installed data are looked for where a domain joins: a run without tau2 needs none.
+    if settings.benchmark_options.get(DATA_OPTION.name, INSTALLED) == INSTALLED:
+        return
+    from pytest_a2a_bench.benchmarks.tau2 import editions
+
+    try:
+        editions.find_edition(settings)
+    except MissingExtraError:  # told, too, where a domain joins
+        return
+    except A2ABenchError as error:
+        yield str(error)
+
+
+def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import editions
+
+    yield from editions.find_problems(domains, settings)
+
+
+def _describe_changes(settings: Settings) -> str:
+    from pytest_a2a_bench.benchmarks.tau2 import notes
+
+    return notes.describe_data(settings)
+
+
+def _describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import notes
+
+    yield from notes.describe_results(results)
+
+
+def _remarks(result: TrialResult) -> Iterator[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import notes
+
+    yield from notes.remarks(result)
 
 
 def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -49,19 +111,30 @@ def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 SUITE = Suite(
     name="tau2",
     domains=DOMAINS,
-    available=_available,
-    splits=_splits,
-    load_tasks=_load_tasks,
+    available=functools.partial(_available, Settings()),
+    splits=functools.partial(_splits, Settings()),
+    load_tasks=functools.partial(_load_tasks, Settings()),
     modules={domain: f"pytest_a2a_bench.suites.test_{domain}" for domain in DOMAINS},
+    bind=bind,
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
     split_names=("base", "train", "test", "full", "small"),
+    options=(DATA_OPTION,),
+    check_options=_check_options,
+    preconditions=_preconditions,
+    changes=_describe_changes,
+    notes=_describe_results,
+    remarks=_remarks,
     dialects=("auto", "tool_call", "agentbeats", "sierra", "data"),
     why_no_dialect=(
         "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
     ),
     short_labels=True,
     player="pytest_a2a_bench.benchmarks.tau2.player",
+    gold_options=(DATA_OPTION.name,),
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
+    fetcher="pytest_a2a_bench.benchmarks.tau2.fetching",
+    verifier="pytest_a2a_bench.benchmarks.tau2.verification",
+    linter="pytest_a2a_bench.benchmarks.tau2.lint.linter",
     extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm", "mcp")},
     examine=_examine,
 )

@@ -14,9 +14,12 @@ import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2 import index
+from pydantic import ValidationError
+
+from pytest_a2a_bench.benchmarks.tau2 import aim, index
 from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm
 from pytest_a2a_bench.benchmarks.tau2.isolation import isolate_environments
 from pytest_a2a_bench.containment import contained_imports, load_litellm
@@ -45,10 +48,12 @@ class Tau2:
     stop_token: str
 
 
-def load(*, with_llm: bool = False) -> Tau2:
+def load(*, with_llm: bool = False, data: Path | None = None) -> Tau2:
     """Import tau2 once per process and return its parts.
 
     :param with_llm: import LiteLLM now, because it will be needed anyway.
+    :param data: what this thread reads from now on: a directory that holds ``tau2/domains``; None for the installed
+        one.
     :raises MissingExtraError: if tau2 or something that it needs is not installed.
     :raises ConfigurationError: if it is not tau2-bench, or a flavour that we cannot drive.
     """
@@ -56,7 +61,9 @@ def load(*, with_llm: bool = False) -> Tau2:
     with _LOCK:
         if with_llm:
             _require_litellm()
-        return _load()
+        found = _load()
+    aim.choose(data or index.find_installation().data)
+    return found
 
 
 def _require_litellm() -> None:
@@ -75,6 +82,7 @@ def _load() -> Tau2:
         warnings.simplefilter("ignore")
         try:
             parts = _collect_parts(found.distribution)
+            _aim(parts, found.data)
             isolate_environments(parts.registry, importlib.import_module("tau2.environment.toolkit").ToolKitBase)
             return parts
         except ImportError as exc:
@@ -116,6 +124,38 @@ def _collect_parts(distribution: str) -> Tau2:
     )
 
 
+def _aim(tau2: Tau2, installed: Path) -> None:
+    """Let everything that reads data read the chosen ones."""
+    find = tau2.registry.get_env_constructor
+
+    @functools.wraps(find)
+    def get_env_constructor(*args: Any, **kwargs: Any) -> Any:
+        name = next(iter([*args, *kwargs.values()]), "")
+        return aim.aimed(find(*args, **kwargs), installed, f"the domain {name}")
+
+    tau2.registry.get_env_constructor = get_env_constructor
+    told = "get_global_user_sim_guidelines"
+    user = importlib.import_module("tau2.user.user_simulator")
+    reading = aim.aimed(getattr(user, told), installed, "what simulated users are told", below="tau2/user_simulator")
+    setattr(user, told, reading)
+
+
+def read_task(tau2: Tau2, domain: str, task_id: str, data: Path | None = None) -> Any:
+    """Return one task as tau2's own code reads it.
+
+    :param data: as :func:`load`.
+    :raises ConfigurationError: if there is no such task, or this tau2 cannot read it.
+    """
+    try:
+        return tau2.task_class.model_validate(index.load_task_json(domain, task_id, data))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ConfigurationError(
+            f"{tau2.distribution} cannot read task {task_id!r} of {domain} in these data: "
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        ) from error
+
+
 def _agent_base() -> Any:
     # One of the two is there, by flavour.
     for module, name in (("tau2.agent.base_agent", "HalfDuplexAgent"), ("tau2.agent.base", "LocalAgent")):
@@ -147,6 +187,26 @@ def build_environment(tau2: Tau2, domain: str, task: Any) -> tuple[Any, dict[str
         # banking_knowledge logs reads into the hashed database except for those that its gold asks for.
         kwargs["read_log_allowlist"] = _gold_discoverable_tools(task)
     return constructor(**kwargs), kwargs
+
+
+def code_missing(environment: Any, task: Any) -> list[str]:
+    """Return the names of functions that a task relies on and that the installed code's environment does not have.
+
+    They are none for the data that came with the code; a newer edition's task may be one that only newer code can play.
+    """
+    initial, criteria = task.initial_state, task.evaluation_criteria
+    called = [
+        *((a.env_type, a.func_name) for a in (initial and initial.initialization_actions) or ()),
+        *((a.requestor, a.name) for a in (criteria and criteria.actions) or ()),
+        *((a.env_type, a.func_name) for a in (criteria and criteria.env_assertions) or ()),
+    ]
+    found = []
+    for whose, name in called:
+        side = str(getattr(whose, "value", whose))
+        kit = environment.user_tools if side == "user" else environment.tools
+        if not hasattr(kit, name):
+            found.append(f"{name} (of the {side}'s)")
+    return list(dict.fromkeys(found))
 
 
 def _gold_discoverable_tools(task: Any) -> set[str]:

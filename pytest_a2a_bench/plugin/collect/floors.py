@@ -34,7 +34,7 @@ def find_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.It
 
 def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     for group, rate in run.settings.min_pass.items():
-        number = sum(not group or group in _groups(item) for item in counted)
+        number = sum(not group or group in _groups(item) for item in counted if not _is_left_out(item, run))
         if number:
             yield from _unprovable(group, rate, number)
     tasks: dict[str, int] = {}
@@ -47,6 +47,10 @@ def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     for k, rate in run.settings.min_pass_k.items():
         if tasks and fewest < int(k):
             yield f"--a2a-min-pass-k {k}={rate:g} needs --a2a-trials {k}; there are tasks with {fewest} here"
+
+
+def _is_left_out(item: pytest.Item, run: BenchRun) -> bool:
+    return item.stash[TRIAL].key.task_key in run.plan.left_out
 
 
 def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:

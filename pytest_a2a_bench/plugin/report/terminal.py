@@ -23,6 +23,7 @@ from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.settings import without_query
 
 if TYPE_CHECKING:
+    from pytest_a2a_bench.benchmarks.suite import Suite
     from pytest_a2a_bench.model import TrialResult
 
 # The user's own parameters come after the trial's, or before it: "[12-t0-fast]".
@@ -68,8 +69,18 @@ def _header_line(run: BenchRun) -> str | None:
         user = f"user {settings.user_llm}"
     else:
         user = "scripted user: not leaderboard numbers"
-    changes = "".join(f"; {text}" for suite in registry.known() if (text := suite.changes(settings)))
+    concerned = (suite for suite in registry.known() if _concerns(suite, run))
+    changes = "".join(f"; {text}" for suite in concerned if (text := suite.changes(settings)))
     return sanitise(f"a2a: {where}; {user}; judge {settings.judge_llm or 'none'}{changes}")
+
+
+def _concerns(suite: Suite, run: BenchRun) -> bool:
+    """Tell whether a suite has a word to say in the header: where it may join the run, or its options were given."""
+    values = run.settings.benchmark_options
+    if run.plan.selection.candidates or any(values.get(o.name, o.default) != o.default for o in suite.options):
+        return True
+    named = (*run.plan.selection.ids, *run.plan.selection.modules)
+    return any(spec.suite == suite.name and is_below(each, spec.nodeid) for each in named for spec in all_modules())
 
 
 def _asked_by(run: BenchRun) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_a2a_bench import env_file
 from pytest_a2a_bench.a2a.config import connection_problems
+from pytest_a2a_bench.benchmarks.lint_known import LeftOut, find_left_out
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.gates import files
 from pytest_a2a_bench.plugin.run.state import BenchRun
@@ -27,12 +28,28 @@ def read_files(run: BenchRun, directory: Path) -> None:
     if run.settings.endpoint_source == "cli" and not run.settings.replay:
         # One that environment or ini name matters once an item uses it, and is looked at then.
         wrong = (*wrong, *connection_problems(run.settings, {**run.services.variables, **os.environ}))
+    chosen, undecided = read_left_out(run)
     run.decide(
+        left_out=chosen.tasks,
+        left_out_unknown=chosen.unknown,
         quarantine=found.quarantine,
         missed=found.missed,
         durations=durations,
-        problems=(*run.plan.problems, *found.problems, *wrong, *unread),
+        problems=(*run.plan.problems, *found.problems, *wrong, *unread, *undecided),
     )
+
+
+def read_left_out(run: BenchRun) -> tuple[LeftOut, tuple[str, ...]]:
+    """Find the tasks that ``--a2a-min-pass`` leaves out, once for this process and its workers.
+
+    :return: the tasks, and what is wrong with the option.
+    """
+    if not run.settings.min_pass_without or not run.settings.min_pass or run.plan.problems:
+        return LeftOut(), ()
+    try:
+        return find_left_out(run.settings, os.environ), ()
+    except ConfigurationError as error:
+        return LeftOut(), (f"--a2a-min-pass-without: {error}",)
 
 
 def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]:

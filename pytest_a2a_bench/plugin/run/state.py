@@ -111,6 +111,8 @@ class Plan:
     :param subject: the agent's card and what is wrong with it, as JSON; None until it was fetched.
     :param durations: seconds of earlier trials by key, to divide them among shards by.
     :param quarantine: tasks whose misses fail nothing.
+    :param left_out: tasks that ``--a2a-min-pass`` leaves out -> the rules of lint that name them.
+    :param left_out_unknown: ``suite/domain`` -> why it is not known which of its tasks are.
     :param missed: the trials to run again; None for no such choice.
     :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
     :param named: whether somebody named the trials to run, so that their rate says nothing about the agent.
@@ -127,6 +129,8 @@ class Plan:
     subject: Mapping[str, object] | None = None
     durations: Mapping[str, float] = field(default_factory=dict)
     quarantine: tuple[Quarantined, ...] = ()
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out_unknown: Mapping[str, str] = field(default_factory=dict)
     missed: tuple[Missed, ...] | None = None
     named: bool = False
     end: float | None = None
@@ -174,6 +178,7 @@ class Plan:
             "selection": Selection(**chosen | {"ids": tuple(chosen["ids"]), "modules": tuple(chosen["modules"])}),
             "endpoint": Endpoint(**data["endpoint"]) if data["endpoint"] else None,
             "quarantine": tuple(Quarantined.from_json(entry) for entry in data["quarantine"]),
+            "left_out": {task: tuple(rules) for task, rules in data["left_out"].items()},
             # Only what selection needs; the rest of a miss is for the terminal.
             "missed": tuple(Missed(*m) for m in data["missed"]) if data["missed"] is not None else None,
         }

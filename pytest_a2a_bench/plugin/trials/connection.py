@@ -17,7 +17,7 @@ from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.tape import Tape
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey
-from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.results.fingerprint import where
@@ -27,6 +27,7 @@ from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
+from pytest_a2a_bench.trials.verifying import Verifying
 
 
 def start_schedule(
@@ -57,8 +58,13 @@ def start_schedule(
     ahead = outcome.trials_ahead(session, run)
     tick = outcome.ticker(session.config, run)
     careful = outcome.suspects(ahead, run, store)
-    run.services.schedule = Schedule(runner, run.settings.concurrency, ahead, tick, careful, stopping)
+    verifying = Verifying(run.settings, store, _suites(session)) if run.settings.verify else None
+    run.services.schedule = Schedule(runner, run.settings.concurrency, ahead, tick, careful, stopping, verifying)
     return run.services.schedule
+
+
+def _suites(session: pytest.Session) -> list[str]:
+    return [item.stash[TRIAL].key.suite for item in session.items if TRIAL in item.stash]
 
 
 def _stopping(run: BenchRun, connection: AgentConnection) -> Stopping:

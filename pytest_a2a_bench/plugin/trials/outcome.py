@@ -37,6 +37,9 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
     if result.status in ("skipped", "not_run"):
         # What was not run says nothing about anybody; the gate "breaker" sees to it that such a run fails.
         pytest.skip(_shown(result.error or "skipped", item.config))
+    if result.verification is not None and result.verification.status == "failed":
+        text = f"{result.key}: could not be verified ({_said(result)}): {result.verification.reason}"
+        pytest.fail(_shown(text, item.config), pytrace=False)
     if result.status != "evaluated":
         pytest.fail(_trouble(result, item.config) + _aftermath(item, result, schedule.opened), pytrace=False)
     return result
@@ -101,6 +104,7 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         **{name: provenance.get("measured", {}).get(name) for name in (suite.counts if suite else ())},
         "run_id": result.run_id,
         "reused_from": result.reused_from,
+        "verified": result.verification.status if result.verification else None,
         "transcript": path,
     }
     return {name: value for name, value in values.items() if value is not None}
@@ -154,6 +158,10 @@ def ticker(config: pytest.Config, run: BenchRun) -> Callable[[], None]:
     if reporting is None:
         return lambda: None
     return lambda: reporting.tick(run.services.schedule.in_flight if run.services.schedule else 0)
+
+
+def _said(result: TrialResult) -> str:
+    return f"its reward is {result.reward:g}" if result.status == "evaluated" else f"it ended as {result.status}"
 
 
 def _aftermath(item: pytest.Item, result: TrialResult, opened: Opened | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from pytest_a2a_bench.trials.breaker import Opened
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.stopping import Stopping
+from pytest_a2a_bench.trials.verifying import Verifying
 
 _TICK = 0.5
 _REPEATED = ("infrastructure_error",)
@@ -36,6 +38,7 @@ class Schedule:
         was the cause, and held alone it cannot take others with it.
     :param tick: called now and then while an item waits.
     :param stopping: says whether trials may still begin.
+    :param verifying: verifies what has finished, while the next conversations are held.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Schedule:
         tick: Callable[[], None],
         careful: Sequence[TrialKey] = (),
         stopping: Stopping | None = None,
+        verifying: Verifying | None = None,
     ) -> None:
         self._runner = runner
         self._tick = tick
@@ -54,6 +58,7 @@ class Schedule:
         self._stopped = False
         self._reported: dict[TrialKey, _Reported] = {}
         self._stopping = stopping
+        self._verifying = verifying
         self._pools = [self._pool(concurrency)]
         self._look_ahead = concurrency > 1
         self._start_ahead()
@@ -78,7 +83,7 @@ class Schedule:
         """
         previous = self._reported.get(key)
         if previous is not None and (previous.status not in _REPEATED or self.opened is not None):
-            return previous.result or load_trial(self._runner.store.path(key))
+            return self._verified(previous.result or load_trial(self._runner.store.path(key)))
         if key not in self._careful:
             self._careful.clear()
             self._start_ahead()
@@ -87,13 +92,16 @@ class Schedule:
             self._tick()
         if future.cancelled():
             raise TrialCancelledError(f"{key} was not started, because the run is stopping")
-        result = future.result()
+        result = self._verified(future.result())
         self._pools[0].forget(key)
         # Results with their transcripts would fill the memory of a long run; what has a file is read again if need be.
         self._reported[key] = _Reported(result.status, result if result.path is None else None)
         self._careful.discard(key)
         self._start_ahead()
         return result
+
+    def _verified(self, result: TrialResult) -> TrialResult:
+        return result if self._verifying is None else self._verifying.wait(result, self._tick)
 
     def look_ahead(self, item: pytest.Item | None) -> None:
         """Start the conversation of the item that comes next, if there is room for it."""
@@ -107,6 +115,8 @@ class Schedule:
         self._stopped = True
         for pool in self._pools:
             pool.cancel_all()
+        if self._verifying is not None:
+            self._verifying.close()
 
     def close(self) -> None:
         """Stop, and wait a little for the threads."""
@@ -129,9 +139,15 @@ class Schedule:
         self._pools.append(pool)
         return pool
 
+    def _run(self, key: TrialKey, cancel: threading.Event) -> TrialResult:
+        result = self._runner.run(key, cancel)
+        if self._verifying is not None:
+            self._verifying.submit(result)
+        return result
+
     def _pool(self, concurrency: int) -> Pool:
         runner = self._runner
-        return Pool(runner.run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
+        return Pool(self._run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
 
 
 def may_run_ahead(item: pytest.Item) -> bool:

@@ -58,7 +58,8 @@ def _banner(found: StoredVerdict) -> Html:
 def _gate(gate: StoredGate) -> Html:
     tone = _TONES.get(gate.verdict, "bad")
     word = _WORDS.get(gate.verdict, gate.verdict)
-    return el("li", pill(tone, word), el("strong", gate.name), el("span", gate.sentence))
+    details = el("pre", "\n".join(gate.details)) if gate.details else None
+    return el("li", pill(tone, word), el("strong", gate.name), el("span", gate.sentence, details))
 
 
 def _headline(contents: Contents) -> Html:

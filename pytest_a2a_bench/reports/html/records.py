@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
-from pytest_a2a_bench.model import ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
+from pytest_a2a_bench.benchmarks.lint_known import cited_line
+from pytest_a2a_bench.benchmarks.registry import label_of, remarks_of, variant_of
+from pytest_a2a_bench.model import DialectFinding, ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
 
 # A task's key is bounded, as ids are the benchmark's.
@@ -20,6 +21,7 @@ KEY = 1_000
 TEXT = 20_000
 TURNS = 600
 REQUESTS = 600
+_FACT = 400
 _LINES = 300
 
 STATES = {
@@ -109,7 +111,7 @@ def detail(result: TrialResult) -> dict[str, Any]:
         "left_out": max(0, len(result.transcript) - TURNS),
         "findings": [
             {"rule": one_line(f.rule, 80), "message": _bounded(f.message), "raw": _bounded(f.raw), "turn": f.turn}
-            for f in result.findings[:_LINES]
+            for f in (*_verification(result), *result.findings)[:_LINES]
         ],
         "wire": [_request(m) for m in result.metrics[:REQUESTS]],
         "wire_left_out": max(0, len(result.metrics) - REQUESTS),
@@ -129,18 +131,37 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("cost", None if result.cost is None else f"${result.cost:.4f}"),
         ("user", result.provenance.get("user_llm") or result.provenance.get("user")),
         ("judge", result.provenance.get("judge")),
-        ("org changed", variant_of(result)),
+        ("benchmark changed", variant_of(result)),
+        ("known of the task", "; ".join(remarks_of(result))),
+        ("lint of the task", cited_line(result.provenance)),
         ("held again", ", ".join(result.held_again)),
         ("user at fault", result.user_fault.words if result.user_fault else None),
         ("held again for its user", ", ".join(fault.kind for fault in result.user_retries)),
         ("reused from", result.reused_from),
         ("replayed", "yes" if result.provenance.get("replayed") else None),
+        ("verified", _verified(result)),
         ("dialect", result.dialect),
         ("seed", result.seed),
         ("started", result.started_at[:19].replace("T", " ")),
         ("context", result.context_id),
     )
-    return [[name, one_line(str(value), 120)] for name, value in pairs if value not in (None, "")]
+    return [[name, one_line(str(value), _FACT)] for name, value in pairs if value not in (None, "")]
+
+
+def _verified(result: TrialResult) -> str:
+    found = result.verification
+    if found is None:
+        return ""
+    words = "yes" if found.status == "verified" else found.status.replace("_", " ")
+    return ", ".join(filter(None, [words, found.reason, f"by the stock {found.by}" if found.by else ""]))
+
+
+def _verification(result: TrialResult) -> list[DialectFinding]:
+    """Return what the benchmark's own implementation says otherwise, where it is shown what else was found."""
+    if result.verification is None or not result.verification.differences:
+        return []
+    text = "The benchmark's own implementation comes to something else; this is no finding about the agent."
+    return [DialectFinding("verification", text, "\n".join(result.verification.differences))]
 
 
 def _reward(reward: Reward) -> dict[str, Any]:

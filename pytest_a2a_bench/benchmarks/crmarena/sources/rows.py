@@ -28,8 +28,18 @@ def read_tasks(rows: Iterable[TableRow], where: str, *, interactive: bool) -> tu
     :param where: the file or data set, for messages.
     :raises ConfigurationError: naming each row that is no task (the first ten) and the field.
     """
+    tasks, problems = try_tasks(rows, interactive=interactive)
+    if not tasks and not problems:
+        problems.append(("", "it has no rows"))
+    listed = [f"{place}: {problem}" if place else problem for place, problem in problems]
+    _raise(listed, f"{where} has rows that are no CRMArena tasks")
+    return tasks
+
+
+def try_tasks(rows: Iterable[TableRow], *, interactive: bool) -> tuple[tuple[CrmTask, ...], list[tuple[str, str]]]:
+    """Read the rows that are tasks, and say of each other one where it is and what is wrong with it."""
     tasks: dict[str, CrmTask] = {}
-    problems: list[str] = []
+    problems: list[tuple[str, str]] = []
     for position, row in enumerate(rows):
         try:
             task = _read_task(row.value, position, interactive)
@@ -37,11 +47,8 @@ def read_tasks(rows: Iterable[TableRow], where: str, *, interactive: bool) -> tu
                 raise _RowError(f"idx {task.task_id} is there twice")
             tasks[task.task_id] = task
         except _RowError as problem:
-            problems.append(f"{row.place}: {problem}")
-    if not tasks and not problems:
-        problems.append("it has no rows")
-    _raise(problems, f"{where} has rows that are no CRMArena tasks")
-    return tuple(tasks.values())
+            problems.append((row.place, str(problem)))
+    return tuple(tasks.values()), problems
 
 
 def read_schema(rows: Iterable[TableRow], where: str) -> OrgSchema:

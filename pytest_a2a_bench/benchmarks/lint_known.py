@@ -1,0 +1,137 @@
+"""What lint knows of the tasks of a run: cited where one fails, and asked where some are left out of a gate.
+
+A citation must cost a run nothing: it comes from the cache, or from the rules that look at a task alone. A gate is
+worth replaying golds for: what it asks is looked at once, and kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.lint import Linter, LintFinding, LintRequest
+from pytest_a2a_bench.benchmarks.lint_cache import LintCache
+from pytest_a2a_bench.configuration.rates import LINT
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.settings import Settings
+
+CITED = "lint"
+"""The member of a result's provenance: rule -> what was found."""
+
+
+def cite(key: TrialKey, settings: Settings) -> dict[str, str]:
+    """Return what is known of a trial's task, one message for each rule; nothing where that would take long."""
+    try:
+        linter = registry.get_linter(key.suite)
+        if linter is None:
+            return {}
+        options = json.dumps(settings.benchmark_options, sort_keys=True, default=str)
+        found = _cached(LintCache.place(os.environ), key.suite, key.domain, settings.split, options)
+        findings = found.get(key.task_id, ()) if found is not None else _glance(linter, key, settings)
+        said: dict[str, str] = {}
+        for finding in findings:
+            rule = linter.rule(finding.rule)
+            if rule is not None and not rule.tells:
+                said.setdefault(finding.rule, finding.message)
+        return said
+    # Anybody's linter, over anybody's data: a trial that was held must not be lost for a remark on its task.
+    except Exception:
+        return {}
+
+
+def cited_line(provenance: Mapping[str, Any]) -> str:
+    """Return what a result cites as one line; empty where it cites nothing."""
+    found = provenance.get(CITED)
+    if not isinstance(found, Mapping) or not found:
+        return ""
+    return "; ".join(f"{rule} ({message})" for rule, message in found.items())
+
+
+def _glance(linter: Linter, key: TrialKey, settings: Settings) -> Sequence[LintFinding]:
+    return tuple(linter.glance(LintRequest(split=settings.split, settings=settings), key.domain, key.task_id))
+
+
+@lru_cache(maxsize=32)
+def _cached(
+    place: Path | None, suite: str, domain: str, split: str, options: str
+) -> dict[str, list[LintFinding]] | None:
+    """Return what the cache has of a domain, by task; None where nobody looked. Read once by each process."""
+    linter = registry.get_linter(suite)
+    cache = LintCache(place)
+    # Before the data are hashed for nothing.
+    if linter is None or not cache.has_any(suite, domain):
+        return None
+    request = LintRequest(split=split, settings=Settings(split=split, benchmark_options=json.loads(options)))
+    found = cache.known(linter, suite, request, domain)
+    if found is None:
+        return None
+    by_task: dict[str, list[LintFinding]] = defaultdict(list)
+    for finding in found.findings:
+        by_task[finding.task_id].append(finding)
+    return dict(by_task)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Tasks that a gate leaves out.
+
+    :param tasks: ``suite/domain/task`` -> the rules that were named and found something in it.
+    :param unknown: ``suite/domain`` -> why it is not known which of its tasks are left out.
+    """
+
+    tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_left_out(settings: Settings, environ: Mapping[str, str]) -> LeftOut:
+    """Return the tasks in which lint finds what ``--a2a-min-pass-without`` names.
+
+    Looks at what ``--a2a-suite`` names, else at everything that is installed; data that were never looked at are now.
+
+    :raises ConfigurationError: if no suite has such a rule.
+    """
+    wanted = [name.removeprefix(LINT) for name in settings.min_pass_without]
+    linters = dict(registry.linters())
+    known = {rule.id for linter in linters.values() for rule in linter.rules}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        names = ", ".join(sorted(known))
+        raise ConfigurationError(f"there is no rule {', '.join(unknown)}; a2a-bench lint has: {names}")
+    cache = LintCache(LintCache.place(environ))
+    tasks: dict[str, tuple[str, ...]] = {}
+    unclear: dict[str, str] = {}
+    for suite, linter in linters.items():
+        own = {name for name in wanted if linter.rule(name) is not None}
+        for domain in _domains(suite, linter, settings) if own else ():
+            try:
+                found = cache.lint(linter, suite, LintRequest(split=settings.split, settings=settings), domain)
+            except Exception as error:  # a linter of anybody's, over data of anybody's
+                unclear[f"{suite}/{domain}"] = one_line(f"{type(error).__name__}: {error}", 300)
+                continue
+            if found.notes:
+                unclear[f"{suite}/{domain}"] = "; ".join(found.notes)
+            by_task: dict[str, list[str]] = defaultdict(list)
+            for finding in found.findings:
+                if finding.rule in own and finding.task_id:
+                    by_task[finding.task_id].append(finding.rule)
+            tasks |= {f"{suite}/{domain}/{task}": tuple(dict.fromkeys(rules)) for task, rules in by_task.items()}
+    return LeftOut(tasks, unclear)
+
+
+def _domains(suite: str, linter: Linter, settings: Settings) -> Iterator[str]:
+    try:
+        there = linter.domains(LintRequest(split=settings.split, settings=settings))
+    except A2ABenchError:  # a benchmark that is not installed has no trial that could be left out
+        return
+    for domain in there:
+        if not settings.suites or suite in settings.suites or domain in settings.suites:
+            yield domain

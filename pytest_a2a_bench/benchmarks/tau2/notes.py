@@ -1,0 +1,79 @@
+"""What must be known of the data behind tau2's numbers, in words for the header, the summary and failures."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
+from pytest_a2a_bench.benchmarks.tau2.corrections import Correction
+from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
+from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.model import TrialResult
+
+
+def describe_data(settings: Settings) -> str:
+    """Name the edition for the header."""
+    try:
+        edition = find_edition(settings)
+        if edition.said == INSTALLED:
+            return f"tau2 data: {edition.name(DOMAINS[0])}"
+    except A2ABenchError:  # told where it matters: as a wrong option, or where a domain joins
+        return ""
+    commit = f", commit {edition.commit[:12]}" if edition.commit else ""
+    return f"tau2 data: {edition.said}{commit}"
+
+
+def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
+    """Say which data these are results of, where they are not the installed ones; and what is known to be wrong."""
+    chosen: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        edition = result.provenance.get("edition")
+        if result.provenance.get("variant") and isinstance(edition, Mapping):
+            chosen[_where(edition)].add(f"{result.key.domain}: {edition.get('name')}")
+    for where, names in sorted(chosen.items()):
+        yield f"tau2's data: {where} ({', '.join(sorted(names))})"
+    for edition_name, tasks in sorted(_corrected(results).items()):
+        concerned = [r for r in results if str(r.key.task_key) in tasks]
+        other = sum("state" in kinds for kinds in tasks.values())
+        ends = f" ({other} to another end)" if other else ""
+        of = len({r.key.task_key for r in results})
+        where = f"{'upstream ' if edition_name.startswith('tau2 ') else ''}in {edition_name}"
+        are = "is" if len(tasks) == 1 else "are"
+        missed = sum(not r.success for r in concerned)
+        yield (
+            f"golds: {len(tasks)} of {count(of, 'task')} {are} known to have been corrected {where}{ends}; "
+            f"{missed} of their {count(len(concerned), 'trial')} did not succeed (--a2a-tau2-data takes others)"
+        )
+
+
+def remarks(result: TrialResult) -> Iterator[str]:
+    """Say of a task whether it is known to have been corrected."""
+    yield from map(str, _corrections(result))
+
+
+def _where(edition: Mapping[str, object]) -> str:
+    commit = f", commit {str(edition['commit'])[:12]}" if edition.get("commit") else ""
+    return f"{edition.get('said')}{commit}"
+
+
+def _corrected(results: Sequence[TrialResult]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return edition -> task -> kinds of change."""
+    found: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    for result in results:
+        for correction in _corrections(result):
+            found[correction.edition][result.key.task_key] = correction.kinds
+    return found
+
+
+def _corrections(result: TrialResult) -> Iterator[Correction]:
+    # A file may hold anything there.
+    told = result.provenance.get("corrected")
+    for edition, kinds in sorted(told.items()) if isinstance(told, Mapping) else ():
+        yield Correction(str(edition), tuple(map(str, kinds)) if isinstance(kinds, Sequence) else ())

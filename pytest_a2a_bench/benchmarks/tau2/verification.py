@@ -1,0 +1,210 @@
+"""Finished trials held against the stock tau2: what it makes of the recorded conversation, compared with what we made.
+
+Compared are every message with every tool's answer, how the conversation ended, the whole ``reward_info``, what our
+results say of it, and with a language model as user (or judge) every request that its model was sent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
+from pytest_a2a_bench.benchmarks.tau2.differences import both, differences
+from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
+from pytest_a2a_bench.benchmarks.tau2.model_calls import read_calls
+from pytest_a2a_bench.benchmarks.tau2.stock_process import StockProcess, VerifierError
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import TrialResult, Verification
+from pytest_a2a_bench.settings import Settings
+
+MOST = 20
+"""Differences that a result keeps; more say no more."""
+
+_OF_THE_MOMENT = frozenset({"timestamp", "generation_time_seconds"})
+"""Members of a message that say when, and never what."""
+
+_OF_THE_BILL = frozenset({"cost", "raw_data"})
+"""Members of a message of the user's model that LiteLLM reckons, or takes from headers; they are of no request."""
+
+
+class Tau2Verifier:
+    """The stock tau2 as a :class:`~pytest_a2a_bench.benchmarks.base.Verifier`.
+
+    :param settings: the run's.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._closed = False
+        self._process: StockProcess | None = None
+        self._edition = find_edition(settings)
+        self._installation = dataclasses.replace(index.find_installation(), data=self._edition.data)
+        # tau2 is imported there while the first conversations are held.
+        self._start()
+
+    def verify(self, result: TrialResult) -> Verification:
+        """Verify a trial; see :class:`~pytest_a2a_bench.benchmarks.base.Verifier`."""
+        by = self._edition.benchmark(result.key.domain)
+        if reason := _why_not(result, by):
+            return Verification("not_verifiable", reason, by=by)
+        try:
+            job = make_job(result, self._settings)
+            played = self._start().replay(job)
+        except (A2ABenchError, OSError) as error:
+            return Verification("failed", str(error), by=by)
+        if result.status == "evaluator_error" and played["raised"]:
+            found = tuple(_conversation(result, played))
+            if not found:
+                return Verification("not_verifiable", f"stock evaluator raises {played['raised']}", by=by)
+        else:
+            found = tuple(compare(result, played))
+        if len(found) > MOST:
+            found = (*found[:MOST], f"... and {len(found) - MOST} more")
+        return Verification("differs" if found else "verified", differences=found, by=by)
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._closed = True
+            if self._process is not None:
+                self._process.close()
+
+    def _start(self) -> StockProcess:
+        """Return the process; one that has ended took one replay with it, and no other."""
+        with self._lock:
+            if self._closed:
+                raise VerifierError("the run is stopping")
+            if self._process is None or not self._process.is_alive:
+                self._process = StockProcess(self._installation)
+            return self._process
+
+
+def open_verifier(settings: Settings) -> Tau2Verifier:
+    """Return what verifies trials of tau2, and let its process start.
+
+    :raises ConfigurationError: if tau2 is not installed.
+    """
+    return Tau2Verifier(settings)
+
+
+def _why_not(result: TrialResult, installed: str) -> str:
+    told = result.provenance
+    if result.simulation is None:
+        return "its file has no conversation in tau2's form"
+    if told.get("benchmark") != installed:
+        return f"it was evaluated with {told.get('benchmark')}, and {installed} is installed"
+    # Older results, and those that were judged again, have no record of what the model was asked.
+    if told.get("user") == "llm" and "user" not in result.model_calls:
+        return "what the user's model was asked was not recorded"
+    if told.get("judge") and _has_ended_well(result) and _lacks_judge(result):
+        return "what the judge's model was asked was not recorded"
+    return ""
+
+
+def _has_ended_well(result: TrialResult) -> bool:
+    return result.termination_reason in ("user_stop", "agent_stop")
+
+
+def _lacks_judge(result: TrialResult) -> bool:
+    return "judge" not in result.model_calls or "rescored" in result.provenance
+
+
+def make_job(result: TrialResult, settings: Settings) -> dict[str, Any]:
+    """Return what the stock tau2 needs to play a finished trial.
+
+    :raises A2ABenchError: if its task is gone.
+    """
+    simulation, told = result.simulation or {}, result.provenance
+    return {
+        "domain": result.key.domain,
+        "task": index.load_task_json(result.key.domain, result.key.task_id, find_edition(settings).data),
+        "messages": simulation["messages"],
+        "termination_reason": simulation["termination_reason"],
+        "seed": result.seed,
+        "max_steps": told["max_steps"],
+        "max_errors": told["max_errors"],
+        "environment": {},
+        "user": _player(result, "user", told.get("user_llm"), llm.user_arguments(settings)),
+        "judge": _player(result, "judge", told.get("judge"), llm.judge_arguments(settings)),
+    }
+
+
+def _player(result: TrialResult, who: str, model: Any, args: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return who is played by a model, with its recorded answers."""
+    if not model:
+        return None
+    answers = [call["answer"] for call in read_calls(result.model_calls[who])] if who in result.model_calls else []
+    return {"model": model, "args": dict(args), "answers": answers}
+
+
+# --- comparison -------------------------------------------------------------------------------------------------------
+
+
+def compare(result: TrialResult, played: Mapping[str, Any]) -> Iterator[str]:
+    """Say what is different, one line for each difference with both sides."""
+    yield from _conversation(result, played)
+    if played["diverged"]:
+        return
+    ours = result.reward_info
+    if (ours is None) is not (played["reward_info"] is None):
+        here = f"a reward of {ours.value:g}" if ours else f"none ({result.error})"
+        stock = f"raises {played['raised']}" if played["raised"] else f"a reward of {played['reward_info']['reward']:g}"
+        yield f"evaluation: stock {stock}, here {here}"
+    elif ours is not None:
+        yield from _lines("reward_info", played["reward_info"], _plain(ours.info))
+        again = evaluate.to_reward(played["reward_info"])
+        for name in ("value", "basis", "breakdown", "checks"):
+            # What is shown of upstream's words, which could be said wrongly.
+            yield from _lines(f"reward.{name}", _shown(getattr(again, name)), _shown(getattr(ours, name)))
+
+
+def _conversation(result: TrialResult, played: Mapping[str, Any]) -> Iterator[str]:
+    if played["diverged"]:
+        yield f"conversation: {played['diverged']}"
+    simulation = _plain(result.simulation)
+    by_model = result.provenance.get("user") == "llm"
+    ours = [_said(message, by_model) for message in simulation["messages"]]
+    stock = [_said(message, by_model) for message in played["messages"]]
+    for place, (left, right) in enumerate(zip(stock, ours, strict=False)):
+        yield from _lines(f"messages[{place}]", left, right)
+    if len(stock) != len(ours):
+        yield f"messages: stock {len(stock)}, here {len(ours)}"
+    if not played["diverged"]:
+        yield from _lines("termination_reason", played["termination_reason"], simulation["termination_reason"])
+    for who, asked in played["asked"].items():
+        yield from _requests(who, asked, result.model_calls.get(who))
+
+
+def _requests(who: str, stock: list[Any], recorded: Mapping[str, Any] | None) -> Iterator[str]:
+    ours = _plain([call["request"] for call in read_calls(recorded)] if recorded else [])
+    for place, (left, right) in enumerate(zip(stock, ours, strict=False)):
+        yield from _lines(f"requests to the {who}'s model[{place}]", left, right)
+    if len(stock) != len(ours):
+        yield f"requests to the {who}'s model: stock {len(stock)}, here {len(ours)}"
+
+
+def _lines(path: str, stock: Any, ours: Any) -> Iterator[str]:
+    for place, left, right in differences(stock, ours, path):
+        there, here = both(left, right)
+        yield f"{place}: stock {there}, here {here}"
+
+
+def _said(message: Mapping[str, Any], by_model: bool) -> dict[str, Any]:
+    left_out = _OF_THE_MOMENT | (_OF_THE_BILL if by_model and message["role"] == "user" else frozenset())
+    return {name: value for name, value in message.items() if name not in left_out}
+
+
+def _shown(value: Any) -> Any:
+    from pytest_a2a_bench.model.fields import to_plain
+
+    return _plain(to_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as the other side has it: through JSON, where what is no number is a word."""
+    return json.loads(json.dumps(value, default=str), parse_constant=str)

