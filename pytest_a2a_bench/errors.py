@@ -22,7 +22,8 @@
     │   └── LLMError              the user simulator's or judge's model did not answer
     ├── AgentOutcomeError         the agent itself gave up (task failed, rejected or canceled): a bad agent
     ├── EvaluatorError            the benchmark's own evaluator broke, so that there is no reward
-    ├── JudgeMissingError         the task needs an LLM judge and none is configured: a skip
+    ├── PrerequisiteMissingError  the trial needs a key, a package or a program that is not there: a skip
+    │   └── JudgeMissingError     the task needs an LLM judge and none is configured
     └── HarnessError              a bug of ours: neither the agent's nor the infrastructure's fault
 
     ConformanceWarning            the one warning: a recommendation of the protocol that the agent does not keep
@@ -48,6 +49,7 @@ __all__ = [
     "JudgeMissingError",
     "LLMError",
     "MissingExtraError",
+    "PrerequisiteMissingError",
     "ProtocolError",
     "ReplyLimitError",
     "RunTimeoutError",
@@ -201,7 +203,11 @@ class EvaluatorError(A2ABenchError):
     """The benchmark's own evaluator raised: nobody can say what the reward is, so none is given."""
 
 
-class JudgeMissingError(A2ABenchError):
+class PrerequisiteMissingError(A2ABenchError):
+    """The trial needs something that is not there (a key, a package, a program); the message says what."""
+
+
+class JudgeMissingError(PrerequisiteMissingError):
     """The benchmark task needs an LLM judge and none is configured."""
 
 

@@ -89,12 +89,13 @@ def next_line(gold: Gold, conversation: Conversation) -> AgentSaid:
     plan = gold.plan(conversation.briefing)
     # The larger of two counts: a client that keeps no context sends the history, one that does sends only what is new.
     done = max(_played(plan, conversation), sum(len(said.calls) for said in conversation.own))
-    if done < len(plan):
-        return AgentSaid(calls=(dataclasses.replace(plan[done], id=f"call_{done + 1}"),))
-    if gold.answer is not None:
-        return AgentSaid(calls=(gold.answer,))
     # Told one at a time, as a user does one thing at a time; the same text twice is told twice.
     told = sum(text in gold.instructions for text in _texts(conversation))
+    must_tell = gold.is_time_to_tell(told, done)
+    if done < len(plan) and not must_tell:
+        return AgentSaid(calls=(dataclasses.replace(plan[done], id=f"call_{done + 1}"),))
+    if gold.answer is not None and not must_tell:
+        return AgentSaid(calls=(gold.answer,))
     if told < len(gold.instructions):
         return AgentSaid(gold.instructions[told])
     if gold.closing not in _texts(conversation):

@@ -17,7 +17,8 @@ class Gold:
     """A reference solution: what to call, in order, and what to have told the user at the end.
 
     :param communicate: texts that the evaluator looks for in the agent's words.
-    :param instructions: what to tell the user to do, a text each, after the calls.
+    :param instructions: what to tell the user to do, a text each.
+    :param told_after: how many of the calls come before each instruction; those of which this says nothing come last.
     :param where_offered: calls that are made where there are no others, as far as their tools are offered.
     :param answer: the call that gives the answer, where that is a call: in place of words, as often as somebody asks.
     """
@@ -26,6 +27,7 @@ class Gold:
     communicate: tuple[str, ...] = ()
     where_offered: tuple[ToolCall, ...] = ()
     instructions: tuple[str, ...] = ()
+    told_after: tuple[int, ...] = ()
     answer: ToolCall | None = None
 
     @property
@@ -34,6 +36,14 @@ class Gold:
         if not self.communicate:
             return "Everything that can be done for you is done."
         return "\n".join(["Everything that can be done for you is done. For your information:", *self.communicate])
+
+    def is_time_to_tell(self, told: int, done: int) -> bool:
+        """Whether the next instruction comes before the next call.
+
+        :param told: instructions that were given.
+        :param done: calls that were made, where there are others to make.
+        """
+        return told < len(self.told_after) and self.told_after[told] <= done
 
     def plan(self, briefing: Briefing | None) -> tuple[ToolCall, ...]:
         """Return the calls to make, given the tools on offer."""

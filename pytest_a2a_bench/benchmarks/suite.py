@@ -57,6 +57,8 @@ class Suite:
         Results that were changed in different ways are never averaged.
     :param asked_by: says, for the header, what a run of these domains shows in place of a user, where tasks are
         questions themselves; empty where a user is played.
+    :param announce: says, in lines of their own for the header, what a run of these domains is like that its options do
+        not say already.
     :param changes: says, for the header, how options change the benchmark, or on which data it is; may be empty.
     :param method: says in one line how these results were evaluated, where there are several ways.
     :param notes: says what must be known before these results are compared with others, a line each.
@@ -103,6 +105,7 @@ class Suite:
     preconditions: Callable[[Sequence[str], Settings, Mapping[str, str]], Iterable[str]] = _nothing
     variant: Callable[[Mapping[str, Any]], str] = stored_variant
     asked_by: Callable[[Sequence[str], Settings], str] = lambda domains, settings: ""
+    announce: Callable[[Sequence[str], Settings], Iterable[str]] = _nothing
     changes: Callable[[Settings], str] = lambda settings: ""
     method: Callable[[Sequence[TrialResult]], str] = lambda results: ""
     notes: Callable[[Sequence[TrialResult]], Iterable[str]] = _nothing

@@ -23,8 +23,8 @@ from pytest_a2a_bench.errors import (
     CardError,
     CassetteError,
     InfrastructureError,
-    JudgeMissingError,
     LLMError,
+    PrerequisiteMissingError,
     RunTimeoutError,
     TrialCancelledError,
 )
@@ -112,7 +112,7 @@ def cause_of(error: Exception) -> Cause:
 
 def _says_nothing(error: Exception | None) -> bool:
     """Tell whether a trial ended before it met anybody, or because it was stopped."""
-    return isinstance(error, JudgeMissingError | TrialCancelledError | RunTimeoutError)
+    return isinstance(error, PrerequisiteMissingError | TrialCancelledError | RunTimeoutError)
 
 
 def _kind(error: Exception | None) -> str:

@@ -27,7 +27,7 @@ from pytest_a2a_bench.errors import (
     ConfigurationError,
     EvaluatorError,
     InfrastructureError,
-    JudgeMissingError,
+    PrerequisiteMissingError,
     TrialTimeoutError,
     TurnTimeoutError,
 )
@@ -366,7 +366,7 @@ def classify(error: Exception | None) -> TrialStatus:
     """Tell whose trouble an exception is."""
     if error is None:
         return "evaluated"
-    if isinstance(error, JudgeMissingError):
+    if isinstance(error, PrerequisiteMissingError):
         return "skipped"
     if isinstance(error, EvaluatorError):
         return "evaluator_error"

@@ -6,13 +6,14 @@ only if the user plays its part: without the answer that identifies it, without 
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tau2_phrases import PHRASES, WRITES
+from tau2_phrases import Phrasings, words
 
 Call = tuple[str, dict[str, Any]]
 Play = Generator["str | Call", str, None]
@@ -35,10 +36,24 @@ class Part:
     steps: Sequence[tuple[str, str, dict[str, Any]]]
     communicate: Sequence[str]
     chance: random.Random
-    allowed: Sequence[int]
+    phrasings: Phrasings
 
     def say(self, intent: str, **values: Any) -> str:
-        return PHRASES[intent][self.chance.choice(self.allowed)].format(**values)
+        return self.chance.choice(self.phrasings.phrases[intent]).format(**values)
+
+    def writes(self, name: str) -> bool:
+        return name in self.phrasings.writes
+
+    def offered(self, name: str, arguments: Mapping[str, Any]) -> dict[str, str]:
+        """Return a write as a phrasing of ``confirm`` takes it: in words and, where the set has such, as a list."""
+        kinds = self.phrasings.writes[name]
+        what = self.chance.choice(kinds["offers"]).format(**words(arguments))
+        block = self.chance.choice(kinds["blocks"]).format(**words(arguments)) if "blocks" in kinds else what
+        return {"what": what, "block": block}
+
+    def reported(self, name: str, arguments: Mapping[str, Any]) -> str:
+        text = self.chance.choice(self.phrasings.writes[name]["reports"]).format(**words(arguments))
+        return self.say("done", past=text[0].upper() + text[1:])
 
     def identity(self) -> tuple[str, list[str]]:
         """Return what to ask for, and what the answer must contain."""
@@ -50,23 +65,6 @@ class Part:
             emails = re.findall(r"[\w.]+@[\w.]+\w", self.known)
             return ("email", emails[:1]) if emails else ("name_zip", re.findall(r"\b\d{5}\b", self.known)[:1])
         return "details", []
-
-
-def describe(name: str, arguments: Mapping[str, Any]) -> str:
-    return WRITES[name][0].format(**_words(arguments))
-
-
-def report(name: str, arguments: Mapping[str, Any]) -> str:
-    return WRITES[name][1].format(**_words(arguments))
-
-
-def _words(arguments: Mapping[str, Any]) -> dict[str, str]:
-    words = {k: ", ".join(map(str, v)) if isinstance(v, list) else str(v) for k, v in arguments.items()}
-    words["flights"] = " and ".join(f"flight {f['flight_number']} on {f['date']}" for f in arguments.get("flights", ()))
-    words["people"] = ", ".join(f"{p['first_name']} {p['last_name']}" for p in arguments.get("passengers", ()))
-    words["payments"] = " and ".join(str(p["payment_id"]) for p in arguments.get("payment_methods", ()))
-    words["cabin"] = str(arguments.get("cabin", "")).replace("_", " ")
-    return words
 
 
 def spoiled(name: str, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], str] | None:
@@ -94,16 +92,18 @@ def identify(part: Part, form: str) -> Play:
     raise GaveUp(f"{intent}{form}: {reply!r}")
 
 
-def agreed(part: Part, form: str, what: str, times: int = 1) -> Play:
+def agreed(part: Part, form: str, name: str, arguments: dict[str, Any], times: int = 1) -> Play:
     for n in range(times):
-        text = part.say(f"confirm{form}", what=what) if n == 0 or form == "." else part.say("again?")
+        text = (
+            part.say(f"confirm{form}", **part.offered(name, arguments)) if n == 0 or form == "." else part.say("again?")
+        )
         reply = yield text
         if not reply.lower().startswith("yes"):
             raise GaveUp(f"{text!r}: {reply!r}")
 
 
 def instruct(part: Part, name: str, arguments: Mapping[str, Any], prefix: str = "") -> Play:
-    text = prefix + part.say(name, **arguments)
+    text = prefix + part.say(name, **words(arguments))
     reply = yield text
     if "This is what I see" not in reply:
         raise GaveUp(f"{text!r}: {reply!r}")
@@ -118,7 +118,7 @@ def work(part: Part, before: Before, *, after: Before | None = None, prefix: str
         if requestor == "user":
             yield from instruct(part, name, arguments, prefix)
             continue
-        writes = name in WRITES
+        writes = part.writes(name)
         if narrate and part.chance.random() < 0.5:
             yield part.say("narrate")
         if writes:
@@ -127,14 +127,14 @@ def work(part: Part, before: Before, *, after: Before | None = None, prefix: str
         if writes and after is not None:
             yield from after(part, name, arguments)
         if name.startswith("transfer"):
-            yield "I have asked a colleague to look at your case."
+            yield part.say("handed_over")
     if part.communicate:
-        yield "For your information:\n" + "\n".join(part.communicate)
+        yield part.say("inform", facts="\n".join(part.communicate))
 
 
 def _confirmed(form: str) -> Before:
     def before(part: Part, name: str, arguments: dict[str, Any]) -> Play:
-        yield from agreed(part, form, describe(name, arguments))
+        yield from agreed(part, form, name, arguments)
 
     return before
 
@@ -155,7 +155,7 @@ def imperative(part: Part) -> Play:
 
 def confirm_every_write(part: Part) -> Play:
     def before(part: Part, name: str, arguments: dict[str, Any]) -> Play:
-        yield from agreed(part, "?", describe(name, arguments), part.chance.randint(1, 3))
+        yield from agreed(part, "?", name, arguments, part.chance.randint(1, 3))
 
     yield from identify(part, "?")
     yield from work(part, before)
@@ -168,12 +168,12 @@ def one_step(part: Part) -> Play:
         reply = yield part.say("look")
         if "Status Bar:" not in reply:
             raise GaveUp(reply)
-    yield from work(part, _confirmed("!"), after=_reported, prefix="Let's go step by step. ")
+    yield from work(part, _confirmed("!"), after=_reported, prefix=part.say("step"))
     yield part.say("bye")
 
 
 def chatty(part: Part) -> Play:
-    intro = "Thank you so much for reaching out to us today! I completely understand how frustrating this must be. "
+    intro = part.say("intro")
     yield intro + part.say("narrate")
     for text in _prefixed(identify(part, "?"), intro):
         reply = yield text
@@ -192,18 +192,18 @@ def _prefixed(play: Play, intro: str) -> list[str]:
 def terse(part: Part) -> Play:
     yield from identify(part, ".")
     yield from work(part, _confirmed("."))
-    yield "Done."
+    yield part.say("finished")
 
 
 def wrong_then_corrected(part: Part) -> Play:
     def before(part: Part, name: str, arguments: dict[str, Any]) -> Play:
         wrong = spoiled(name, arguments)
-        if wrong is not None and describe(name, wrong[0]) != describe(name, arguments):
-            text = part.say("confirm?", what=describe(name, wrong[0]))
+        if wrong is not None:
+            text = part.say("confirm?", **part.offered(name, wrong[0]))
             reply = yield text
             if not reply.lower().startswith("no") or wrong[1].lower() not in reply.lower():
                 raise GaveUp(f"{text!r}: {reply!r} lacks {wrong[1]!r}")
-        yield from agreed(part, "?", describe(name, arguments))
+        yield from agreed(part, "?", name, arguments)
 
     yield from identify(part, "?")
     yield from work(part, before)
@@ -211,7 +211,7 @@ def wrong_then_corrected(part: Part) -> Play:
 
 
 def multi_issue(part: Part) -> Play:
-    writes = [s for s in part.steps if s[0] != "user" and s[1] in WRITES]
+    writes = [s for s in part.steps if s[0] != "user" and part.writes(s[1])]
 
     def after(part: Part, name: str, arguments: dict[str, Any]) -> Play:
         yield from _reported(part, name, arguments)
@@ -223,14 +223,50 @@ def multi_issue(part: Part) -> Play:
     yield part.say("more?")
 
 
+def all_at_once(part: Part) -> Play:
+    """Propose all writes that follow each other in one message, and give all instructions that do in one."""
+
+    def key(step: tuple[str, str, dict[str, Any]]) -> str:
+        return "told" if step[0] == "user" else "asked" if part.writes(step[1]) else "silent"
+
+    yield from identify(part, "!")
+    # What is only read may be read before.
+    ordered = [s for s in part.steps if key(s) == "silent" and not s[1].startswith("transfer")]
+    ordered += [s for s in part.steps if s not in ordered]
+    for kind, group in itertools.groupby(ordered, key):
+        steps = list(group)
+        if kind == "told":
+            text = "\n\n".join(part.say(name, **words(arguments)) for _, name, arguments in steps)
+            reply = yield text
+            if "This is what I see" not in reply:
+                raise GaveUp(f"{text!r}: {reply!r}")
+            continue
+        if kind == "asked":
+            offers = [part.offered(name, arguments) for _, name, arguments in steps]
+            text = part.say(
+                "confirm?",
+                what=" and ".join(o["what"] for o in offers),
+                block="\n\n".join(o["block"] for o in offers),
+            )
+            reply = yield text
+            if not reply.lower().startswith("yes"):
+                raise GaveUp(f"{text!r}: {reply!r}")
+        for _, name, arguments in steps:
+            yield (name, arguments)
+            if name.startswith("transfer"):
+                yield part.say("handed_over")
+    if part.communicate:
+        yield part.say("inform", facts="\n".join(part.communicate))
+    yield part.say("more?")
+
+
 def _reported(part: Part, name: str, arguments: dict[str, Any]) -> Play:
-    text = report(name, arguments)
-    yield part.say("done", past=text[0].upper() + text[1:])
+    yield part.reported(name, arguments)
 
 
 def noop(part: Part) -> Play:
     while True:
-        yield "Thank you for getting in touch. I have noted what you said and will leave everything as it is."
+        yield part.say("idle")
 
 
 def echo(part: Part) -> Play:
@@ -248,6 +284,7 @@ AGENTS: dict[str, Callable[[Part], Play]] = {
     "terse": terse,
     "wrong-then-corrected": wrong_then_corrected,
     "multi-issue": multi_issue,
+    "all-at-once": all_at_once,
     "noop": noop,
     "echo": echo,
 }

@@ -1,396 +1,61 @@
-"""What the test agents say: seven phrasings of each intent.
+"""What the test agents say, as data: ``phrasings/*.toml``.
 
-The user was made while reading how the first five fare; the last two were written afterwards, and measured once before
-what they showed was mended (docs/explanations/rewards.md).
+``[phrases]``: intent -> phrasings; of an intent's forms ``?`` asks, ``!`` commands, ``.`` is terse.
+``[writes.TOOL]``: how a write is offered (``offers`` stand after "I will", ``blocks`` are lists), and reported.
+A phrasing of the set is drawn by chance for each thing said, so that every task hears another mixture.
 """
 
 from __future__ import annotations
 
-TUNED, HELD_BACK = (0, 1, 2, 3, 4), (5, 6)
+import datetime
+import functools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-PHRASES: dict[str, tuple[str, ...]] = {
-    "user_id?": (
-        "Could you please tell me your user ID?",
-        "What is your user ID?",
-        "May I have your user ID, please?",
-        "Before we start: which user ID is your profile under?",
-        "Happy to help! Would you share the user id of your account with me?",
-        "Do you happen to have your user ID at hand?",
-        "Mind sharing the user ID tied to this booking?",
-    ),
-    "email?": (
-        "What is the email address of your account?",
-        "Could you give me your e-mail?",
-        "May I have the email you registered with?",
-        "Which email is your account under?",
-        "To verify you, could I get your email address, please?",
-        "Do you have the email address at hand that you signed up with?",
-        "What e-mail did you use when you ordered?",
-    ),
-    "name_zip?": (
-        "Could you tell me your first and last name and your zip code?",
-        "What is your full name, and what is your ZIP code?",
-        "May I have your name and zip, please?",
-        "Can I get your full name as well as the zip code we have on file?",
-        "Who am I speaking with, and what is your postal code?",
-        "Would you tell me your name, and the zip code of your home?",
-        "Could I have a first name, a last name and a zip code?",
-    ),
-    "phone?": (
-        "What is your phone number?",
-        "Could you give me the phone number of your line?",
-        "May I have the phone number in question?",
-        "Which phone number is this about?",
-        "Can you share the mobile number you are calling about?",
-        "On which phone number are you having trouble?",
-        "Could I trouble you for your phone number?",
-    ),
-    "details?": (
-        "How can I help you today?",
-        "What can I do for you?",
-        "Could you tell me more about what you need?",
-        "What exactly would you like me to take care of?",
-        "What seems to be the matter?",
-        "So, what brings you here today?",
-        "Where can I be of assistance?",
-    ),
-    "user_id!": (
-        "Please provide your user ID so that I can look it up.",
-        "I will need your user ID.",
-        "Kindly share your user id with me.",
-        "To begin, please enter your user ID.",
-        "First, I'd need you to give me your user ID.",
-        "Type your user ID below and I will get started.",
-        "Before anything else I have to ask for your user ID.",
-    ),
-    "email!": (
-        "Please provide the email address of your account.",
-        "I need your email to find your account.",
-        "Kindly state your e-mail address.",
-        "Go ahead and give me the email on your profile.",
-        "For verification, send me your email address.",
-        "Enter the email of your account, please.",
-        "I have to verify you first, so tell me your email address.",
-    ),
-    "name_zip!": (
-        "Please provide your full name and zip code.",
-        "I need your first name, last name and ZIP code.",
-        "To verify your identity, tell me:\n- your first and last name\n- your zip code",
-        "Let me know your name and the zip code on file.",
-        "Please state your full name along with your ZIP.",
-        "I require your full name together with the zip code.",
-        "First name, last name and zip code are required before I can go on.",
-    ),
-    "phone!": (
-        "Please provide your phone number.",
-        "I need the phone number of your line.",
-        "Tell me your phone number.",
-        "Kindly state the phone number of the affected line.",
-        "Let me have your phone number first.",
-        "Enter your phone number, please.",
-        "I'll have to ask you for the phone number of the line.",
-    ),
-    "details!": (
-        "Tell me what I can do for you.",
-        "Please describe what you need.",
-        "Tell me more about your request.",
-        "Let me know what you need in detail.",
-        "Please go into more detail about your request.",
-        "Explain to me what you need.",
-        "Go on and tell me what this is about.",
-    ),
-    "user_id.": (
-        "User ID?",
-        "Your user id?",
-        "User id please.",
-        "ID of your user account?",
-        "user ID, please",
-        "Need your user ID.",
-        "User ID:",
-    ),
-    "email.": (
-        "Email?",
-        "Your e-mail?",
-        "Email please.",
-        "E-mail address?",
-        "your email, please",
-        "Need your email.",
-        "Email:",
-    ),
-    "name_zip.": (
-        "Name and zip?",
-        "Full name, zip code?",
-        "Name and ZIP please.",
-        "Your name? Your zip?",
-        "name + zip?",
-        "Need your name and zip.",
-        "Name, zip:",
-    ),
-    "phone.": (
-        "Phone number?",
-        "Your phone number?",
-        "Phone number please.",
-        "Mobile number?",
-        "phone number, please",
-        "Need your phone number.",
-        "Phone number:",
-    ),
-    "details.": (
-        "How can I help?",
-        "What do you need?",
-        "Reason for your call?",
-        "What's it about?",
-        "Your request?",
-        "What can I do?",
-        "And the problem?",
-    ),
-    "confirm?": (
-        "I would {what}. Do you confirm? (yes/no)",
-        "I am going to {what}. Is that okay?",
-        "Here is what I will do: {what}.\nShall I proceed?",
-        "Just to be certain, you'd like me to {what}, right?",
-        "Would you like me to {what}?",
-        "My plan is to {what}. Does that work for you?",
-        "Okay if I {what}?",
-    ),
-    "confirm!": (
-        "I am ready to {what}. Please confirm with yes.",
-        "I can {what}. Reply yes to proceed.",
-        "Please confirm that I should {what}.",
-        "I'm about to {what}. Let me know with a yes or no.",
-        "To {what}, I need your explicit confirmation (yes).",
-        "With your permission I will now {what}. Just say yes.",
-        "I'd now {what}; tell me yes if you agree.",
-    ),
-    "again?": (
-        "Are you sure?",
-        "Just to double-check: shall I really go ahead?",
-        "This cannot be undone. Do you still want to proceed?",
-        "One last time: is that correct?",
-        "Do I have your final go-ahead?",
-        "You really want this, yes?",
-        "Can you confirm that once more?",
-    ),
-    "confirm.": (
-        "{what} - ok?",
-        "{what}. Confirm?",
-        "Shall I {what}?",
-        "{what}: yes or no?",
-        "ok to {what}?",
-        "{what}, yes?",
-        "{what}. Proceed?",
-    ),
-    "narrate": (
-        "One moment, I am looking that up for you.",
-        "Thank you! Let me check our system.",
-        "I appreciate your patience while I work on this.",
-        "Bear with me for a second, our system is a little slow today.",
-        "Thanks for that. I'm pulling up the records now.",
-        "Alright, give me a minute to go through the records.",
-        "Just a second, I'm still working on it.",
-    ),
-    "more?": (
-        "Is there anything else I can help you with?",
-        "Can I help you with anything else today?",
-        "Anything else?",
-        "What else can I do for you?",
-        "Do you have any other requests?",
-        "Would there be anything further I could do for you?",
-        "Have we covered everything, or is there another thing?",
-    ),
-    "bye": (
-        "Everything is done. Have a great day!",
-        "You are all set. Goodbye!",
-        "I'm glad I could help. Take care!",
-        "That's all from my side. Thank you for calling, bye!",
-        "Your requests are completed. Have a lovely evening.",
-        "Great, we're finished here. Bye for now!",
-        "It was a pleasure to assist you today.",
-    ),
-    "done": (
-        "I have done it: {past}.",
-        "Done! {past}.",
-        "Good news: {past}.",
-        "That worked, {past}.",
-        "{past}, as you wished.",
-        "All good, {past}.",
-        "Just to let you know: {past}.",
-    ),
-    "look": (
-        "What does the status bar of your phone show?",
-        "Please check your status bar and tell me what you see.",
-        "Could you look at your phone's status bar?",
-        "Can you tell me which icons appear in the status bar?",
-        "Have a look at the status bar and report back, please.",
-        "Look at the top of your screen: what does the status bar say?",
-        "I'd like to know what you can see in the status bar.",
-    ),
-    "toggle_airplane_mode": (
-        "Please turn off airplane mode.",
-        "Could you switch airplane mode off?",
-        "Go to your settings and toggle airplane mode off.",
-        "It looks like airplane mode is active. Please disable it.",
-        "I'd like you to take your phone out of airplane mode.",
-        "Would you deactivate airplane mode for me?",
-        "Your phone seems to be in airplane mode, so please switch that off.",
-    ),
-    "toggle_roaming": (
-        "Please turn on data roaming.",
-        "Could you enable roaming on your phone?",
-        "Now switch data roaming on.",
-        "Since you are abroad, please make sure to turn roaming on.",
-        "In your settings, activate data roaming, please.",
-        "You need to enable data roaming.",
-        "Let's activate roaming in the settings of your phone.",
-    ),
-    "toggle_data": (
-        "Please turn on mobile data.",
-        "Could you enable mobile data on your device?",
-        "Switch your mobile data on.",
-        "Would you mind turning on your cellular data?",
-        "Your mobile data is off. Please turn it on.",
-        "Let's enable mobile data in your settings.",
-        "You should switch on mobile data now.",
-    ),
-    "toggle_data_saver_mode": (
-        "Please turn off data saver mode.",
-        "Could you disable data saver?",
-        "Switch Data Saver off, please.",
-        "Next, deactivate data saver mode.",
-        "You have to turn the data saver off.",
-        "Let's turn data saver off.",
-        "Data Saver is limiting you; please deactivate it.",
-    ),
-    "toggle_wifi_calling": (
-        "Please turn off Wi-Fi calling.",
-        "Could you disable wifi calling?",
-        "Switch Wi-Fi Calling off in your settings.",
-        "Next, I need you to turn wi-fi calling off.",
-        "Wi-Fi calling may be in the way. Can you deactivate it?",
-        "You should switch off Wi-Fi calling.",
-        "Let's deactivate Wi-Fi calling for now.",
-    ),
-    "disconnect_vpn": (
-        "Please disconnect from your VPN.",
-        "Could you turn off the VPN?",
-        "Disconnect your VPN now.",
-        "A VPN slows you down. Please disconnect it.",
-        "I need you to disable the VPN connection.",
-        "You should disconnect from the VPN.",
-        "Let's switch your VPN off.",
-    ),
-    "reseat_sim_card": (
-        "Please reseat your SIM card.",
-        "Could you remove the SIM card and put it back in?",
-        "Take out your SIM card and re-insert it.",
-        "Try reseating the SIM, please.",
-        "Next, please eject the SIM card and insert it again.",
-        "You need to take the SIM card out and put it in again.",
-        "Let's re-seat the SIM card now.",
-    ),
-    "reset_apn_settings": (
-        "Please reset your APN settings.",
-        "Could you reset the APN settings to their defaults?",
-        "Now reset the APN settings on your phone.",
-        "I'd like you to restore the default APN settings.",
-        "Go into your network settings and reset the access point names.",
-        "You'll need to reset the APN settings.",
-        "Let's reset your APN configuration to default.",
-    ),
-    "reboot_device": (
-        "Please restart your phone.",
-        "Could you reboot your device?",
-        "Now reboot the phone.",
-        "Would you please power cycle your phone?",
-        "Turn your phone off and on again, please.",
-        "You'll have to restart your device now.",
-        "Let's reboot your phone.",
-    ),
-    "set_network_mode_preference": (
-        "Please set your network mode to 4G/5G preferred.",
-        "Could you change the preferred network type to 4G/5G?",
-        "Switch the network mode preference to 5G/4G preferred.",
-        "In your settings, choose 4G/5G as network mode.",
-        "You should update your network mode preference so that it is 4g_5g_preferred.",
-        "Let's set the preferred network mode to 4G/5G.",
-        "You need to select 4G/5G preferred as your network mode.",
-    ),
-    "grant_app_permission": (
-        "Please grant the {app_name} app the {permission} permission.",
-        "Could you allow the {permission} permission for your {app_name} app?",
-        "Give your {app_name} app {permission} permission.",
-        "The {app_name} app lacks a permission. Please enable {permission} permission for {app_name}.",
-        "In the app settings, allow {app_name} access to {permission}.",
-        "Let's grant {permission} permission to the {app_name} app.",
-        "You need to give the {permission} permission to your {app_name} app.",
-    ),
-    "make_payment": (
-        "I have sent you a payment request. Please pay it.",
-        "Could you make the payment for the bill now?",
-        "Please accept the payment request.",
-        "A request for the overdue bill is on your phone. Would you pay that bill?",
-        "Go ahead and complete the payment, please.",
-        "You can now pay the bill through the request that I sent.",
-        "Let's settle the overdue bill: please accept the payment request on your phone.",
-    ),
-}
-"""Intent -> phrasings. ``?`` asks, ``!`` commands, ``.`` is terse."""
+FOLDER = Path(__file__).parent / "phrasings"
+SETS = tuple(sorted(p.stem for p in FOLDER.glob("*.toml")))
 
-WRITES: dict[str, tuple[str, str]] = {
-    "book_reservation": (
-        "book {flights} from {origin} to {destination} in {cabin} for {people}, paid with {payments}",
-        "your new reservation from {origin} to {destination} is booked",
-    ),
-    "cancel_reservation": ("cancel reservation {reservation_id}", "reservation {reservation_id} has been cancelled"),
-    "send_certificate": (
-        "send you a certificate of ${amount}",
-        "a certificate of ${amount} has been sent",
-    ),
-    "update_reservation_baggages": (
-        "update reservation {reservation_id} to {total_baggages} checked bags, paid with {payment_id}",
-        "the bags of reservation {reservation_id} have been updated",
-    ),
-    "update_reservation_flights": (
-        "change reservation {reservation_id} to {flights} in {cabin}, paid with {payment_id}",
-        "the flights of reservation {reservation_id} have been changed",
-    ),
-    "update_reservation_passengers": (
-        "update the passengers of reservation {reservation_id} to {people}",
-        "the passengers of reservation {reservation_id} have been updated",
-    ),
-    "cancel_pending_order": (
-        "cancel order {order_id} because of '{reason}'",
-        "order {order_id} has been cancelled",
-    ),
-    "exchange_delivered_order_items": (
-        "exchange {item_ids} for {new_item_ids} in order {order_id}, with {payment_method_id}",
-        "the exchange in order {order_id} has been processed",
-    ),
-    "return_delivered_order_items": (
-        "return {item_ids} of order {order_id}, refunded to {payment_method_id}",
-        "the return of {item_ids} in order {order_id} has been processed",
-    ),
-    "modify_pending_order_address": (
-        "change the shipping address of order {order_id} to {address1}, {address2}, {city}, {state} {zip}",
-        "the address of order {order_id} has been changed",
-    ),
-    "modify_user_address": (
-        "change your default address to {address1}, {address2}, {city}, {state} {zip}",
-        "your default address has been changed to {address1}",
-    ),
-    "modify_pending_order_items": (
-        "modify order {order_id}: {item_ids} becomes {new_item_ids}, paid with {payment_method_id}",
-        "the items of order {order_id} have been modified",
-    ),
-    "modify_pending_order_payment": (
-        "change the payment of order {order_id} to {payment_method_id}",
-        "the payment of order {order_id} has been changed",
-    ),
-    "create_task": ("create the task '{title}' for {user_id}", "the task '{title}' has been created"),
-    "update_task_status": ("mark {task_id} as {status}", "{task_id} has been marked as {status}"),
-    "refuel_data": ("add {gb_amount} GB of data to your line", "{gb_amount} GB have been added to your data"),
-    "enable_roaming": ("enable roaming for your line", "roaming has been enabled on your line"),
-    "resume_line": ("resume your line", "your line has been resumed"),
-    "send_payment_request": ("send you a payment request for bill {bill_id}", "a payment request has been sent"),
-}
-"""How each write is offered and reported."""
+
+@dataclass(frozen=True)
+class Phrasings:
+    """One set: intent -> phrasings, and write -> kind (offers, blocks, reports) -> phrasings."""
+
+    phrases: Mapping[str, list[str]]
+    writes: Mapping[str, Mapping[str, list[str]]]
+
+
+@functools.cache
+def read(name: str) -> Phrasings:
+    """Return a set of ``phrasings/``."""
+    content = tomllib.loads((FOLDER / f"{name}.toml").read_text())
+    return Phrasings(content["phrases"], content["writes"])
+
+
+def words(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return the arguments of a call as an agent would put them into a sentence."""
+    said = {k: ", ".join(map(str, v)) if isinstance(v, list) else _plain(v) for k, v in arguments.items()}
+    flights = arguments.get("flights", ())
+    said["flights"] = " and ".join(f"flight {f['flight_number']} on {f['date']}" for f in flights)
+    said["legs"] = " and ".join(f"{f['flight_number']} on {_day(f['date'])}" for f in flights)
+    said["people"] = ", ".join(f"{p['first_name']} {p['last_name']}" for p in arguments.get("passengers", ()))
+    said["payments"] = " and ".join(str(p["payment_id"]) for p in arguments.get("payment_methods", ()))
+    said["cabin"] = str(arguments.get("cabin", "")).replace("_", " ")
+    items, new = arguments.get("item_ids", ()), arguments.get("new_item_ids", ())
+    said["items"] = " and ".join(f"item {i}" for i in items)
+    said["swaps"] = ", ".join(f"{old} for {other}" for old, other in zip(items, new, strict=False))
+    said["address"] = ", ".join(said[k] for k in ("address1", "address2", "city") if said.get(k))
+    said["address"] += f", {said.get('state', '')} {said.get('zip', '')}"
+    *networks, kind = str(arguments.get("mode", "")).split("_")
+    said["mode_words"] = f"{'/'.join(networks).upper()} {kind}"
+    return said
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _day(date: str) -> str:
+    return f"{datetime.date.fromisoformat(date):%B} {int(date[-2:])}"

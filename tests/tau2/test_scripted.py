@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tau2_agents import AGENTS
-from tau2_phrases import PHRASES
+from tau2_phrases import SETS, read
 from tau2_table import Table, load
 
 from pytest_a2a_bench.benchmarks.tau2.user import device
@@ -123,6 +123,19 @@ def test_a_switch_that_was_right_is_put_back() -> None:
         "Airplane mode is a setting of your phone.",
         "Please don't turn off mobile data.",
         "I have turned on your mobile data.",
+        "It looks like airplane mode is on, which blocks all connections.",
+        "Your phone will need a restart later on.",
+        "You are in airplane mode.",
+        "Shall I reset your APN settings?",
+        "Let me check whether roaming is enabled on your line.",
+        "If mobile data is off, pages do not load.",
+        "Data Saver can slow things down.",
+        "Would you like me to turn on roaming?",
+        "Great, the VPN has been disconnected and your network mode is now 4G/5G preferred.",
+        "I've sent the payment request for your overdue bill.",
+        "There is no need to restart your phone.",
+        "We offer roaming in more than 100 countries.",
+        "A SIM card can be locked with a PIN.",
     ],
 )
 def test_it_does_nothing_that_nobody_asked_for(text: str) -> None:
@@ -146,7 +159,10 @@ def test_stop_tokens_of_a_scenario_are_never_spoken() -> None:
     assert not any("###" in str(text) for text in heard)
 
 
-@given(st.lists(st.text(max_size=60) | st.sampled_from([p for ps in PHRASES.values() for p in ps]), max_size=8))
+SPOKEN = [p for name in SETS for phrasings in read(name).phrases.values() for p in phrasings]
+
+
+@given(st.lists(st.text(max_size=60) | st.sampled_from(SPOKEN), max_size=8))
 def test_no_text_of_an_agent_breaks_it(texts: list[str]) -> None:
     script = opened(tools=TOOLS)
     for text in texts:
@@ -174,21 +190,22 @@ def test_what_needs_judgement_is_known_before() -> None:
 
 @pytest.mark.parametrize("agent", [a for a in AGENTS if a not in ("noop", "echo")])
 def test_agents_that_no_user_was_made_for_pass_a_few_tasks(agent: str) -> None:
-    table = Table(range(7))
+    table = Table("a")
     tasks = [("mock", t) for t in load("mock")[:3]] + [("telecom", t) for t in load("telecom")[::57]]
     assert [(t.id, r) for d, t in tasks if (r := table.run(d, t, agent))[0] != 1.0] == []
 
 
 @pytest.mark.parametrize("agent", ["noop", "echo"])
 def test_silence_and_echoes_pass_no_telecom_task_of_a_few(agent: str) -> None:
-    table = Table(range(7))
+    table = Table("a")
     assert [t.id for t in load("telecom")[::23] if table.run("telecom", t, agent)[0] == 1.0] == []
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("phrasings", SETS)
 @pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
-def test_every_agent_passes_98_of_100_tasks(domain: str) -> None:
-    table, tasks = Table(range(7)), load(domain)
+def test_every_agent_passes_98_of_100_tasks(domain: str, phrasings: str) -> None:
+    table, tasks = Table(phrasings), load(domain)
     passed = {agent: sum(table.run(domain, t, agent)[0] == 1.0 for t in tasks) for agent in AGENTS}
     assert {a: n for a, n in passed.items() if a not in ("noop", "echo") and n < 0.98 * len(tasks)} == {}
     assert passed["echo"] <= passed["noop"]

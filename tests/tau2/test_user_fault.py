@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tau2_agents import AGENTS
-from tau2_phrases import WRITES
-from tau2_table import FAREWELL, Speaker, load, part_of
+from tau2_phrases import read
+from tau2_table import Speaker, load, part_of
 
 from pytest_a2a_bench.benchmarks.tau2 import upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import GREETING
@@ -240,7 +240,7 @@ def test_no_text_breaks_it(texts: list[str], reason: str, last: str) -> None:
 
 def held(domain: str, task: Any, agent: str, tools: tuple[str, ...]) -> list[Turn]:
     """Hold a conversation between a test agent and the scripted user, without an environment."""
-    speaker = Speaker(AGENTS[agent](part_of(domain, task, agent, range(3))))
+    speaker = Speaker(part_of(domain, task, agent, "tuned"), agent)
     script, turns = make_script(task, tools), [Turn("agent", GREETING)]
     heard = script.hear(GREETING)
     while heard is not None and len(turns) < 300:
@@ -263,7 +263,7 @@ def held(domain: str, task: Any, agent: str, tools: tuple[str, ...]) -> list[Tur
 
 def without_deeds(turns: list[Turn]) -> list[Turn]:
     """What an agent would have said that did nothing of it."""
-    dropped = {c.id for t in turns if t.role == "agent" for c in t.calls if c.name in WRITES}
+    dropped = {c.id for t in turns if t.role == "agent" for c in t.calls if c.name in read("tuned").writes}
     return [t for t in turns if t.call_id not in dropped and not any(c.id in dropped for c in t.calls)]
 
 
@@ -298,7 +298,7 @@ def test_leaving_at_a_question_about_the_golds_is_mostly_seen() -> None:
         open_until = max((n for n, t in enumerate(turns) if t.role == "agent" and t.calls), default=0)
         for number, turn in enumerate(turns[:open_until]):
             before = turns[number - 1].text or ""
-            if turn.role == "user" and "?" in before and before not in (GREETING, FAREWELL):
+            if turn.role == "user" and "?" in before and before not in (GREETING, *read("tuned").phrases["farewell"]):
                 asked += 1
                 found += find_fault([*turns[:number], Turn("user", STOP)], "user_stop", goal) is not None
     assert asked > 60

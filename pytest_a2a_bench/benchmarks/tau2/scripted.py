@@ -32,8 +32,9 @@ def make_script(task: Any, tools: Collection[str] = ()) -> Script:
         # A task may only say what must hold at the end: that is then what the user wants.
         gold = read_gold(task.model_dump(mode="json"))
         actions = [(call.name, dict(call.arguments)) for call in gold.where_offered]
+    own = _own_actions(criteria)
     communicate = (criteria.communicate_info if criteria else None) or []
-    return Script(Scenario.of(task.user_scenario.instructions), actions, communicate, tools)
+    return Script(Scenario.of(task.user_scenario.instructions), actions, communicate, tools, own)
 
 
 def judgement_needed(task: Any) -> str:
@@ -42,7 +43,19 @@ def judgement_needed(task: Any) -> str:
         str(getattr(b, "value", b)) for b in (task.evaluation_criteria.reward_basis if task.evaluation_criteria else ())
     }
     checked = bool(basis - {"NL_ASSERTION"})
+    criteria = task.evaluation_criteria
+    if criteria and any(_is_user_assertion(a) for a in criteria.env_assertions or ()) and not _own_actions(criteria):
+        return "the user is to act of its own accord, and no reference action says how"
     return needs_judgement(Scenario.of(task.user_scenario.instructions), checked=checked)
+
+
+def _own_actions(criteria: Any) -> list[Deed]:
+    """Return the user's part of the golds."""
+    return [(a.name, a.arguments) for a in (criteria.actions if criteria else None) or [] if _is_user(a)]
+
+
+def _is_user_assertion(assertion: Any) -> bool:
+    return str(getattr(assertion.env_type, "value", assertion.env_type)) == "user"
 
 
 def _is_user(action: Any) -> bool:

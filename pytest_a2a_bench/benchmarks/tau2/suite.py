@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
+from pytest_a2a_bench.benchmarks.tau2.options import OPTIONS
 from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
@@ -73,9 +75,10 @@ def _check_options(settings: Settings, listing: bool) -> Iterator[str]:
 
 
 def _preconditions(domains: Sequence[str], settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import editions
+    from pytest_a2a_bench.benchmarks.tau2 import editions, retrieval
 
     yield from editions.find_problems(domains, settings)
+    yield from retrieval.find_problems(domains, settings, environ)
 
 
 def _describe_changes(settings: Settings) -> str:
@@ -85,9 +88,10 @@ def _describe_changes(settings: Settings) -> str:
 
 
 def _describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import notes
+    from pytest_a2a_bench.benchmarks.tau2 import notes, retrieval
 
     yield from notes.describe_results(results)
+    yield from retrieval.describe_results([r.provenance for r in results])
 
 
 def _remarks(result: TrialResult) -> Iterator[str]:
@@ -97,7 +101,7 @@ def _remarks(result: TrialResult) -> Iterator[str]:
 
 
 def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    from pytest_a2a_bench.benchmarks.tau2 import index
+    from pytest_a2a_bench.benchmarks.tau2 import index, retrieval
 
     try:
         found = index.find_installation()
@@ -105,7 +109,21 @@ def _examine(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     except (A2ABenchError, OSError, ValueError) as error:
         yield "tau2-bench", str(error)
     else:
-        yield "tau2-bench", f"{found.distribution}; base tasks: {counts}"
+        lacks = "" if find_spec("mcp") else "; no mcp, which newer LiteLLMs need for users with tools: pip install mcp"
+        yield "tau2-bench", f"{found.distribution}; base tasks: {counts}{lacks}"
+        yield from (("documents", text) for text in retrieval.announce(DOMAINS, Settings(), environ))
+
+
+def name_variant(provenance: Mapping[str, Any]) -> str:
+    """Say on which data a result was made and how documents were found; what differs in it is never averaged."""
+    found = provenance.get("retrieval")
+    return ", ".join(filter(None, [stored_variant(provenance), f"retrieval {found}" if found else ""]))
+
+
+def _announce(domains: Sequence[str], settings: Settings) -> Iterable[str]:
+    from pytest_a2a_bench.benchmarks.tau2 import retrieval
+
+    return retrieval.announce(domains, settings, os.environ)
 
 
 SUITE = Suite(
@@ -118,7 +136,7 @@ SUITE = Suite(
     bind=bind,
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",
     split_names=("base", "train", "test", "full", "small"),
-    options=(DATA_OPTION,),
+    options=OPTIONS,
     check_options=_check_options,
     preconditions=_preconditions,
     changes=_describe_changes,
@@ -128,6 +146,9 @@ SUITE = Suite(
     why_no_dialect=(
         "can say nothing but a query or an answer about an org (CRMArena's tasks), and these have other tools"
     ),
+    announce=_announce,
+    variant=name_variant,
+    reported=("retrieval",),
     short_labels=True,
     player="pytest_a2a_bench.benchmarks.tau2.player",
     gold_options=(DATA_OPTION.name,),
@@ -135,6 +156,7 @@ SUITE = Suite(
     fetcher="pytest_a2a_bench.benchmarks.tau2.fetching",
     verifier="pytest_a2a_bench.benchmarks.tau2.verification",
     linter="pytest_a2a_bench.benchmarks.tau2.lint.linter",
-    extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm", "mcp")},
+    # Without mcp: for a tau2 that lacks no more than that, the extra would install another one over it.
+    extras={"pytest-a2a-bench[tau2]": ("tau2", "litellm")},
     examine=_examine,
 )

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import importlib.util
 import inspect
 import threading
 import warnings
@@ -23,14 +24,17 @@ from pytest_a2a_bench.benchmarks.tau2 import aim, index
 from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm
 from pytest_a2a_bench.benchmarks.tau2.isolation import isolate_environments
 from pytest_a2a_bench.containment import contained_imports, load_litellm
-from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+from pytest_a2a_bench.errors import ConfigurationError
 
 _LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Tau2:
-    """The parts of tau2 that we use, found wherever this flavour keeps them."""
+    """The parts of tau2 that we use, found wherever this flavour keeps them.
+
+    :param retrieval: the module with banking_knowledge's retrieval configurations; None where there is no such domain.
+    """
 
     distribution: str
     messages: Any
@@ -46,6 +50,7 @@ class Tau2:
     user_simulator: Any
     registry: Any
     stop_token: str
+    retrieval: Any | None
 
 
 def load(*, with_llm: bool = False, data: Path | None = None) -> Tau2:
@@ -54,8 +59,8 @@ def load(*, with_llm: bool = False, data: Path | None = None) -> Tau2:
     :param with_llm: import LiteLLM now, because it will be needed anyway.
     :param data: what this thread reads from now on: a directory that holds ``tau2/domains``; None for the installed
         one.
-    :raises MissingExtraError: if tau2 or something that it needs is not installed.
-    :raises ConfigurationError: if it is not tau2-bench, or a flavour that we cannot drive.
+    :raises MissingExtraError: if tau2 is not installed.
+    :raises ConfigurationError: if it is not tau2-bench, or a flavour that we cannot drive, or lacks what it needs.
     """
     # Threads of several trials ask at the same time, and imports are not to be run twice.
     with _LOCK:
@@ -70,7 +75,7 @@ def _require_litellm() -> None:
     try:
         load_litellm()
     except ImportError as exc:
-        raise MissingExtraError("litellm", "tau2", str(exc)) from exc
+        raise index.lacking(str(exc)) from exc
 
 
 @functools.cache
@@ -86,7 +91,7 @@ def _load() -> Tau2:
             isolate_environments(parts.registry, importlib.import_module("tau2.environment.toolkit").ToolKitBase)
             return parts
         except ImportError as exc:
-            raise MissingExtraError(f"something that {found.distribution} needs", "tau2", str(exc)) from exc
+            raise index.lacking(str(exc)) from exc
         except AttributeError as exc:
             raise ConfigurationError(
                 f"{found.distribution} is not a tau2 that this version can drive: {exc}; "
@@ -121,7 +126,13 @@ def _collect_parts(distribution: str) -> Tau2:
         user_simulator=user.UserSimulator,
         registry=evaluator.registry,
         stop_token=user.STOP,
+        retrieval=_retrieval(),
     )
+
+
+def _retrieval() -> Any | None:
+    name = "tau2.domains.banking_knowledge"
+    return importlib.import_module(f"{name}.retrieval") if importlib.util.find_spec(name) is not None else None
 
 
 def _aim(tau2: Tau2, installed: Path) -> None:
@@ -175,9 +186,10 @@ def accepted(function: Any, **candidates: Any) -> dict[str, Any]:
     return {name: value for name, value in candidates.items() if name in parameters}
 
 
-def build_environment(tau2: Tau2, domain: str, task: Any) -> tuple[Any, dict[str, Any]]:
+def build_environment(tau2: Tau2, domain: str, task: Any, retrieval: str | None = None) -> tuple[Any, dict[str, Any]]:
     """Build a fresh environment for a task.
 
+    :param retrieval: upstream's name of the retrieval configuration, where the domain has documents.
     :return: the environment, and the keyword arguments that the evaluator must build its own with.
     """
     constructor = tau2.registry.get_env_constructor(domain)
@@ -186,6 +198,9 @@ def build_environment(tau2: Tau2, domain: str, task: Any) -> tuple[Any, dict[str
     if "read_log_allowlist" in parameters:
         # banking_knowledge logs reads into the hashed database except for those that its gold asks for.
         kwargs["read_log_allowlist"] = _gold_discoverable_tools(task)
+    if retrieval is not None and "retrieval_variant" in parameters:
+        # One of the configurations puts the task's own documents into the policy.
+        kwargs |= {"retrieval_variant": retrieval, "task": task}
     return constructor(**kwargs), kwargs
 
 

@@ -128,7 +128,7 @@ def make_job(result: TrialResult, settings: Settings) -> dict[str, Any]:
         "seed": result.seed,
         "max_steps": told["max_steps"],
         "max_errors": told["max_errors"],
-        "environment": {},
+        "environment": {"retrieval_config": told["retrieval"]} if told.get("retrieval") else {},
         "user": _player(result, "user", told.get("user_llm"), llm.user_arguments(settings)),
         "judge": _player(result, "judge", told.get("judge"), llm.judge_arguments(settings)),
     }

@@ -13,7 +13,7 @@ import pytest
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
-from pytest_a2a_bench.plugin.run.modules import all_modules
+from pytest_a2a_bench.plugin.run.modules import SuiteModuleSpec, all_modules
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below
@@ -45,6 +45,10 @@ def header_lines(run: BenchRun) -> list[str]:
     if run.settings.suites and run.plan.selection.names_items:
         suites = one_line(",".join(run.settings.suites), 100)
         lines.append(f"a2a: node ids are given, so that only they run; --a2a-suite {suites} adds nothing")
+    for suite, domains in _named_domains(run).items():
+        found_suite = registry.find(suite)
+        announced = found_suite.announce(domains, run.settings) if found_suite is not None else ()
+        lines += [sanitise(f"a2a: {text}") for text in announced]
     return lines
 
 
@@ -85,13 +89,27 @@ def _concerns(suite: Suite, run: BenchRun) -> bool:
 
 def _asked_by(run: BenchRun) -> str:
     """Return what is shown in place of a user, where only tasks of one suite were named that are questions."""
-    named = (*run.plan.selection.ids, *run.plan.selection.modules)
-    specs = [[spec for spec in all_modules() if is_below(nodeid, spec.nodeid)] for nodeid in named]
-    suites = {spec.suite for found in specs for spec in found}
-    if not named or not all(specs) or len(suites) != 1:
+    named = _named_domains(run)
+    if len(named) != 1 or not all(_modules_of(run)):
         return ""
-    suite = registry.find(suites.pop())
-    return suite.asked_by([spec.domain for found in specs for spec in found], run.settings) if suite else ""
+    [(name, domains)] = named.items()
+    suite = registry.find(name)
+    return suite.asked_by(domains, run.settings) if suite else ""
+
+
+def _modules_of(run: BenchRun) -> list[list[SuiteModuleSpec]]:
+    """Return, for everything that was named, the built-in modules that it is in."""
+    named = (*run.plan.selection.ids, *run.plan.selection.modules)
+    return [[spec for spec in all_modules() if is_below(nodeid, spec.nodeid)] for nodeid in named]
+
+
+def _named_domains(run: BenchRun) -> dict[str, list[str]]:
+    """Return the domains that were named, by suite; what an expression will choose is not known yet."""
+    found: dict[str, list[str]] = {}
+    for specs in _modules_of(run):
+        for spec in specs:
+            found.setdefault(spec.suite, []).append(spec.domain)
+    return found
 
 
 def agent_of(run: BenchRun) -> dict[str, str]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.tau2.retrieval import WITHOUT_DOCUMENTS
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2, accepted, build_environment, paused_collector
 
 _DATABASES = {"db": ("db.json", "db.toml"), "user_db": ("user_db.json", "user_db.toml")}
@@ -50,7 +51,7 @@ class Replayer:
         self._start: State | None = None
         constructor = tau2.registry.get_env_constructor(domain)
         with paused_collector():
-            pristine, _ = build_environment(tau2, domain, task)
+            pristine, _ = build_environment(tau2, domain, task, WITHOUT_DOCUMENTS)
             self._databases: dict[str, bytes] = {}
             for name, kit in (("db", pristine.tools), ("user_db", pristine.user_tools)):
                 if kit is not None and kit.db is not None and accepted(constructor, **{name: None}):
@@ -66,7 +67,7 @@ class Replayer:
         # Of a task, not of a domain: what a gold may read without leaving a trace.
         if not accepted(self._tau2.registry.get_env_constructor(self._domain), read_log_allowlist=None):
             return {}
-        return build_environment(self._tau2, self._domain, task)[1]
+        return build_environment(self._tau2, self._domain, task, WITHOUT_DOCUMENTS)[1]
 
     def begin(self, task: Any) -> Any:
         """Return an environment in the task's initial state.

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+
+from pytest_a2a_bench.benchmarks.tau2.user.clauses import Mood, clauses, cleaned
+from pytest_a2a_bench.benchmarks.tau2.user.facts import identifiers
 
 SLOTS: Mapping[str, str] = {
     "user id": r"\b(id|identifier)\b( of| for| on)? (your |the )?(user|customer|account|profile|member)|"
-    r"\b(user|customer|account|profile|member)[ -]?(id|identifier|number|name)s?\b|\busername\b",
-    "email": r"\be-?mail",
+    r"\b(user|customer|account|profile|member)[ _-]?(id|identifier|number|name)s?\b|\busername\b",
+    "email": r"\be-?mail|\bmail address",
     "zip": r"\bzip|\bpostal code|\bpostcode",
-    "name": r"\b(full|first|last|your|legal|sur)[ -]?name|\bname (on|and|as)\b|\bwho (am i|are you|is this|do i)\b"
+    "name": r"\b(full|first|last|your|legal|sur|family)[ -]?name|(?<!user )\bname\b(?! (of|for) the)|\bcalled\b|"
+    r"\bwho (am i|are you|is this|do i)\b"
     r"|\bwhom am i",
-    "phone": r"\bphone (number|no)\b|\bmobile number|\bnumber of (your|the) (phone|line)|\bcontact number",
+    "phone": r"\b(tele)?(phone|mobile|cell|contact|line)(['\u2019]s)? ?(number|no\b)|\b(what|which|your) number\b|"
+    r"\bthe number (that|which|you|it)\b|"
+    r"\bnumber (of|for|on|under) (your|the|that) (\w+ )?(tele)?(phone|line|mobile|account|service)|\bcalling (from|"
+    r"about)",
     "birthday": r"\bbirth|\bdob\b",
     "order": r"\b(id|number|reference) (of|for|on) (your|the|that|this) (order|purchase)|\border(s|"
     r"['\u2019]s)? ?(id|number|no\b|#|reference)|\b(which|what) orders?\b",
@@ -24,7 +31,7 @@ SLOTS: Mapping[str, str] = {
     "payment": r"\bpay(ment)? ?(method|option|source|type)|\bpay (with|by|using|for)\b|\b(which|what) (card|account)\b"
     r"|\bhow (would|do|will|should|did) (you|i)\b[^?.]*\b(pay|paid|refund)|\brefunded? to\b",
     "flight": r"\bflight (number|no\b)",
-    "date": r"\b(date|day)s?\b(?! of birth)|\bwhen\b",
+    "date": r"\bdates?\b(?! of birth)|\b(which|what) day|\bwhen (do|does|did|will|would|should|is|are|was)\b",
     "cabin": r"\bcabin|\btravel class|\bwhich class|\bclass of (service|travel)",
     "baggage": r"\b(bags?|baggage|suitcases?|luggage)\b",
     "insurance": r"\binsurance",
@@ -41,7 +48,7 @@ SLOTS: Mapping[str, str] = {
 }
 """What agents ask for, and how."""
 
-_EMAIL_ADDRESS = re.compile(r"e-?mail address", re.I)
+_EMAIL_ADDRESS = re.compile(r"\b(e-?)?mail address", re.I)
 _REQUEST = re.compile(
     r"\?|\b(please|kindly|provide|share|tell me|give me|send me|let me (know|have)|supply|state|specify|enter|"
     r"type|verify|confirm|i(['\u2019]ll| will|['\u2019]d)? (also |first |just )?(need|require|like|want)|"
@@ -50,8 +57,18 @@ _REQUEST = re.compile(
     r"could you|can you|would you|what|which|who|waiting for|looking for your|start with your|begin with your)\b",
     re.IGNORECASE,
 )
+_NEEDS = re.compile(
+    r"\b(?:need|needs|needed|requires?|required|missing|lack|must have|shall have|want|wants|would like|"
+    r"['\u2019]d like|"
+    r"ask|asks|asking|looking for|waiting for|wait for|depends? on|start with|starts with|begin with|begins with|tell|"
+    r"give me|have (?:you|u)|(?:may|can|could|might|shall) (?:i|we)|don['\u2019]?t (?:have|know|see)|without|verify|"
+    r"have to know|must know|wonder\w*)\b",
+    re.I,
+)
+_PREPOSITION = re.compile(r"^\W*(?:for|about|regarding|with|of|on|in|by|from|under|at)\b", re.I)
 _DECISION = re.compile(
-    r"\b(confirm\w*|proceed|go(ing)? ahead|go[- ]ahead|shall (i|we)|should (i|we)|may i|can i|could i|"
+    r"\b(confirm\w*|proceed|go(ing)? ahead(?! and\b| then and\b)|go-ahead|shall (i|we)|should (i|we)|may i|can i|"
+    r"could i|"
     r"do you (want|agree|"
     r"approve|consent|authori[sz]e|accept|wish)|would you like (me|us|to)|is (that|this|it|everything|"
     r"all of (this|that)) "
@@ -61,18 +78,28 @@ _DECISION = re.compile(
     r"['\"\u201c]?yes|(your|the) (approval|consent|go-ahead|permission|ok|okay|word|authori[sz]ation)|"
     r"are you (sure|happy|ok|"
     r"okay|fine|certain|good|comfortable|in agreement)|agreed?|approve|ok(ay)?\?|right\?|correct\?|alright\?|good\?|"
-    r"want me to|happy for me|fine (with|by|for) you|(ok|okay) (with|by|for) you|permission to|any objections?|"
+    r"\by/n\b|want me to|happy for me|fine (with|by|for) you|(ok|okay) (with|by|for) you|permission to|any objections?|"
     r"all right (with|for|by) you|want (that|this|it) done|do (that|this|it)( now)?\?|is that a yes|yes\?)",
     re.IGNORECASE,
 )
 _CLOSING = re.compile(
     r"\b(any(thing|one)? (else|more|further)|something else|further (help|assistance|questions|requests)|"
+    r"what else (can|may|could|should) (i|we) (do|help|assist)( you)?( with| for you)*|"
     r"(what|who|something|anything|somewhere|nothing) else|other (things?|issues?|requests?|questions?|"
     r"matters?|concerns?)|good ?bye|have a (great|good|nice|lovely|wonderful)|"
     r"take care(?! of)|glad (i|to|that)|pleasure|thank you for (your patience|calling|contacting us|choosing)|"
     r"(all|everything)( of (it|that|this))? (is|are|has been) (now )?(settled|done|sorted|complete\w*|taken care)|"
     r"everything that can be done|"
-    r"all set|next (issue|point|item on|request|matter)|will that be all|is that all|more i can|wrap(ped)? up)\b",
+    r"all set|next (issue|point|item on|request|matter)|will that be all|(that['\u2019]?s|that (is|was)) (all|it|"
+    r"everything)(?= |\W*$)|"
+    r"more i can|wrap(ped)? up|(bye|farewell|cheerio|cheers|see (you|ya)|so long)(?=\W|$)|covered everything|"
+    r"another thing|"
+    r"still (need )?(something|anything)|(other|further) (matter|thing)|wish you|enjoy (your|the)|(matter|case|"
+    r"issue) (is )?(now )?"
+    r"(closed|concluded|settled|resolved)|all (done|sorted|good)|n e thing else|still missing)\b"
+    r"|^\W*(done|resolved|cya|ta-?ta)\W*$|(^|[.!?:]\s+)(it|this|that|all|everything|everything['\u2019]s|we|"
+    r"we['\u2019]re|the \w+)( is| are)?"
+    r"( now| all)* (finished|concluded|complete|settled|done|taken care of)\b",
     re.IGNORECASE,
 )
 _TRANSFERRED = re.compile(
@@ -81,7 +108,7 @@ _TRANSFERRED = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"\b(i|we)( am|['\u2019]m| are|['\u2019]re)? ?(sorry|afraid|unable|not able|not allowed|not permitted|"
+    r"\b(i|we)( am|['\u2019]m| are|['\u2019]re)? ?(sorry,? but|afraid|unable|not able|not allowed|not permitted|"
     r"cannot|can['\u2019]t|"
     r"can not|won['\u2019]t|will not be able)|\b(is|are|was) (not|n't) (possible|allowed|eligible|permitted|available)|"
     r"\bnot (possible|eligible|allowed|permitted)|\bunfortunately|\bpolicy does(n't| not)|"
@@ -97,11 +124,13 @@ class Heard:
 
     :param slots: keys of :data:`SLOTS` that it asks for.
     :param decision: it wants a yes or a no.
+    :param doubt: it asks whether what was said before shall really be: "You're sure, are you?"
     :param closing: it asks for anything else, or takes its leave.
     """
 
     slots: tuple[str, ...] = ()
     decision: bool = False
+    doubt: bool = False
     question: bool = False
     closing: bool = False
     refused: bool = False
@@ -113,6 +142,11 @@ _WH = re.compile(
     r"may i (ask|know)|would you)\b[\s,]*)*(which|what|who|whom|how|why|when|where)\b",
     re.IGNORECASE,
 )
+_ANAPHORA = re.compile(r"\b(it|this|that|these|those|them|so|go|continue|done|sure|certain|really)\b", re.I)
+_POINTS_BACK = re.compile(r"^\W*(what|which)( \w+)? (is|are|was|were|does|do) (it|that|this|they|those)\b", re.I)
+_SHORT = 5
+"""Words of a question that can only be about what was said before."""
+_LABEL = re.compile(r"^\W*([\w' -]{2,40})[*_\s]*:[*_\s]*(?=[^\s*_/])(.*)$", re.M)
 
 
 def read(text: str, *, offer: bool = False) -> Heard:
@@ -122,14 +156,15 @@ def read(text: str, *, offer: bool = False) -> Heard:
     """
     rest = _CLOSING.sub(" ", text)
     # A list belongs to the sentence that announces it.
-    joined = re.sub(r":?\s*\n\s*(?:[-*\u2022]|\d[.)])\s*", ", ", rest)
-    sentences = re.split(r"(?<=[.!?])\s+|\n+", joined)
+    joined = re.sub(r":?\s*\n\s*(?:[-*\u2022]|\d[.)])\s*", ", ", cleaned(rest, bullets=True))
+    sentences = [s for s in re.split(r"(?<=[.!?])\s+|\n+", joined) if s.strip()]
     # Whatever its words, a question that names an offer wants a yes or a no.
-    deciding = [s for s in sentences if not _WH.search(s) and (_DECISION.search(s) or (offer and s.endswith("?")))]
-    asking = [s for s in sentences if (_REQUEST.search(s) or len(s.split()) < 6) and not (offer and s in deciding)]
+    deciding = [s for s in sentences if not _WH.search(s) and (_DECISION.search(s) or (offer and _asks(s)))]
+    slots = _slots(rest, but=deciding if offer else (), offer=offer)
     return Heard(
-        slots=_slots(asking),
+        slots=slots,
         decision=bool(deciding),
+        doubt=not slots and any(_asks(s) and not _WH.search(s) and _about_before(s) for s in sentences),
         question="?" in rest,
         closing=bool(_CLOSING.search(text)),
         refused=bool(_REFUSED.search(rest)),
@@ -137,6 +172,50 @@ def read(text: str, *, offer: bool = False) -> Heard:
     )
 
 
-def _slots(sentences: list[str]) -> tuple[str, ...]:
-    plain = [_EMAIL_ADDRESS.sub("email", sentence) for sentence in sentences]
-    return tuple(slot for slot, pattern in SLOTS.items() if any(re.search(pattern, s, re.I) for s in plain))
+def _asks(sentence: str) -> bool:
+    return sentence.rstrip(" \"')*_").endswith("?")
+
+
+def _about_before(sentence: str) -> bool:
+    return bool(_ANAPHORA.search(sentence)) or len(re.findall(r"\w+", sentence)) <= _SHORT
+
+
+def _slots(text: str, but: Collection[str], *, offer: bool) -> tuple[str, ...]:
+    """Return what clauses ask for: those that tell or ask the user something, that need something, or only name it.
+
+    :param but: sentences that are no such question.
+    :param offer: what is only named belongs to the offer.
+    """
+    left = _LABEL.sub(lambda m: m[0] if not _labelled(m[1], m[2]) else "", cleaned(text))
+    offered = [_words(sentence) for sentence in but]
+    asking: list[str] = []
+    last = ""
+    for clause in clauses(left):
+        body = _EMAIL_ADDRESS.sub("email", clause.body)
+        if clause.mood is Mood.ASKED and _POINTS_BACK.search(body):
+            # "You have a number there. What is it?"
+            body = f"{body} {last}"
+        last = body
+        if offered and any(_words(clause.body) in sentence for sentence in offered):
+            continue
+        if clause.mood is Mood.NAMED and (
+            offer or _PREPOSITION.match(body) or len(body.split()) > 8 + 8 * clause.question
+        ):
+            continue
+        if clause.mood is not Mood.STATED or _NEEDS.search(body):
+            asking.append(body)
+    return tuple(
+        slot
+        for slot, pattern in SLOTS.items()
+        if any(re.search(pattern, body, re.I) and not identifiers(body).get(slot) for body in asking)
+    )
+
+
+def _labelled(label: str, value: str) -> bool:
+    """Whether a line gives something ("Order: #W1") and asks for nothing ("Please send: your e-mail")."""
+    short = len(label.split()) <= 4 and not _REQUEST.search(label)
+    return short and not any(re.search(pattern, value, re.I) for pattern in SLOTS.values())
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))

@@ -7,9 +7,33 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_ON = re.compile(r"\b(on|enable|activate|allow|grant|reconnect)\b", re.I)
-_OFF = re.compile(r"\b(off|disable|deactivate|exit|leave|disconnect|out of|stop using)\b", re.I)
-_SWITCH = r"\b(turn|switch|toggle|flip|tap|enable|disable|activate|deactivate|exit|leave|take|put|set|stop using)\b"
+from pytest_a2a_bench.benchmarks.tau2.user.clauses import Clause, Mood, clauses
+
+_ON = (
+    r"(?<!tap )(?<!click )(?<!press )(?<!focus )(?<!based )(?<!work )(?<!move )(?<!check )(?<!later )(?<!depending )"
+    r"\bon\b(?! (?:your|the|it|this|that|a|an|my|top|screen|settings|how|what|whether|to|its?|most|\")\b)"
+    r"|\b(?:re-?)?(?:enabl|activat)\w*|\b(?:re-?)?connect(?:ing)?\b|\ballow\b|\bpermit\b"
+    r"|\b(?:turn|switch|toggl|put|flip|pop)(?:ed|ing)? on\b"
+)
+_OFF = (
+    r"\b(?:off|out|disabl\w*|de-?activat\w*|inactive|exit\w*|leav\w*|disconnect\w*|terminat\w*|kill\w*|drop\w*|"
+    r"cut\w*|end\w*|"
+    r"clos\w*|quit\w*|stop\w*|shut\w*|sever\w*|unplug\w*|cancel\w*|get rid of|grey|gray|suspend\w*|paus\w*|"
+    r"no longer|not(?: be| currently)? (?:connected|using|on|in|active|enabled))\b"
+)
+_LOOK = re.compile(
+    r"\b(check|look|see|tell|know|inform|read|peek|glance|report|say|show|describe|view|find out|verify|confirm|"
+    r"what|which|whether|if|how|examine|inspect|watch|observe|share|list|name|note|telling|looking|checking|see[kn]|"
+    r"update me|give me|let me|reading)\b",
+    re.I,
+)
+_EITHER = re.compile(r"\bon ?(?:/|or) ?off\b|\boff ?(?:/|or) ?on\b", re.I)
+_PRONOUN = re.compile(r"\b(it|that|this|them|those|one|both)\b", re.I)
+_NAVIGATES = re.compile(
+    r"^\W*(?:open|go|find|locate|navigate|head|scroll|visit|access|launch|enter|get|look for|tap|press|click|choose|"
+    r"select|hit|touch|swipe|pull)\b(?! (?:off|out of)\b)",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,105 +50,98 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """Something on a phone: how it is called, what changes it, what shows it."""
+    """Something on a phone.
+
+    :param words: how it is called.
+    :param change: the tool that changes it.
+    :param changes: what is said where it is to be changed; empty for switches, which are to be on or off.
+    :param show: the tool that shows it.
+    :param itself: whether naming it is naming the deed.
+    """
 
     words: str
     change: str = ""
-    changes: str = _SWITCH
+    changes: str = ""
     show: str = ""
+    itself: bool = False
 
 
-# In this order: what is more special comes first, and each part of a sentence is about the first that it names.
+_PHONE = r"(?:your |the )?(?:phone|device|handset|mobile|smartphone|it|everything)"
+
+# In this order: what is more special comes first, and a clause is about the first that it names.
 _THINGS: tuple[_Thing, ...] = (
-    _Thing(r"\b(airplane|aeroplane|flight|plane) mode", "toggle_airplane_mode", show="check_status_bar"),
-    _Thing(r"\bdata[- ]?sav(er|ing)", "toggle_data_saver_mode", show="check_data_restriction_status"),
+    _Thing(rf"\bre-?boot|\brestart|\bpower[- ]cycl|\b(?:turn|switch|power|shut)\w* (?:{_PHONE} )?(?:off|"
+           rf"down) and (?:then )?"
+           rf"(?:(?:turn|switch|power)\w* )?(?:it )?(?:back )?on|\bstart {_PHONE} (?:new|fresh|over|again|anew)|"
+           r"\bsoft reset\b", "reboot_device", ".", itself=True),
+    _Thing(r"\b(?:air ?plane|aeroplane|flight|plane|aircraft)s?[- ]?mode", "toggle_airplane_mode",
+           show="check_status_bar"),
+    _Thing(r"\bdata[- ]?(?:sav(?:er|ing)|conserv)|\b(?:low|reduced) data mode", "toggle_data_saver_mode",
+           show="check_data_restriction_status"),
     _Thing(r"\broaming", "toggle_roaming", show="check_network_status"),
-    _Thing(r"\bwi-?fi[- ]?calling|\bcalling over wi-?fi|\bcalls over wi-?fi", "toggle_wifi_calling",
+    _Thing(r"\bwi-?fi[- ]?call|\bcall(?:s|ing) (?:over|via|through|by) wi-?fi", "toggle_wifi_calling",
            show="check_wifi_calling_status"),
+    _Thing(r"\bvpn|\bvirtual private", "vpn", rf"{_OFF}|\b(?:re-?)?connect(?:ing)?\b|\b(?:enabl|activat)(?:e|ing)\b|"
+           r"\b(?:turn|switch)(?:ing)? (?:\w+ ){0,2}on\b", "check_vpn_status"),
+    _Thing(r"\bapns?\b|\baccess point", "reset_apn_settings",
+           r"\b(?:reset\w*|restor\w*|defaults?|revert\w*|standard|factory|original|clear|"
+           r"back to)\b", "check_apn_settings"),
+    _Thing(r"\bnetwork[- ](?:mode|type|preference|selection|generation)|\b(?:preferred|mobile) network (?:mode|type)|"
+           r"\bpreferred network|\bmode preference|\b[45]g\b|\blte\b",
+           "network_mode", r"\b(?:set|chang|switch|select|choos|pick|put|updat|us(?:e|ing)\b|mov|adjust|pop|prefer|"
+           r"go (?:to|for)\b|"
+           r"bring|tick)\w*|\bonly\b", "check_network_mode_preference"),
+    _Thing(r"\bpermissions?\b|\b(?:storage|sms|text) access|\baccess to (?:your |the )?(?:storage|sms|text|file)|"
+           r"\b(?:allow|grant|give|let|permit)\w*\b.*\b(?:storage|sms|text)",
+           "permission", r"\b(?:grant|allow|give|enabl|turn|switch|let|permit|approv|accept|set|tick|"
+           r"check the)\w*\b|\bon\b",
+           "check_app_permissions"),
+    _Thing(r"\bsim\b", "reseat_sim_card", r"\b(?:re-?seat|re-?insert|remov|tak(?:e|ing)|pull|eject|pop|push|slid|"
+           r"out)\w*\b|"
+           r"\b(?:put|plac|insert)\w*\b.*\b(?:in|back|again)\b", "check_sim_status"),
+    _Thing(r"\bspeed ?test|\binternet speed|\bhow fast|\bspeed of your|\bdata speed|"
+           r"\bconnection speed", show="run_speed_test"),
+    _Thing(r"\b(?:mms|picture message|multimedia message|photo message)", show="can_send_mms"),
+    _Thing(r"\binstalled apps|\bapps (?:are|do you have|you have) installed|"
+           r"\blist of apps", show="check_installed_apps"),
+    _Thing(r"\bstatus[- ]?bar|\bsignal|\bbars\b|\bno service|\b(?:top|upper) (?:of|edge|part|corner|bar|right|left)\b|"
+           r"\b(?:bar|icons?|indicators?|symbols?|line)\b.*\btop\b", show="check_status_bar"),
+    _Thing(r"\b(?:mobile|cellular|cell) (?:data|internet)\b|\bdata (?:connection|switch|toggle)\b|"
+           r"\byour data\b",
+           "toggle_data", show="check_network_status"),
     _Thing(r"\bwi-?fi", "toggle_wifi", show="check_wifi_status"),
-    _Thing(r"\bvpn|\bvirtual private", "vpn", r"\b(disconnect|connect|reconnect)\b|" + _SWITCH, "check_vpn_status"),
-    _Thing(r"\bapn|\baccess point", "reset_apn_settings", r"\b(reset|restore|default|revert)\b", "check_apn_settings"),
-    _Thing(r"\bnetwork[- ](mode|type|preference)|\bpreferred network|\bmode preference|\b[45]g\b", "network_mode",
-           r"\b(set|change|switch|select|choose|pick|put|update|use|move)\b", "check_network_mode_preference"),
-    _Thing(r"\bpermissions?|\baccess to\b|\b(storage|sms) access", "permission",
-           r"\b(grant|allow|give|enable|turn on|switch on|let)\b", "check_app_permissions"),
-    _Thing(r"\bsim\b", "reseat_sim_card",
-           r"\b(re-?seat|re-?insert|remove|take|pull|eject|pop)\b", "check_sim_status"),
-    _Thing(r"\bspeed ?test|\binternet speed|\bhow fast|\bspeed of your|\bdata speed", show="run_speed_test"),
-    _Thing(r"\b(mms|picture message|multimedia message|photo message)", show="can_send_mms"),
-    _Thing(r"\binstalled apps|\bapps (are|do you have|you have) installed|\blist of apps", show="check_installed_apps"),
-    _Thing(r"\bstatus bar|\bsignal|\bbars\b|\btop of (your|the) (screen|phone)|\bno service", show="check_status_bar"),
-    _Thing(r"\b(mobile|cellular|cell) data\b|\bdata (connection|switch|toggle)\b", "toggle_data",
-           show="check_network_status"),
-    _Thing(r"\bnetwork (status|connection)|\bconnected to (a|the|any) network", show="check_network_status"),
-    _Thing(r"\b(pay(ing)?|settle|accept|make|complete|approve|go through with)\b[^.?]*\b(bill|payment|"
-        r"request|it|overdue)"
-           r"|\bpayment request|\bpay now", "make_payment", r"\b(pay|settle|accept|make|complete|approve|"
-           r"go through with)\b",
-           "check_payment_request"),
-    _Thing(r"\bre-?boot|\brestart|\bpower[- ]cycle|\b(turn|switch|power)\w* (your |the )?(phone|device|it)? ?off and "
-           r"(then )?(back )?on", "reboot_device",
-           r"\b(re-?boot|restart|power[- ]cycle|(turn|switch|power)\w*)\b"),
+    _Thing(r"\bnetwork (?:status|connection)|\bconnected to (?:a|the|any) network", show="check_network_status"),
+    _Thing(r"\bpayments?\b|\bbills?\b|\binvoice|\boverdue|\boutstanding|\bpay\b|\bsettle up\b",
+           "make_payment", r"\b(?:pay|settl|accept|approv|complet|clear|go through|tak(?:e|ing) care|authori[sz]|"
+           r"honou?r|"
+           r"make|making|finali[sz]|confirm)\w*\b", "check_payment_request"),
 )  # fmt: skip
-_ADDRESSED = re.compile(
-    r"^\W*(?:(?:ok(ay)?|great|thanks?( you)?|now|next|then|first(ly)?|second(ly)?|third(ly)?|finally|lastly|"
-    r"after that|and|"
-    r"so|also|alright|perfect|good|"
-    r"please|kindly|just|go ahead and|let's|let us|try( to| and)?|step \d+|\d+[.):]|once (more|again)|"
-    r"(?:would|do) you mind|(?:could|can|would|will) you(?: please| kindly| now| just| also| go ahead and)*|"
-    r"you(?:['\u2019]ll| will)? (?:should|need to|have to|must|can|could|may)(?: now| also)?|"
-    r"(?:i(?:['\u2019]d| would)? (?:like|want|need)|i am asking|i['\u2019]m asking|may i ask|i(['\u2019]ll|"
-    r" will) (need|ask)) "
-    r"you to(?: please| now)?|i(?:['\u2019]d| would)? (?:like|want|need) to (?=know|see|hear)|make sure (to|"
-    r"you)|be so kind (as )?to|"
-    r"it(?:['\u2019]s| is) time to|the next (?:thing|step) is to|"
-    r"what (?:you|i)(?:['\u2019]d| would)? (?:need|like|want)(?: you)? (?:to do )?is(?: for you)?(?: to)?|"
-    r"in (?:your |the )?[\w' ]*settings|on your (?:phone|device)|from your (?:phone|device)|"
-    r"when you(?:['\u2019]re| are) ready)\b[\s,:;.-]*)*",
-    re.IGNORECASE,
-)
-_FIRST_WORD = re.compile(
-    r"^(turn(ing)?|switch(ing)?|toggl(e|ing)|flip|tap|enabl(e|ing)|disabl(e|ing)|activate|deactivate|exit|leave|take|put|set|"
-    r"disconnect(ing)?|connect|reconnect|reset(ting)?|restore|revert|change|select|choose|pick|update|use|move|grant(ing)?|"
-    r"allow|give|let|re-?seat(ing)?|re-?insert|remove|pull|eject|pop|pay(ing)?|settle|accept|make|complete|approve|go|"
-    r"re-?boot(ing)?|restart(ing)?|power|get|stop|do|bring|open|have|perform|ensure)\b",
-    re.IGNORECASE,
-)
-_LOOKING = re.compile(
-    r"\b(check|look|see|tell me|know|what|whether|which|show|open|run|test|try|read|verify|confirm|report|"
-    r"do|is|are|can you|"
-    r"does|perform|how|attempt|send(ing)?|let me know|have)\b",
-    re.IGNORECASE,
-)
-_TELLS = re.compile(
-    r"^\W*(i|we|it|this|that|your|the|there|since|because|as|mms|data|roaming)(['\u2019]\w+)?\b(?!.*\?)", re.I
-)
-_NOT = re.compile(r"\b(do not|don['\u2019]t|never|no need to|without|instead of|not necessary)\b", re.I)
-_ASIDES = re.compile(
-    r"[,:;\u2013\u2014]\s+|\s-\s|\bplease\b|\b(?:could|can|would|will) you\b|"
-    r"\byou(?:['\u2019]ll)? (?:should|must|need to|have to|"
-    r"want to|might want to)\b|\b(?:sure|like|need|want|ask|asking|for) you to\b|\b(?:make sure|try|"
-    r"remember|is|helps?|best|"
-    r"you) to\b",
-    re.IGNORECASE,
-)
-_MINE = re.compile(
-    r"\b((if|when|once) i|that i (should|can|could|may|might)|i should|me to|(shall|should|can|may|"
-    r"could) (i|we)|i (can|will|would|could)|i['\u2019](ll|d)(?! (like|want|need) (to (know|see|hear)|you)))\b",
-    re.I,
-)
 _MODES = (
     (r"5g", "4g_5g_preferred"),
     (r"4g|lte", "4g_only"),
     (r"3g", "3g_only"),
     (r"2g", "2g_only"),
 )
-_PERMISSIONS = ("storage", "sms", "phone", "network")
+_PERMISSIONS: Mapping[str, str] = {
+    "storage": r"\bstorage\b|\bfiles\b",
+    "sms": r"\bsms\b|\btext messag",
+    "phone": r"\bphone permission|\bpermission (?:for|to) (?:the )?phone",
+    "network": r"\bnetwork permission",
+}
 _WORKING = re.compile(
     r"\b(work(s|ing)?(?! for you)|fix(ed)?|solved?|resolved?|better|gone|improved?|(problem|issue) (persist|"
     r"remain)s?|any (change|"
     r"difference)|go through|goes through)\b",
     re.IGNORECASE,
+)
+_VERB_OF_A_STATE = (
+    r"(?:['\u2019]s|\b(?:is|are|was|were|has|have|had|can|could|may|might|will|would|does|did|"
+    r"seems?|appears?|looks?|\w+s))\b"
+)
+_SYMPTOM_TOOLS = (
+    (r"\bmms\b", "can_send_mms"),
+    (r"mobile data|internet", "run_speed_test"),
+    (r"no service|signal", "check_status_bar"),
 )
 
 
@@ -136,15 +153,16 @@ def instructed(text: str, offered: Collection[str], symptom: str = "") -> tuple[
     """
     acts: list[Act] = []
     thing: _Thing | None = None
-    for clause in _clauses(text):
-        named = next((t for t in _THINGS if re.search(t.words, clause, re.I)), None)
-        if named is None and re.search(r"\b(it|that|them)\b", clause, re.I) and thing is not None:
+    for clause in clauses(text):
+        named = list(_named(clause))
+        if named:
+            thing = named[0]
+            for each in named:
+                acts += _acts(each, clause, text)
+        elif thing is not None and (_PRONOUN.search(clause.body) or _bare(clause, thing)):
             # "Is airplane mode on? If so, turn it off."
-            acts += [a for a in _acts(thing, clause) if a.name != thing.show]
-        elif named is not None:
-            thing = named
-            acts += _acts(named, clause)
-        elif "?" in clause and symptom and _WORKING.search(clause) and not _NOT.search(clause):
+            acts += [a for a in _acts(thing, clause, text) if a.name != thing.show]
+        elif clause.question and symptom and _WORKING.search(clause.body):
             acts.append(Act(symptom))
     for name in offered:
         if name in text and not any(a.name == name for a in acts) and "_" in name and not _takes_arguments(name):
@@ -155,7 +173,9 @@ def instructed(text: str, offered: Collection[str], symptom: str = "") -> tuple[
 def _once(acts: list[Act], offered: Collection[str]) -> tuple[Act, ...]:
     kept: list[Act] = []
     for act in acts:
-        if act.name in offered and act not in kept:
+        # The way to a switch names it, too: what says how it shall stand says more.
+        told_better = not act.state and any(a.name == act.name and a.state for a in acts)
+        if act.name in offered and act not in kept and not told_better:
             kept.append(act)
     return tuple(kept)
 
@@ -165,78 +185,111 @@ def _takes_arguments(name: str) -> bool:
                     "set_apn_settings")  # fmt: skip
 
 
-def _clauses(text: str) -> Iterator[str]:
-    joined = re.sub(r"\n\s*(?:[-*\u2022]|\d+[.)])\s*", "\n", text)
-    for sentence in re.split(r"(?<=[.!?;])\s+|\n+", joined):
-        # "reset X and restart": two instructions; "off and on again" and "remove and reinsert" are one.
-        parts = re.split(
-            r",? (?:and then|then|and afterwards|and after that|and|before you|after that),? "
-            r"(?=(?:please |also |finally )*(?:tell|turn|switch|toggle|enable|disable|reset|re-?boot|"
-            r"restart|check|run|grant|"
-            r"allow|disconnect|set|re-?seat|remove|try|look|pay|send|make)\b)(?!turn (?:it |them )?back)",
-            sentence,
+def _named(clause: Clause) -> Iterator[_Thing]:
+    """Yield the things that a clause is about: the first that it names, and what it adds to it."""
+    for body in (clause.body, *reversed(clause.menus)):
+        found = sorted(
+            ((m.start(), m.end(), n) for n, t in enumerate(_THINGS) if (m := re.search(t.words, body, re.I))),
+            key=lambda f: f[2],
         )
-        question = sentence.rstrip().endswith("?")
-        yield from (p if not question or p.endswith("?") else f"{p}?" for p in parts)
+        if not found:
+            continue
+        _, end, first = found[0]
+        yield _THINGS[first]
+        for start, after, n in sorted(found[1:]):
+            if re.fullmatch(r"\w*\W*(?:,|and|as well as|plus|&|\+|/)+\W*(?:your|the)?\W*", body[end:start], re.I):
+                yield _THINGS[n]
+                end = after
+        return
 
 
-def _acts(thing: _Thing, clause: str) -> list[Act]:
-    if _NOT.search(clause) or (_MINE.search(clause) and not re.search(r"\byou(rself)? to\b|\bask you\b", clause, re.I)):
+def _bare(clause: Clause, thing: _Thing) -> bool:
+    """Whether a clause says what to do and not with what: "Tap Disconnect.", "Toggle OFF"."""
+    if clause.mood is Mood.STATED:
+        return False
+    if thing.change and thing.changes not in ("", "."):
+        return bool(re.search(thing.changes, clause.body, re.I)) and len(clause.body.split()) < 7
+    rest = re.sub(rf"{_ON}|{_OFF}|\b(?:turn|switch|toggle|tap|press|set|slide|flip|put|the|to|button|slider|option|"
+    rf"position|"
+                  r"back|again|now|and|for|me)\b", " ", clause.body, flags=re.I)  # fmt: skip
+    return not re.search(r"\w", rest) and rest != clause.body
+
+
+def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
+    mood = clause.mood
+    begins = re.match(rf"\W*(?:(?:your|the|my|any) )?(?:{thing.words})", clause.body, re.I)
+    if (
+        mood is Mood.TOLD
+        and not clause.addressed
+        and begins
+        and not thing.itself
+        and not re.search(thing.changes or "^$", begins[0], re.I)
+    ):
+        # It begins with a name and no verb: "Roaming is a setting" states, "Roaming on" wants it.
+        mood = _mood_of_named(clause.body[begins.end() :])
+    if mood is Mood.STATED:
         return []
-    condition = re.match(r"^\W*if\b[^,]*,\s*", clause, re.I)
-    body = clause[condition.end() :] if condition else clause
-    # A change is told: its verb comes first, whatever reasons and politeness stand before it.
-    for rest in _beginnings(body):
-        told = _base(rest)
-        if thing.change and _FIRST_WORD.match(rest) and re.search(thing.changes, told, re.I):
-            return _changes(thing, told)
-    rest = next(_beginnings(body))
-    if not thing.show or _TELLS.search(rest) or not ("?" in body or _LOOKING.match(rest) or _looks(rest)):
+    looked_for = mood is Mood.ASKED or (mood is Mood.NAMED and clause.question)
+    looks = looked_for or bool(_LOOK.search(clause.body))
+    if thing.change and not looked_for:
+        changed = _changes(thing, clause, text, looks=looks)
+        if changed:
+            return changed
+    if not thing.show or (not looks and (mood is Mood.NAMED or thing.change)):
         return []
     if thing.show == "check_app_permissions":
-        return [Act(thing.show, {"app_name": _app(clause)})]
+        return [Act(thing.show, {"app_name": _app(text)})]
     return [Act(thing.show)]
 
 
-def _beginnings(body: str) -> Iterator[str]:
-    """Yield where a clause may begin to tell somebody something: at first, after commas, after addressing somebody."""
-    places = [0, *(m.end() for m in _ASIDES.finditer(body))]
-    for place in places:
-        start = _ADDRESSED.match(body[place:])
-        yield body[place + start.end() :] if start else body[place:]
+def _mood_of_named(rest: str) -> Mood:
+    if re.search(r"\b(?:must|should|has|have|needs?|ought|got)\b.*\b(?:be|to)\b|\bneeds\b", rest, re.I):
+        return Mood.TOLD
+    return Mood.STATED if re.match(rf"\W*(?:\w+ )??{_VERB_OF_A_STATE}", rest, re.I) else Mood.NAMED
 
 
-def _looks(rest: str) -> bool:
-    return bool(_FIRST_WORD.match(rest) and _LOOKING.search(rest))
-
-
-def _base(clause: str) -> str:
-    """Return a clause with its leading verb as one tells somebody to do it ("mind turning off": "turn off")."""
-    return re.sub(
-        r"^(turn|switch|disconnect|reset|grant|re-?seat|pay|re-?boot|restart)(?:t)?ing\b", r"\1", clause, flags=re.I
-    )
-
-
-def _changes(thing: _Thing, clause: str) -> list[Act]:
-    off, on = _OFF.search(clause), _ON.search(clause)
-    state = "OFF" if off and not on else "ON" if on and not off else ""
+def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool) -> list[Act]:
+    body = _EITHER.sub(" ", clause.body)
+    if thing.changes and not re.search(thing.changes, body, re.I):
+        return []
+    last_off = max((m.start() for m in re.finditer(_OFF, body, re.I)), default=-1)
+    last_on = max((m.start() for m in re.finditer(_ON, body, re.I)), default=-1)
     if thing.change == "vpn":
-        return [
-            Act("disconnect_vpn" if off or not re.search(r"\b(connect|on|enable)\b", clause, re.I) else "connect_vpn")
-        ]
+        return [Act("disconnect_vpn" if last_off >= 0 else "connect_vpn")]
     if thing.change == "network_mode":
-        mode = next((m for pattern, m in _MODES if re.search(pattern, clause, re.I)), "")
-        return [Act("set_network_mode_preference", {"mode": mode})] if mode else []
+        mode = _mode(body) or ("" if _NAVIGATES.match(body) else _mode(text))
+        return [Act("set_network_mode_preference", {"mode": mode})] if mode and not looks else []
     if thing.change == "permission":
-        wanted = [p for p in _PERMISSIONS if re.search(rf"\b{p}\b", clause, re.I)]
-        if "sms" not in wanted and re.search(r"text message", clause, re.I):
-            wanted.append("sms")
-        return [Act("grant_app_permission", {"app_name": _app(clause), "permission": p}) for p in wanted]
-    return [Act(thing.change, {}, state if thing.change.startswith("toggle_") else "")]
+        wanted = _permissions(body) or _permissions(text)
+        return [Act("grant_app_permission", {"app_name": _app(text), "permission": p}) for p in wanted]
+    if not thing.change.startswith("toggle_"):
+        return [Act(thing.change)]
+    if last_off < 0 and last_on < 0:
+        return [Act(thing.change)] if re.match(r"\W*(?:toggle|flip|turn|switch)\b", body, re.I) else []
+    if looks and not re.search(
+        r"\b(?:turn|switch|toggle|set|put|flip|enable|disable|activate|"
+        r"deactivate)\b",
+        body,
+        re.I,
+    ):
+        return []
+    if last_off >= 0 and last_on >= 0:
+        # "Off and on again": both, in this order.
+        order = ("OFF", "ON") if last_off < last_on else ("ON", "OFF")
+        return [Act(thing.change, {}, state) for state in order]
+    return [Act(thing.change, {}, "OFF" if last_off >= 0 else "ON")]
 
 
-def _app(clause: str) -> str:
-    named = re.search(r"\b(messaging|browser|camera|social\w*|maps?)\b", clause, re.I)
+def _mode(text: str) -> str:
+    return next((mode for pattern, mode in _MODES if re.search(pattern, text, re.I)), "")
+
+
+def _permissions(text: str) -> list[str]:
+    return [name for name, pattern in _PERMISSIONS.items() if re.search(pattern, text, re.I)]
+
+
+def _app(text: str) -> str:
+    named = re.search(r"\b(messaging|browser|camera|social\w*|maps?)\b", text, re.I)
     return named[1].lower() if named else "messaging"
 
 
@@ -248,11 +301,7 @@ def contradicts(act: Act, result: str) -> bool:
 
 def symptom_check(reason: str) -> str:
     """Return the tool that shows whether the trouble that the user calls about is over."""
-    for pattern, tool in ((r"\bmms\b", "can_send_mms"), (r"mobile data|internet", "run_speed_test"),
-                          (r"no service|signal", "check_status_bar")):  # fmt: skip
-        if re.search(pattern, reason, re.I):
-            return tool
-    return ""
+    return next((tool for pattern, tool in _SYMPTOM_TOOLS if re.search(pattern, reason, re.I)), "")
 
 
 def cured(tool: str, result: str) -> bool:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user import asks, device, proposals
-from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts
+from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.proposals import Wish
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
 from pytest_a2a_bench.model import ToolCall, Turn, UserFault
@@ -261,6 +261,9 @@ class _Course:
         requests = (s for s in sentences(_LIST.sub(", ", text)) if "?" in s or _ASKING.search(s))
         asked = " ".join(s for s in requests if not asks.read(s).closing)
         offer = proposals.judge(text, self._wishes) if self._wishes else None
+        if offer is not None and not identifiers(text) and asks.read(asked).slots:
+            # "Which name is on the booking?" speaks of one and offers none.
+            offer = None
         heard = asks.read(asked, offer=offer is not None)
         if heard.decision and (offer is not None or agreed):
             if offer is None:

@@ -8,42 +8,66 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.user.facts import identifiers, leaves
+from pytest_a2a_bench.benchmarks.tau2.user.facts import IDENTIFIERS, identifiers, leaves
 
 _READING = re.compile(r"^(get|find|list|search|check|calculate|think|look|read|kb|log_)", re.I)
 _GAP = r"(?:[^.?!]|\.\d)*"
 _CHANGE = (
-    r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter)"
+    r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter|"
+    r"bring|"
+    r"shift|convert|revis|fix|us(?:e|ing)\b|becom|instead|turn|have|new\b|\bto\b|now\b)"
 )
 _KINDS: tuple[tuple[str, str, str], ...] = (
-    ("cancel", r"cancel", "cancel anything like that"),
-    ("book", r"\bbook(?!ing)|new (booking|reservation)|make (a|the) (booking|reservation)", "book that"),
-    ("send_certificate", rf"certificate of|(send|issu|offer|giv|grant)\w*{_GAP}(certificate|voucher|compensation)",
-     "get that certificate"),
-    ("exchange", r"exchang|swap", "exchange that"),
-    ("return", r"\breturn(?!ed to you| flight)", "return that"),
-    ("update_reservation_baggages", rf"({_CHANGE}\w*|check\w*){_GAP}(bag|luggage|suitcase)", "change my bags"),
-    ("update_reservation_passengers", rf"{_CHANGE}\w*{_GAP}passenger", "change the passengers"),
-    ("update_reservation_flights", rf"{_CHANGE}\w*{_GAP}(flight|cabin|class|econom|business|reservation)",
-     "change my flights that way"),
-    ("modify_pending_order_address", rf"{_CHANGE}\w*{_GAP}address|(ship|send|deliver)\w*{_GAP} to\b",
-     "change that address"),
-    ("modify_user_address", rf"{_CHANGE}\w*{_GAP}address", "change my own address"),
-    ("modify_pending_order_payment", rf"{_CHANGE}\w*{_GAP}payment", "change the payment"),
-    ("modify_pending_order_items", rf"{_CHANGE}\w*{_GAP}(item|order|product|option)", "change those items"),
-    ("refuel", rf"refuel|top[- ]?up|(add|more|extra){_GAP}(gb|gigabyte|data)", "buy data"),
-    ("enable_roaming", rf"(enabl|activat|turn(ing)? on|switch(ing)? on)\w*{_GAP}roaming", "have roaming enabled"),
+    ("cancel", r"cancel|\bcall\w* (?:it |that |\S+ )?off|annul|\bvoid|\bdrop\w*\b.*\b(?:order|reservation|booking)",
+     "cancel anything like that"),
+    ("book", r"\bbook(?!ing)|new (booking|reservation|flight)|mak(e|ing) (a|the|you a) (\w+ )?(booking|reservation)|"
+     r"\breserve\b|\breserving|\bbooking for", "book that"),
+    ("send_certificate", r"certificate|voucher|compensat|good ?will|travel credit", "get that certificate"),
+    ("exchange", r"exchang|swap|\btrad(e|ing)|replac", "exchange that"),
+    ("return", r"\breturn(?!ed to you| flight)|\b(send|tak|giv|ship|bring)\w*( \S+){0,12} back\b|"
+     r"\brefund", "return that"),
+    ("update_reservation_baggages", rf"({_CHANGE}\w*|check\w*|includ|pieces?){_GAP}(bag|luggage|suitcase)|"
+     rf"(bag|luggage|suitcase)\w*{_GAP}{_CHANGE}", "change my bags"),
+    ("update_reservation_passengers", rf"{_CHANGE}\w*{_GAP}(passenger|travell?er|name)|(passenger|travell?er)s?\b",
+     "change the passengers"),
+    ("update_reservation_flights", rf"{_CHANGE}\w*{_GAP}(flight|cabin|class|econom|business|reservation|booking|trip)|"
+     r"new flights?|\brebook|\bcabin|\bupgrad|\bdowngrad", "change my flights that way"),
+    ("modify_pending_order_address", rf"{_CHANGE}\w*{_GAP}address|\b(re-?rout|re-?direct|ship|send|deliver|go(?:es|"
+     rf"ing)?\b)\w*"
+     rf"{_GAP} to\b|(shipping|delivery) address|deliver(ed)? to", "change that address"),
+    ("modify_user_address", rf"{_CHANGE}\w*{_GAP}address|\baddress (on|in) (your|file|the)|(default|home|profile|"
+     rf"account|new) "
+     r"address|\bstor\w*\b.*address|address on file", "change my own address"),
+    ("modify_pending_order_payment", rf"{_CHANGE}\w*{_GAP}pa(y|id)|\b(charg|bill|pay|paid)\w*\b", "change the payment"),
+    ("modify_pending_order_items", rf"({_CHANGE}|exchang)\w*{_GAP}(item|order|product|option)|\bnew items?\b|"
+     r"\b(swap|replac|exchang)", "change those items"),
+    ("refuel", r"refuel|\btop\w*( you| your \w+| it)? ?-?up|\b(gb|gigs?|gigabytes?)\b|\b(extra|more|"
+     r"additional) data", "buy data"),
+    ("enable_roaming", rf"(enabl|activat|turn|switch|allow|add|make|set|put)\w*{_GAP}roam|roam\w*{_GAP}(enabl|"
+     rf"activ|\bon\b|"
+     r"available|allow)", "have roaming enabled"),
     ("disable_roaming", rf"(disabl|deactivat|turn(ing)? off|switch(ing)? off)\w*{_GAP}roaming", "have roaming off"),
-    ("resume_line", rf"(resum|reactivat|restor|unsuspend|lift)\w*{_GAP}(line|service|suspension)", "have it resumed"),
-    ("suspend_line", rf"\bsuspend\w*{_GAP}(line|service)", "have my line suspended"),
-    ("send_payment_request", rf"payment request|(send|rais)\w*{_GAP}(bill|payment)|pay\w*{_GAP}bill", "pay that"),
-    ("change_plan", rf"{_CHANGE}\w*{_GAP} plan\b|different plan|another plan", "change my plan"),
-    ("create_task", rf"(creat|add|mak|set(ting)? up)\w*{_GAP}task", "have that task created"),
-    ("update_task", rf"({_CHANGE}|mark|complet|clos)\w*{_GAP}task|mark\w*", "have that status"),
-    ("delete", r"delet|remov", "have anything deleted"),
+    ("resume_line", rf"(resum|re-?activat|restor|unsuspend|lift|re-?instat|re-?start|re-?connect|re-?enabl|unblock|"
+     rf"unlock|unfreez|"
+     rf"get|bring|put|turn|switch|activat|back){_GAP}\b(line|service|suspension|number)", "have it resumed"),
+    ("suspend_line", rf"\bsuspend(?!ed)\w*{_GAP}(line|service)", "have my line suspended"),
+    ("send_payment_request", rf"payment request|request for payment|(send|rais|issu|let you have|creat|"
+     rf"generat)\w*{_GAP}(bill|payment|"
+     rf"invoice)|pay\w*{_GAP}bill|request for (the |your )?(\w+ )?bill", "pay that"),
+    ("change_plan", rf"(chang|switch|mov|upgrad|downgrad)\w*{_GAP} plan\b|different plan|"
+     rf"another plan", "change my plan"),
+    ("create_task", rf"(creat|add|mak|set(ting)? up|put|open|log|new|not)\w*{_GAP}(task|to-?do|"
+     rf"list)", "have that task created"),
+    ("update_task", rf"({_CHANGE}|mark|complet|clos|flag|tick|label|statu)\w*{_GAP}task|\b(mark|flag|tick)\w*|"
+     rf"\bstatus\b",
+     "have that status"),
+    ("delete", r"delet|\bremov(?!e the sim)", "have anything deleted"),
     ("transfer", r"transfer|human|supervisor|colleague|specialist|escalat", "be transferred"),
 )  # fmt: skip
 """How texts speak of kinds of tools: a tool's name begins with the first, a text has the second."""
+
+_STRONG = ("cancel", "book", "send_certificate", "return", "create_task", "delete", "transfer", "suspend", "disable")
+"""Kinds whose words mean nothing else: who wants another thing of the same order does not want these."""
 
 _CHOICES: Mapping[str, Mapping[str, str]] = {
     "cabin": {
@@ -52,14 +76,17 @@ _CHOICES: Mapping[str, Mapping[str, str]] = {
         "business": "business",
     },
     "reason": {"no longer needed": "no longer need", "ordered by mistake": "mistake"},
-    "status": {"completed": r"complete|finished|\bdone\b", "pending": "pending|reopen"},
+    "status": {"completed": r"\bcompleted?\b|finished|\bdone\b", "pending": "pending|reopen"},
     "flight_type": {"round_trip": r"round[ _-]?trip", "one_way": r"one[ _-]?way"},
 }
 _SPOKEN = {"item": "item", "payment": "payment method", "user id": "user id", "zip": "zip code"}
 # An old value may be named beside the new one: wrong only where none of those named is right.
 _ANY_RIGHT = frozenset({"date", "flight", "payment", "cabin", "reason", "status", "flight_type", "zip", "user id",
                         "email", "phone", "customer", "bill", "line"})  # fmt: skip
-_AMOUNTS = {"amount": r"\$ ?(\d+(?:\.\d+)?)", "gb_amount": r"(\d+(?:\.\d+)?) ?(?:gb|gigabytes?)",
+_MAIN = frozenset({"reservation", "order", "task", "bill"})
+"""Kinds that say which of several wishes is meant."""
+_AMOUNTS = {"amount": r"\$ ?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(?:dollars|usd)", "gb_amount": r"(\d+(?:\.\d+)?) "
+r"?(?:extra |more )?(?:gb\b|gigs?\b|gigabytes?)",
             "total_baggages": r"\b(\d+)(?: \w+){0,2} (?:bags?|baggages?|suitcases?)"}  # fmt: skip
 
 
@@ -86,10 +113,17 @@ class Verdict:
 
     :param wish: what it agreed to, or what it corrects towards.
     :param wrong: what is wrong with the offer; empty for an agreement.
+    :param beside: further wishes that the same offer is about.
     """
 
     wish: Wish | None
     wrong: str = ""
+    beside: tuple[Wish, ...] = ()
+
+    @property
+    def wishes(self) -> tuple[Wish, ...]:
+        """Return all that it is about."""
+        return (*((self.wish,) if self.wish else ()), *self.beside)
 
     @property
     def agreed(self) -> bool:
@@ -114,20 +148,56 @@ def mentioned(text: str) -> dict[str, list[str]]:
 
 def kinds(text: str) -> tuple[tuple[str, str], ...]:
     """Return the kinds of tools that a text speaks of, with how one refuses them."""
-    return tuple((tool, refusal) for tool, pattern, refusal in _KINDS if re.search(pattern, text, re.I))
+    # A certificate that pays for something is not one to be sent.
+    plain = re.sub(IDENTIFIERS["payment"], " ", text)
+    return tuple((tool, refusal) for tool, pattern, refusal in _KINDS if re.search(pattern, plain, re.I))
 
 
 def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
     """Decide about the offer in a text; None where it offers nothing that one could decide about."""
     spoken = kinds(text)
     named = mentioned(text)
-    same = [w for w in wanted if any(w.tool.startswith(tool) for tool, _ in spoken) or _named_alike(w, text)]
-    if same:
-        return min((_compare(text, named, w) for w in same), key=lambda found: found[0])[1]
-    if not spoken:
-        pointed = [w for w in wanted if any(set(v) & set(named.get(k, ())) for k, v in w.values().items())]
-        return min((_compare(text, named, w) for w in pointed), key=lambda f: f[0])[1] if pointed else None
-    return Verdict(None, f"I don't want to {spoken[0][1]}")
+    alike = [w for w in wanted if any(w.tool.startswith(tool) for tool, _ in spoken) or _named_alike(w, text)]
+    if not any(tool.startswith(_STRONG) for tool, _ in spoken):
+        # Who only speaks of changing something may mean any change of what it names.
+        strong = [w for w in wanted if w.tool.startswith(_STRONG)]
+        pointed = [w for w in wanted if w not in alike and _points(named, w)]
+        alike += [w for w in pointed if w not in strong or not spoken or _is_all(text, named, w)]
+    if alike:
+        _, verdict = min((_compare(text, named, w) for w in alike), key=lambda found: found[0])
+        several = _judge_together(text, named, alike) if verdict.wrong else None
+        return several if several is not None and len(several.wrong) < len(verdict.wrong) else verdict
+    return Verdict(None, f"I don't want to {spoken[0][1]}") if spoken else None
+
+
+def _is_all(text: str, named: Mapping[str, list[str]], wish: Wish) -> bool:
+    """Whether a text has so much of what has no number of its own (a booking) that it can only mean this."""
+    (faulty, shared, *_), _ = _compare(text, named, wish)
+    return not _has_main(wish) and not faulty and shared <= -2
+
+
+def _points(named: Mapping[str, list[str]], wish: Wish) -> bool:
+    return any(set(values) & set(named.get(kind, ())) for kind, values in wish.values().items())
+
+
+def _judge_together(text: str, named: Mapping[str, list[str]], alike: Sequence[Wish]) -> Verdict | None:
+    """Judge a text that offers to fulfil several wishes at once; None where it names one only."""
+    offered = [w for w in alike if _points({k: v for k, v in named.items() if k in _MAIN}, w) or not _has_main(w)]
+    if len(offered) < 2:
+        return None
+    right: dict[str, list[str]] = {}
+    for wish in offered:
+        for kind, values in wish.values().items():
+            right.setdefault(kind, []).extend(values)
+    if any(kind not in right for kind in named if kind in _MAIN):
+        return None
+    faults = [f for kind in named if kind in right for f in _faults(kind, named[kind], right[kind])]
+    faults += [f for wish in offered for f in _amount_faults(text, wish)]
+    return Verdict(offered[0], "; ".join(faults), tuple(offered[1:]))
+
+
+def _has_main(wish: Wish) -> bool:
+    return any(kind in _MAIN for kind in wish.values())
 
 
 def fulfilled(sentence: str, wanted: Sequence[Wish]) -> list[Wish]:
@@ -169,7 +239,8 @@ def _faults(kind: str, said: Sequence[str], right: Sequence[str]) -> list[str]:
         if any(v in right for v in said):
             return []
         return [f"the {name} should be {_plain(right[0])}, not {_plain(said[0])}"]
-    missing = [v for v in right if v not in said]
+    # Which items there are is for the agent to find out: they are refused and not named.
+    missing = [v for v in right if v not in said] if kind != "item" else []
     if strangers:
         instead = f" should be {_plain(_closest(strangers[0], missing))}, not" if missing else " is not"
         return [f"the {name}{instead} {_plain(strangers[0])}"]
@@ -189,7 +260,7 @@ def _amount_faults(text: str, wish: Wish) -> list[str]:
     faults = []
     for name, value in leaves(wish.arguments):
         pattern = _AMOUNTS.get(name) if name != "amount" or wish.tool == "send_certificate" else None
-        said = [float(v) for v in re.findall(pattern, text, re.I)] if pattern else []
+        said = [float(next(filter(None, m.groups()))) for m in re.finditer(pattern, text, re.I)] if pattern else []
         if said and float(value) not in said:
             faults.append(f"it should be {value:g}, not {said[0]:g}")
     return faults

@@ -48,7 +48,8 @@ _PERSONS: tuple[tuple[str, str], ...] = (
     (r"\byourself\b", "myself"),
     (r"\byours\b", "mine"),
     (r"\byour\b", "my"),
-    (r"\b(to|for|with|from|of|by|at|about|told|tell|tells|give|gives|gave|let|lets|allow|allows|sent|send|help)\s+you\b",
+    (r"\b(to|for|with|from|of|by|at|about|told|tell|tells|give|gives|gave|let|lets|allow|allows|sent|send|"
+    r"help)\s+you\b",
      r"\1 me"),
     (r"\byou to\b", "me to"),
     (r"\byou\b", "I"),

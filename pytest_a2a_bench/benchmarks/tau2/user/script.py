@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.user import asks, device, proposals
-from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts
+from pytest_a2a_bench.benchmarks.tau2.user import asks, deeds, device, proposals
+from pytest_a2a_bench.benchmarks.tau2.user.clauses import without_examples
+from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.proposals import Verdict, Wish
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
 
@@ -29,6 +30,10 @@ MAX_REMINDERS = 2
 """How often in a row the user says that it is not done yet."""
 MAX_REFUSALS = 2
 """How many refusals are final, after all that the scenario says to them has been said."""
+MAX_IDLE = 25
+"""How many texts in a row may move nothing: no offer agreed to, nothing done, nothing told for the first time."""
+MAX_TEXTS = 150
+"""How many texts are heard at all, whatever they move."""
 
 _HOW_CAN_I_HELP = re.compile(
     r"how (can|may|could) (i|we) (help|assist|be of)|what (can|could) (i|we) do|what (would you like|"
@@ -41,10 +46,14 @@ _ANNOUNCED = re.compile(
     r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I
 )
 _WORKING = re.compile(
-    r"\b(one moment|moment|patience|bear with|hold on|let me|looking|checking|working|pulling|give me a)\b", re.I
+    r"\b(moment|(\d+|one|a|couple of|few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|"
+    r"checking|working|pulling|give me a|(i['\u2019]m|i am|we['\u2019]re|we are) (\w+ )?\w+ing)\b",
+    re.I,
 )
 _ON_THE_PHONE = re.compile(
-    r"\b(please|(could|can|would|will) you(?! (like|want))|your (phone|device)|settings)\b", re.I
+    r"\b((could|can|would|will) you(?! (like|want|agree|be))|(on|from|in) your (phone|device)|"
+    r"phone['\u2019]s settings|your settings)\b",
+    re.I,
 )
 _DONE = re.compile(
     r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|"
@@ -70,16 +79,20 @@ class Script:
     :param actions: golds of the agent's, as (name, arguments): what the user wants done, to judge offers by.
     :param communicate: texts that the user waits to hear.
     :param tools: names of the user's own tools.
+    :param own: golds of the user's, as (name, arguments).
     """
 
     scenario: Scenario
     actions: Sequence[tuple[str, Mapping[str, Any]]] = ()
     communicate: Sequence[str] = ()
     tools: Collection[str] = ()
+    own: Sequence[tuple[str, Mapping[str, Any]]] = ()
     _opened: bool = False
     _said: set[str] = field(default_factory=set)
     _heard: dict[str, int] = field(default_factory=dict)
     _statements: int = 0
+    _texts: int = 0
+    _moved: int = 0
     _reminders: int = 0
     _refusals: int = 0
     _offer: Verdict | None = None
@@ -95,16 +108,23 @@ class Script:
         self._facts = Facts(self.scenario, [w.arguments for w in self._wishes])
         self._symptom = device.symptom_check(self.scenario.reason) if self.tools else ""
         self._pushbacks = list(self.scenario.pushbacks())
+        self._own = deeds.own_deeds(self.own, self.tools)
+        named = {deed.name for deed in self._own}
+        self._simple = [tool for tool in self.tools if tool not in named]
 
     def hear(self, text: str) -> str | Deed | None:
         """React to what the agent said: a text, a deed, or None to stop."""
         if not self._opened:
             self._opened = True
             return self._say(self.scenario.opening())
+        self._texts += 1
+        if self._texts > MAX_TEXTS or self._texts - self._moved > MAX_IDLE:
+            return None
         if len(text) > _HEARD:
             # Nobody reads on and on, and what an agent asks for stands at the beginning or at the end.
             text = f"{text[: _HEARD // 2]}\n{text[-_HEARD // 2 :]}"
         self._awaited = [awaited for awaited in self._awaited if awaited.lower() not in text.replace(",", "").lower()]
+        text = without_examples(text)
         # What one has said oneself asks for nothing: an agent that repeats it moves nothing.
         fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s) not in self._said)
         fresh = text if len(fresh) >= len(text) - 1 else fresh
@@ -113,15 +133,19 @@ class Script:
         if offer is not None and not offer.agreed:
             # What is asked about once more was wished for all the same.
             offer = proposals.judge(fresh, self._wishes)
+        if offer is not None and not identifiers(fresh) and asks.read(fresh).slots:
+            # "Which name is on the booking?" speaks of one and offers none.
+            offer = None
         heard = asks.read(fresh, offer=offer is not None)
         if heard.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
             return None
         self._note_done(fresh)
-        acts = device.instructed(fresh, self.tools, self._symptom)
+        acts = self._acts(fresh)
         # "Enable roaming for your line, ok?" can be the agent's or the user's to do.
         offered = heard.decision and offer is not None and offer.wish is not None and not _ON_THE_PHONE.search(fresh)
         if acts and not offered:
             self._statements = self._reminders = 0
+            self._moved = self._texts
             # Facts that are asked for beside it are told with what the device shows.
             self._report = [self._answer(fresh, slot) for slot in heard.slots if self._facts.get(slot)]
             self._deeds = list(acts)
@@ -146,6 +170,12 @@ class Script:
         thanks = " It works now, thank you!" if self._cured and done is not None and done.name == self._symptom else ""
         return self._say(f"I have done that. This is what I see:\n{told}{thanks}")
 
+    def _acts(self, text: str) -> tuple[device.Act, ...]:
+        known = f"{self.scenario.reason}\n{self.scenario.known}\n{self.scenario.instructions}"
+        asked = deeds.asked_for(text, self._own, known)
+        self._own = [deed for deed in self._own if deed not in asked]
+        return asked or device.instructed(text, self._simple, self._symptom)
+
     def _next_deed(self) -> Deed:
         self._doing = self._deeds.pop(0)
         return self._doing.name, dict(self._doing.arguments)
@@ -153,12 +183,19 @@ class Script:
     def _say(self, text: str) -> str:
         # Whatever a scenario holds: the tokens that end a simulation are said by its edge alone.
         text = re.sub(r"#{3}[A-Z-]+#{3}", "", text).strip()
-        self._said.update(_plain(s) for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s))
+        said = {_plain(s) for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s)}
+        if not said <= self._said:
+            self._moved = self._texts
+        self._said |= said
         return text
 
     def _reply(self, text: str, heard: asks.Heard, offer: Verdict | None, times: int) -> str | None:
         parts: list[str] = []
-        if heard.decision or (offer is not None and _ANNOUNCED.search(text)):
+        # An offer wants an answer, however it is worded, unless it tells of what is done or cannot be.
+        open_offer = offer is not None and offer.wish is not None and not heard.slots and not _DONE.search(text)
+        doubted = heard.doubt and self._offer is not None and not heard.closing
+        announced = offer is not None and _ANNOUNCED.search(text)
+        if heard.decision or announced or doubted or (open_offer and not heard.refused):
             parts.append(self._decide(text, offer, heard))
         parts += [self._answer(text, slot) for slot in heard.slots]
         # What was all that was asked for comes first; a farewell beside a question waits.
@@ -182,6 +219,7 @@ class Script:
         self._offer = offer
         self._reminders = 0
         if offer.agreed:
+            self._moved = self._texts
             # It moved: what was said before may be said again.
             self._heard = {said: times for said, times in self._heard.items() if said == _plain(text)}
             return "Yes, please go ahead."
@@ -215,7 +253,7 @@ class Script:
         return f"Is there really no way? {self.scenario.opening()}"
 
     def _conclude(self, times: int) -> str | None:
-        waiting = bool(self._open or self._awaited or (self._symptom and not self._cured))
+        waiting = bool(self._open or self._awaited or self._own or (self._symptom and not self._cured))
         self._reminders += 1
         if not waiting or self._reminders > MAX_REMINDERS or times >= MAX_SAME_STATEMENTS:
             return None
@@ -233,9 +271,10 @@ class Script:
         if not told:
             return
         named = proposals.fulfilled(told, self._open)
-        agreed = [w for w in self._open if self._offer is not None and self._offer.agreed and w is self._offer.wish]
-        if agreed and (not proposals.kinds(told) or any(w is agreed[0] for w in named)):
-            named = agreed
+        meant = self._offer.wishes if self._offer is not None and self._offer.agreed else ()
+        agreed = [w for w in self._open if any(w is m for m in meant)]
+        if not proposals.kinds(told) or (len(agreed) == 1 and any(w is agreed[0] for w in named)):
+            named = agreed or named
         if named:
             self._reminders = 0
             self._open = [w for w in self._open if not any(w is n for n in named)]

@@ -1,0 +1,362 @@
+"""What is particular to upstream's own tau2 1.0, held with it: its tasks, banking_knowledge's documents, its judge.
+
+Its code needs Python 3.12, so these tests run in an environment of their own: ``.ci/upstream.py`` makes one.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_llm import FakeLLM, Step, call, say
+from finished_runs import write_run
+from trials import RunTrials
+
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.tau2 import index, retrieval, upstream
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.errors import A2ABenchError, LLMError
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.settings import Settings
+
+VARIABLE = "A2A_BENCH_TAU2_CHECKOUT"
+
+
+def is_upstream() -> bool:
+    """Whether the installed tau2 is the checkout that the variable names."""
+    named = os.environ.get(VARIABLE)
+    try:
+        return bool(named) and index.find_installation().package.resolve().is_relative_to(Path(str(named)).resolve())
+    except A2ABenchError:
+        return False
+
+
+pytestmark = [
+    pytest.mark.skipif(
+        not is_upstream(), reason=f"needs upstream's tau2, installed from the checkout that {VARIABLE} names"
+    ),
+    pytest.mark.filterwarnings("ignore"),  # LiteLLM warns about much, in threads of its own
+]
+
+BANKING = retrieval.DOMAIN
+DOMAINS = ("airline", "retail", "telecom", "mock", BANKING)
+OFFLINE = ("no_knowledge", "bm25", "bm25_grep", "grep_only", "golden_retrieval", "full_kb")
+# The user's part stands in the middle of the gold, and what comes after depends on it.
+INTERLEAVED = TrialKey("tau2", BANKING, "task_061")
+
+
+def settings(**options: Any) -> Settings:
+    own = {name: options.pop(name) for name in ("retrieval",) if name in options}
+    return Settings(tag_trials=True, benchmark_options=own, **options)
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    # Upstream keeps embeddings below the working directory.
+    monkeypatch.chdir(tmp_path)
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_tasks_are_those_that_upstream_loads(domain: str) -> None:
+    tau2 = upstream.load()
+    ours = [t.task_id for t in index.load_tasks(domain)]
+    theirs = {t.id: t for t in tau2.registry.get_tasks_loader(domain)("base")}
+    assert sorted(ours) == sorted(theirs)
+    times = {"timestamp", "turn_idx"}
+    for task_id in ours:
+        read = tau2.task_class.model_validate(index.load_task_json(domain, task_id))
+        if read.initial_state is None or not read.initial_state.message_history:
+            assert read == theirs[task_id]
+        else:
+            assert read.model_dump(exclude={"initial_state": times}).keys() == theirs[task_id].model_dump().keys()
+
+
+def test_the_distribution_is_named() -> None:
+    assert index.find_installation().distribution.startswith("tau2 1.")
+
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_the_oracle_passes_with_every_configuration_that_asks_nobody(name: str, run_trials: RunTrials) -> None:
+    [result] = run_trials("oracle", settings(retrieval=name), [INTERLEAVED])
+    assert result.success, (result.error, result.reward_info)
+    assert (result.provenance["retrieval"], registry.variant_of(result)) == (name, f"retrieval {name}")
+    assert "retrieval_why" not in result.provenance
+
+
+def test_the_default_without_keys_asks_nobody_and_says_so(run_trials: RunTrials) -> None:
+    [result] = run_trials("noop", settings(), [INTERLEAVED])
+    assert result.provenance["retrieval"] == "bm25_grep"
+    [line] = retrieval.describe_results([result.provenance])
+    assert "bm25_grep" in line
+    assert "alltools, needs OPENAI_API_KEY in the environment" in line
+    [announced] = retrieval.announce([BANKING], settings(), {})
+    assert announced.startswith("banking_knowledge: retrieval bm25_grep (the best that asks nobody")
+    assert list(retrieval.announce(["airline"], settings(), {})) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [
+        ("openai_embeddings", "OPENAI_API_KEY in the environment"),
+        ("qwen_embeddings_reranker", "OPENROUTER_API_KEY in the environment and OPENAI_API_KEY in the environment"),
+        ("AllTools", "OPENAI_API_KEY in the environment"),
+    ],
+)
+def test_a_missing_key_is_a_skip(name: str, needs: str, run_trials: RunTrials) -> None:
+    [result] = run_trials("noop", settings(retrieval=name), [INTERLEAVED])
+    assert (result.status, result.metrics) == ("skipped", ())
+    assert needs in str(result.error)
+    assert "Traceback" not in str(result.error)
+
+
+def test_a_missing_package_is_a_skip_and_no_reason_to_skip_by_default(
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *rest: None if name == "rank_bm25" else real(name, *rest)
+    )
+    named, default = (run_trials("noop", settings(**o), [INTERLEAVED])[0] for o in ({"retrieval": "bm25"}, {}))
+    assert named.status == "skipped"
+    assert "needs the package rank-bm25" in str(named.error)
+    assert (default.status, default.provenance["retrieval"]) == ("evaluated", "no_knowledge")
+
+
+def test_an_unknown_configuration_is_a_usage_error() -> None:
+    [problem] = retrieval.find_problems([BANKING], settings(retrieval="bm52"), {})
+    assert problem.startswith("--a2a-retrieval=bm52: tau2 1.")
+    assert "it has: alltools, " in problem
+
+
+@pytest.fixture
+def embeddings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """An embedding model over HTTP; what the list holds are the statuses of its next answers, then it is well."""
+    statuses: list[int] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status = statuses.pop(0) if statuses else 200
+            texts = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
+            data = [
+                {"object": "embedding", "index": n, "embedding": [float(len(text)), 1.0]}
+                for n, text in enumerate(texts)
+            ]
+            usage = {"prompt_tokens": 1, "total_tokens": 1}
+            answer = {"object": "list", "data": data, "model": asked["model"], "usage": usage}
+            body = json.dumps(answer if status == 200 else {"error": {"message": "scripted"}}).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Stay silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_address[1]}/v1")
+    yield statuses
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_model_of_embeddings_that_fails_is_infrastructure(embeddings: list[int], run_trials: RunTrials) -> None:
+    wanted = settings(retrieval="openai_embeddings")
+    embeddings.append(401)
+    [refused] = run_trials("noop", wanted, [INTERLEAVED])
+    assert (refused.status, refused.error_type) == ("infrastructure_error", "LLMError")
+    assert "a model of the retrieval configuration 'openai_embeddings' failed" in str(refused.error)
+    [result] = run_trials("oracle", wanted, [INTERLEAVED])
+    assert result.success, (result.error, result.reward_info)
+    # Documents are embedded once; a search asks again, and tau2 hands its trouble to the agent.
+    tau2 = upstream.load()
+    task = tau2.task_class.model_validate(index.load_task_json(BANKING, INTERLEAVED.task_id))
+    watch = retrieval.Watch(retrieval.choose(tau2, BANKING, wanted, os.environ))
+    environment, _ = upstream.build_environment(tau2, BANKING, task, "openai_embeddings")
+    watch.listen(environment.tools)
+    search = tau2.messages.ToolCall(id="1", name="KB_search", arguments={"query": "cards"}, requestor="assistant")
+    assert not environment.get_response(search).error
+    watch.check()
+    embeddings.append(401)
+    other = search.model_copy(update={"arguments": {"query": "accounts"}})
+    assert environment.get_response(other).error
+    with pytest.raises(LLMError, match="openai_embeddings"):
+        watch.check()
+
+
+def test_what_a_sandbox_leaves_is_removed(
+    run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("srt", "rg", "bwrap", "socat"):
+        program = programs / name
+        program.write_text("#!/bin/sh\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    places = tmp_path / "places"
+    places.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(places))
+    [result] = run_trials("oracle", settings(retrieval="terminal_use"), [INTERLEAVED])
+    assert result.success, (result.error, result.reward_info)
+    # Tools refer to the toolkit that they are of, and it to them.
+    gc.collect()
+    assert list(places.glob("agentic_search_*")) == []
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def judged_key(domain: str) -> TrialKey:
+    """Return the first task of a domain that the judge is asked about."""
+    for task in index.load_tasks(domain):
+        criteria = index.load_task_json(domain, task.task_id)["evaluation_criteria"]
+        if "NL_ASSERTION" in criteria["reward_basis"] and criteria.get("nl_assertions"):
+            return task.key()
+    raise AssertionError(f"no task of {domain} is judged")
+
+
+@pytest.mark.parametrize("domain", ["retail", BANKING])
+@pytest.mark.parametrize("met", [True, False])
+def test_the_judge_decides_over_http(
+    domain: str, met: bool, run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    outcome = {"expectedOutcome": "o", "reasoning": "r", "metExpectation": met}
+    with FakeLLM(lambda request: say(json.dumps({"results": [outcome]}))) as llm:
+        wanted = settings(judge_llm="openai/judge", user_llm_args={"api_base": llm.api_base}, retrieval="no_knowledge")
+        [result] = run_trials("oracle", wanted, [judged_key(domain)])
+    assert (result.error, result.reward) == (None, float(met))
+    assert len(llm.requests) == 1
+    assert result.provenance["judge"] == "openai/judge"
+
+
+def test_forty_retail_tasks_need_the_judge(run_trials: RunTrials) -> None:
+    criteria = [index.load_task_json("retail", t.task_id)["evaluation_criteria"] for t in index.load_tasks("retail")]
+    assert sum("NL_ASSERTION" in c["reward_basis"] and bool(c.get("nl_assertions")) for c in criteria) == 40
+    [result] = run_trials("noop", settings(), [judged_key("retail")])
+    assert result.status == "skipped"
+    assert "--a2a-judge-llm" in str(result.error)
+
+
+def user_of_its_own_accord(request: dict[str, Any]) -> Step:
+    """The user that mock's own task asks for: looks, asks, and dismisses when it is done."""
+    steps: list[Step] = [
+        call("check_notifications", {}),
+        say("I have completed task_1; please set its status to completed."),
+        call("dismiss_notification", {"notification_id": "notif_1"}),
+        say("###STOP###"),
+    ]
+    done = sum(m["role"] == "assistant" for m in request["messages"])
+    step: Step = steps[min(done, len(steps) - 1)]
+    return step
+
+
+def test_an_llm_user_has_tools_and_one_task_of_mock_contradicts_itself(run_trials: RunTrials) -> None:
+    # Its assertion wants the notification read, which only the user can do; its gold database has it unread.
+    key = TrialKey("tau2", "mock", "update_task_with_user_tools")
+    with FakeLLM(user_of_its_own_accord) as llm:
+        args = {"api_base": llm.api_base, "api_key": "scripted", "num_retries": 0}
+        wanted = settings(user="llm", user_llm="openai/user", user_llm_args=args)
+        [result] = run_trials("oracle", wanted, [key])
+    assert result.reward_info is not None, result.error
+    assert result.reward_info.breakdown == {"DB": 0.0, "ENV_ASSERTION": 1.0, "ACTION": 1.0}
+    assert {tool["function"]["name"] for tool in llm.requests[0]["tools"]} == {
+        "check_notifications",
+        "dismiss_notification",
+    }
+    [scripted] = run_trials("oracle", settings(), [key])
+    assert scripted.reward_info is not None, scripted.error
+    assert scripted.reward_info.breakdown == {"DB": 1.0, "ENV_ASSERTION": 0.0, "ACTION": 1.0}
+    assert "of its own accord" in scripted.provenance["user_judgement"]
+
+
+# --- rewards ----------------------------------------------------------------------------------------------------------
+
+
+def sample(domain: str, count: int) -> list[TrialKey]:
+    tasks = index.load_tasks(domain)
+    return [t.key() for t in tasks[:: max(1, len(tasks) // count)][:count]]
+
+
+@pytest.mark.parametrize("dialect", ["tool_call", "agentbeats", "sierra", "data", "auto"])
+def test_every_dialect_holds_every_domain(dialect: str, run_trials: RunTrials) -> None:
+    keys = [k for domain in ("telecom", "mock", BANKING) for k in sample(domain, 2)]
+    results = run_trials("oracle", settings(dialect=dialect, retrieval="no_knowledge"), keys)
+    assert [(r.key, r.error) for r in results if not r.success] == []
+
+
+@pytest.fixture
+def evaluate_trajectories(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Path], None]:
+    """Upstream's ``evaluate-trajs --fresh-tasks``; it only knows its default retrieval, which needs a key."""
+    module = importlib.import_module("tau2.domains.banking_knowledge.environment")
+    monkeypatch.setattr(module, "DEFAULT_RETRIEVAL_VARIANT", "no_knowledge")
+    evaluate = importlib.import_module("tau2.scripts.evaluate_trajectories").evaluate_trajectories
+    return lambda file, into: evaluate([str(file)], str(into), fresh_tasks=True)
+
+
+@pytest.mark.parametrize("agent", ["oracle", "readonly", "noop"])
+def test_upstream_evaluates_bankings_exports_to_the_same(
+    agent: str,
+    run_trials: RunTrials,
+    tmp_path: Path,
+    evaluate_trajectories: Callable[[Path, Path], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    results = run_trials(agent, settings(), [*sample(BANKING, 3), INTERLEAVED])
+    held = [r for r in results if r.status == "evaluated"]
+    directory = write_run(tmp_path / "run", held)
+    exported = directory / "banking.json"
+    assert main(["export", "tau2", str(directory), "-o", str(exported)]) == 0
+    info = json.loads(exported.read_text())["info"]
+    assert info["retrieval_config"] == "bm25_grep"
+    assert info["environment_info"]["policy"]
+    evaluate_trajectories(exported, tmp_path / "again")
+    assert told(tmp_path / "again" / "updated_banking.json") == told(exported)
+    assert {reward["reward"] for reward in told(exported).values()} <= {0.0, 1.0}
+
+
+def told(path: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return what a file says of each trial's reward."""
+    found = json.loads(path.read_text(encoding="utf-8"))["simulations"]
+    return {(s["task_id"], s["trial"]): {k: v for k, v in s["reward_info"].items() if k != "info"} for s in found}
+
+
+def test_a_rescored_trial_has_the_documents_that_it_had(run_trials: RunTrials) -> None:
+    from pytest_a2a_bench.benchmarks.tau2.evaluate import rescore
+
+    [result] = run_trials("oracle", settings(retrieval="grep_only"), [INTERLEAVED])
+    assert rescore(result, settings(retrieval="no_knowledge")).value == result.reward == 1.0
+
+
+def test_no_trial_leaves_anything_to_the_next(run_trials: RunTrials) -> None:
+    # Upstream's telecom shares its VPN between environments (issue 154).
+    keys = sample("telecom", 12)
+
+    def rewards(results: list[TrialResult]) -> list[float]:
+        return [r.reward for r in results]
+
+    assert rewards(run_trials("noop", settings(), keys)) == rewards(run_trials("noop", settings(), keys[::-1]))[::-1]
