@@ -19,7 +19,6 @@ _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
     "pytest-a2a-bench[agents]": ("uvicorn", "starlette", "sse_starlette"),
     "pytest-a2a-bench[assessor]": ("sqlalchemy", "aiosqlite", "prometheus_client"),
-    "pytest-a2a-bench[postgresql]": ("asyncpg",),
     "pytest-a2a-bench[grpc]": ("grpc", "cryptography"),
     "pytest-a2a-bench[oauth]": ("authlib",),
     "pytest-a2a-bench[xdist]": ("xdist",),

@@ -96,6 +96,9 @@ def test_other_commands_read_its_results(
     page = tmp_path / "report.html"
     assert main(["report", str(results / finished.task), "-o", str(page)]) == 0
     assert "pytest-a2a-bench oracle" in page.read_text()
+    wait_for_end(results, finished)
+    for kind in ("run", "verdict", "assessment"):
+        assert main(["schema", kind, "--check", str(results / finished.task / f"{kind}.json")]) == 0
     assert main(["promote", str(results / finished.task), "-o", str(tmp_path / "baseline.json")]) == 0
 
 
