@@ -74,6 +74,15 @@ def test_several_at_once_in_their_order() -> None:
     assert (first, user.after_action(["ok"])) == (APPLY, DISPUTE)
 
 
+def test_what_is_wanted_often_is_done_as_often_as_it_is_asked_for() -> None:
+    insist: tuple[str, dict[str, str]] = ("request_transfer", {})
+    user = Script(Scenario(SCENARIO), tools=["request_transfer"], own=[insist] * 8)
+    user.hear("Hi! How can I help you today?")
+    for _ in range(8):
+        assert user.hear("Please use request_transfer.") == insist
+        assert "I have done that" in str(user.after_action(["submitted"]))
+
+
 def test_it_waits_for_what_is_still_to_do() -> None:
     user = script()
     assert "Please make sure that everything is done" in str(user.hear("Everything that can be done for you is done."))

@@ -25,12 +25,13 @@ def own_deeds(actions: Sequence[tuple[str, Mapping[str, Any]]], tools: Collectio
 
 
 def asked_for(text: str, deeds: Sequence[Act], known: str) -> tuple[Act, ...]:
-    """Return those deeds that a text of the agent's asks for.
+    """Return those deeds that a text of the agent's asks for, equal ones once: who wants it again says so again.
 
     :param known: all that the user knows itself.
     """
     said, own = _plain(text), _plain(known)
-    return tuple(d for d in deeds if _names(d, said) and all(v in said or v in own for v in _values(d.arguments)))
+    asked = [d for d in deeds if _names(d, said) and all(v in said or v in own for v in _values(d.arguments))]
+    return tuple(deed for place, deed in enumerate(asked) if deed not in asked[:place])
 
 
 def _names(deed: Act, said: str) -> bool:

@@ -173,7 +173,10 @@ class Script:
     def _acts(self, text: str) -> tuple[device.Act, ...]:
         known = f"{self.scenario.reason}\n{self.scenario.known}\n{self.scenario.instructions}"
         asked = deeds.asked_for(text, self._own, known)
-        self._own = [deed for deed in self._own if deed not in asked]
+        for deed in asked:
+            self._own.remove(deed)
+            # It moves: the same may be asked for again.
+            self._heard.clear()
         return asked or device.instructed(text, self._simple, self._symptom)
 
     def _next_deed(self) -> Deed:
