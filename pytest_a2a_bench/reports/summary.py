@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -35,7 +36,8 @@ def load_reported(
 
     A trial whose file another run overwrote is rebuilt from its report, which has all but the latencies.
 
-    :returns: the results; the runs that overwrote files, None for a file that is gone or cannot be read.
+    :returns: the results, without ``simulation`` and ``model_calls``; the runs that overwrote files, None for a file
+        that is gone or cannot be read.
     """
     store = Store(directory)
     results: list[TrialResult] = []
@@ -50,7 +52,8 @@ def load_reported(
         except StoreError:
             result = None
         if result is not None and result.run_id == run_id:
-            results.append(result)
+            # What its benchmark made of it stays in the file: most of its size, and nothing that is shown.
+            results.append(dataclasses.replace(result, simulation=None, model_calls={}))
         else:
             lost[result.run_id if result is not None else None] += 1
             results.append(_from_report(key, reported[key]))

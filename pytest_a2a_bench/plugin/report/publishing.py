@@ -96,7 +96,7 @@ class Publisher:
             terminal.write_line(line)
 
     def _summary(self, exitstatus: int) -> RunSummary:
-        results, lost = summary.load_reported(self.run.plan.results, self.run.plan.run_id, self._reporting.reported)
+        results, lost = self._reporting.loaded()
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
         where = without_query(self.run.settings.endpoint or "", self.run.settings.endpoint)
         named = f" ({self.run.plan.endpoint.agent})" if self.run.plan.endpoint and self.run.plan.endpoint.agent else ""

@@ -192,9 +192,10 @@ class Reporting:
 
     def results(self) -> list[TrialResult]:
         """Return what was reported, with what only the files know."""
-        return self._load()[0]
+        return self.loaded()[0]
 
-    def _load(self) -> tuple[list[TrialResult], Mapping[str | None, int]]:
+    def loaded(self) -> tuple[list[TrialResult], Mapping[str | None, int]]:
+        """Return the results and whose files are in the place of theirs; see :func:`.summary.load_reported`."""
         if self._loaded is None or self._loaded[0] != len(self.reported):
             self._loaded = (
                 len(self.reported),
@@ -243,7 +244,7 @@ class Reporting:
         return self.run.settings.endpoint_source == "cli" and not named and not self.run.collected.used
 
     def _write_summary(self, terminal: Any) -> None:
-        results, lost = self._load()
+        results, lost = self.loaded()
         terminal.write_sep("=", "a2a benchmark summary")
         for line in summary.lines(results, width=terminal._tw.fullwidth):
             say(terminal, line)
