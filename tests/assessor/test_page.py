@@ -54,6 +54,7 @@ def test_the_page_shows_what_ended_and_links_its_report(url: str, told: Told) ->
         assert httpx.get(f"{url}assessments/{name}").status_code in (404, 405)
 
 
+@pytest.mark.slow
 def test_a_stranger_writes_no_markup(url: str) -> None:
     refused = gen3("http://127.0.0.1:1/<script>alert(1)</script>", domain="mock", num_tasks=1)
     thread = threading.Thread(target=Caller(url).ask, args=(refused,))

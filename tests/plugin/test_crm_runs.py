@@ -30,6 +30,7 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
     return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
 
 
+@pytest.mark.slow
 def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
     result = bench.fresh(*ORACLE, "-k", "crmarena and (handle_time or invalid_config)", "-n2", "--junitxml=j.xml")
     assert counts(result) == {"passed": 20}

@@ -44,6 +44,7 @@ def test_the_shipped_schema_is_what_the_generator_writes(name: str) -> None:
     Draft202012Validator.check_schema(schemas.load(name))
 
 
+@pytest.mark.slow
 def test_tau2_with_gates_recorded_and_promoted(pytester: pytest.Pytester, bench: Bench) -> None:
     bench.apart("--a2a-endpoint=builtin:readonly", "--a2a-suite=mock", "--a2a-record=tapes", "--a2a-min-pass=0.1")
     results = pytester.path / "a2a-results"
@@ -61,6 +62,7 @@ def test_tau2_with_gates_recorded_and_promoted(pytester: pytest.Pytester, bench:
     assert {read(p)["status"] for p in (results / "trials").glob("*.json")} >= {"evaluated", "evaluator_error"}
 
 
+@pytest.mark.slow
 def test_crmarena_and_every_kind_of_trouble(
     pytester: pytest.Pytester, bench: Bench, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,6 +156,7 @@ def kill_at(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPa
         assert stored(pytester.path / "a2a-results") == undisturbed
 
 
+@pytest.mark.slow
 def test_a_killed_run_can_be_resumed(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     kill_at(pytester, desk, monkeypatch, [7, 7])
 

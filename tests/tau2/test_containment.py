@@ -28,6 +28,7 @@ def run(directory: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_trial_leaves_environment_files_and_network_alone(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(LINE)
     plain = "import sys, os, dotenv; sys.frozen = True; dotenv.load_dotenv(); print(os.environ['A2A_CANARY'])"

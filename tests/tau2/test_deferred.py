@@ -55,6 +55,7 @@ def processes() -> Iterator[dict[str, subprocess.Popen[str]]]:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_loading_tau2_does_not_import_litellm_and_the_first_call_replays_tau2s_settings(
     processes: dict[str, subprocess.Popen[str]],
 ) -> None:
@@ -63,6 +64,7 @@ def test_loading_tau2_does_not_import_litellm_and_the_first_call_replays_tau2s_s
     assert said.split("\n")[:2] == ["loaded without litellm", "settings replayed"]
 
 
+@pytest.mark.slow
 def test_an_imported_litellm_is_left_alone(processes: dict[str, subprocess.Popen[str]]) -> None:
     _, trouble = processes[IMPORTED_BEFORE].communicate()
     assert processes[IMPORTED_BEFORE].returncode == 0, trouble

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,8 +124,8 @@ JUDGED = TrialKey("tau2", "mock", "create_task_1_nl_eval")
 def judged_task(monkeypatch: pytest.MonkeyPatch) -> None:
     original = index.load_task_json
 
-    def load(domain: str, task_id: str) -> dict[str, Any]:
-        task = json.loads(json.dumps(original(domain, task_id)))
+    def load(domain: str, task_id: str, data: Path | None = None) -> dict[str, Any]:
+        task = json.loads(json.dumps(original(domain, task_id, data)))
         task["evaluation_criteria"]["reward_basis"] = ["NL_ASSERTION"]
         return task  # type: ignore[no-any-return]
 

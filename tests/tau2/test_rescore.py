@@ -66,7 +66,7 @@ def test_a_success_has_no_user_at_fault() -> None:
     held = TrialResult(KEYS[0], "evaluated", "run", Reward(0.0), simulation={}, user_fault=UserFault("stopped-early"))
     selected: Any = SimpleNamespace(results=[held])
     for reward, fault in ((Reward(1.0), None), (Reward(0.5), held.user_fault)):
-        evaluate = Mock(return_value=(reward, "tau2 2"))
+        evaluate = Mock(return_value=(reward, {"benchmark": "tau2 2"}))
         [found] = rescore(selected, evaluate, "now")
         assert found.result.user_fault == fault
 

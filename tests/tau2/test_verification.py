@@ -56,6 +56,7 @@ def stored_anew(result: TrialResult) -> TrialResult:
 # --- what is as it should be ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_mock_trajectory_is_confirmed_but_where_upstream_raises(
     run_trials: RunTrials, verifier: Tau2Verifier
 ) -> None:
@@ -332,6 +333,7 @@ def test_a_process_that_dies_is_trouble_of_one_trial(held: TrialResult, verifier
     assert verifier.verify(held).status == "verified"
 
 
+@pytest.mark.slow
 def test_a_replay_that_is_killed_says_so_and_the_next_is_answered(held: TrialResult) -> None:
     process = StockProcess(index.find_installation())
     try:
@@ -354,6 +356,7 @@ def test_a_process_that_does_not_answer_is_given_up(held: TrialResult, monkeypat
     assert not process.is_alive
 
 
+@pytest.mark.slow
 def test_another_tau2_than_this_runs_is_refused(tmp_path: Path, held: TrialResult) -> None:
     found = index.find_installation()
     elsewhere = Installation(tmp_path / "tau2", found.data, found.distribution)
@@ -365,6 +368,7 @@ def test_another_tau2_than_this_runs_is_refused(tmp_path: Path, held: TrialResul
         process.close()
 
 
+@pytest.mark.slow
 def test_nothing_of_ours_is_in_the_process_that_verifies() -> None:
     found = index.find_installation()
     code = (
