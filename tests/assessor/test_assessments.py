@@ -158,6 +158,7 @@ def test_shards_are_the_parts_of_the_whole(url: str, results: Path, oracle_url: 
     assert len(manifest.load_selected(merged).results) == 4
 
 
+@pytest.mark.slow
 def test_conformance_is_judged_too(url: str, noop_url: str, results: Path) -> None:
     told = Caller(url).ask(gen3(noop_url, domain="conformance"))
     assert told.state == "completed", told.text

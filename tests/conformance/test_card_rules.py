@@ -355,6 +355,7 @@ def test_secrets_are_never_shown() -> None:
     ],
     ids=lambda v: None,
 )
+@pytest.mark.slow
 def test_a_flood_is_judged_in_seconds(flood: Card) -> None:
     begin = time.process_time()
     findings = check_card({**minimal_1_0(), **flood})

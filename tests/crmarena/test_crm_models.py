@@ -143,6 +143,7 @@ def judged(llm: FakeLLM, **options: Any) -> Settings:
     return settings(concurrency=1, judge_llm="openai/judge", user_llm_args=arguments, user="scripted", **options)
 
 
+@pytest.mark.slow
 def test_a_judge_reads_the_answer_where_it_is_not_the_gold_itself(run_trials: RunTrials) -> None:
     gold = MINI[TASK].answers[0]
     with FakeLLM([say(json.dumps({"extracted_answers": [gold]}))]) as llm:

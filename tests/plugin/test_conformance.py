@@ -80,6 +80,7 @@ def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers:
     )
 
 
+@pytest.mark.slow
 def test_the_same_items_with_workers_and_without(bench: Bench, good_url: str, pytester: pytest.Pytester) -> None:
     names = []
     for arguments in ((), ("-n2",)):

@@ -77,6 +77,7 @@ def test_crmarena_and_every_kind_of_trouble(
         check("verdict", pytester.path / name / "verdict.json")
 
 
+@pytest.mark.slow
 def test_what_the_conformance_command_writes(
     bench: Bench, noop_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,6 +77,7 @@ def test_nothing_is_shown_or_written_without_us(pytester: pytest.Pytester, bench
     assert not (pytester.path / "a2a-results").exists()
 
 
+@pytest.mark.slow
 def test_an_endpoint_in_the_environment_changes_nothing_until_it_is_used(
     pytester: pytest.Pytester, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def test_an_endpoint_from_environment_or_ini_serves_tests(
     result.stdout.fnmatch_lines(["*a2a benchmark summary*"])
 
 
+@pytest.mark.slow
 def test_a_built_in_agent_serves_workers(pytester: pytest.Pytester, desk: Bench) -> None:
     result = desk.fresh("--a2a-endpoint", "builtin:noop", "-n2")
     result.assert_outcomes(passed=1)

@@ -214,6 +214,7 @@ def test_interruption_keeps_finished_work_and_reports_it(
     assert sorted(log_of(pytester, "cancelled")) == ["slow-600-a", "slow-600-b"]
 
 
+@pytest.mark.slow
 def test_an_agent_from_the_environment_is_left_as_orderly(
     pytester: pytest.Pytester, desk: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

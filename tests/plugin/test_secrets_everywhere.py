@@ -205,6 +205,7 @@ def test_no_canary_is_found_in_anything_that_a_long_run_leaves(
     assert outcomes["errors"] >= 1
 
 
+@pytest.mark.slow
 def test_no_canary_is_found_after_replaying_resuming_and_gating(
     pytester: pytest.Pytester, bench: Bench, agent: RawAgent, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,6 +73,7 @@ def test_every_mock_trajectory_is_confirmed_but_where_upstream_raises(
     assert raised.by == index.find_installation().distribution
 
 
+@pytest.mark.slow
 def test_a_conversation_that_the_agent_broke_off_is_confirmed(
     run_trials: RunTrials, verifier: Tau2Verifier, held: TrialResult
 ) -> None:
@@ -319,6 +320,7 @@ def test_a_judges_answers_decide_and_its_requests_are_compared(
 # --- the process ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_trouble_of_one_trial(held: TrialResult, verifier: Tau2Verifier) -> None:
     assert verifier.verify(held).status == "verified"
     process = verifier._process

@@ -12,6 +12,8 @@ from pytest_a2a_bench.benchmarks.tau2.user.facts import IDENTIFIERS, identifiers
 
 _READING = re.compile(r"^(get|find|list|search|check|calculate|think|look|read|kb|log_)", re.I)
 _GAP = r"(?:[^.?!]|\.\d)*"
+_EMAIL_ADDRESS = re.compile(r"\be-?mail address", re.I)
+_DIFFERENCE = re.compile(r"[^.?!\n]*\bdifference\b[^.?!\n]*", re.I)
 _CHANGE = (
     r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter|"
     r"bring|"
@@ -40,6 +42,7 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
      r"address|\bstor\w*\b.*address|address on file", "change my own address"),
     ("modify_pending_order_payment", rf"{_CHANGE}\w*{_GAP}pa(y|id)|\b(charg|bill|pay|paid)\w*\b", "change the payment"),
     ("modify_pending_order_items", rf"({_CHANGE}|exchang)\w*{_GAP}(item|order|product|option)|\bnew items?\b|"
+     rf"\bitems?\b{_GAP}\b{_CHANGE}|"
      r"\b(swap|replac|exchang)", "change those items"),
     ("refuel", r"refuel|\btop\w*( you| your \w+| it)? ?-?up|\b(gb|gigs?|gigabytes?)\b|\b(extra|more|"
      r"additional) data", "buy data"),
@@ -148,8 +151,10 @@ def mentioned(text: str) -> dict[str, list[str]]:
 
 def kinds(text: str) -> tuple[tuple[str, str], ...]:
     """Return the kinds of tools that a text speaks of, with how one refuses them."""
-    # A certificate that pays for something is not one to be sent.
-    plain = re.sub(IDENTIFIERS["payment"], " ", text)
+    # A certificate that pays for something is not one to be sent, and an e-mail address is no place.
+    plain = re.sub(_EMAIL_ADDRESS, "email", re.sub(IDENTIFIERS["payment"], " ", text))
+    # What becomes of a difference in price follows from a change and is no offer of its own.
+    plain = re.sub(_DIFFERENCE, lambda sentence: re.sub(r"\brefund\w*", " ", sentence[0], flags=re.I), plain)
     return tuple((tool, refusal) for tool, pattern, refusal in _KINDS if re.search(pattern, plain, re.I))
 
 
