@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results.stored import described
 from pytest_a2a_bench.settings import DIALECTS
 
 Evaluation = Literal["tau2", "crmarena", "conformance"]
@@ -152,10 +153,4 @@ def quoted(value: Any) -> str:
 
 def kind_of(value: Any) -> str:
     """Say in JSON's words what a value is."""
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list | tuple):
-        return "a list"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return "a text" if isinstance(value, str) else shown(value)
+    return "a text" if isinstance(value, str) else described(value)

@@ -87,10 +87,12 @@ class StoredForm(Generic[Content]):
 
     def _check_head(self, head: _Head) -> None:
         if self.schema and head.schema != self.schema:
-            raise ValueError(f"its schema is {_found(head.schema)} and not {self.schema!r}")
+            raise ValueError(f"its schema is {described(head.schema)} and not {self.schema!r}")
         # True and 1.0 equal 1 and are no version.
         if head.schema_version != self.version or type(head.schema_version) is not int:
-            raise ValueError(f"its schema_version is {_found(head.schema_version)}; this version reads {self.version}")
+            raise ValueError(
+                f"its schema_version is {described(head.schema_version)}; this version reads {self.version}"
+            )
 
     def _refusal(self, path: Path, problem: str) -> A2ABenchError:
         return self.error(f"{path}{self.complaint}: {problem}; {self.remedy}")
@@ -165,11 +167,11 @@ def explain(error: ValidationError) -> str:
     place = ".".join(one_line(str(part), _SHOWN) for part in first["loc"]) or "the file"
     if first["type"] == "missing":
         return f"{place} is missing{more}"
-    return f"{place} {message[0].lower()}{message[1:]}, found {_found(first['input'])}{more}"
+    return f"{place} {message[0].lower()}{message[1:]}, found {described(first['input'])}{more}"
 
 
-def _found(value: Any) -> str:
-    """Say what is there, in JSON's words."""
+def described(value: Any) -> str:
+    """Say in one short line what a value is, in JSON's words."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list | tuple):

@@ -25,6 +25,18 @@ from pytest_a2a_bench.errors import A2ABenchError
 Task = Mapping[str, Any]
 
 
+def render(facts: Mapping[str, Any]) -> str:
+    """Return the facts as JSON with a line for each task, so that a change of one is a change of one line."""
+    blocks = []
+    for name, domains in sorted(facts.items()):
+        inner = []
+        for domain, entries in sorted(domains.items()):
+            lines = [f"   {json.dumps(k)}: {json.dumps(v, sort_keys=True)}" for k, v in sorted(entries.items())]
+            inner.append(f"  {json.dumps(domain)}: {{\n" + ",\n".join(lines) + "\n  }")
+        blocks.append(f" {json.dumps(name)}: {{\n" + ",\n".join(inner) + "\n }")
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
 def main() -> None:
     """Compare, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -41,7 +53,7 @@ def main() -> None:
     for line in describe(facts["tasks"]):
         print(line)
     if given.output:
-        given.output.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n")
+        given.output.write_text(render(facts))
 
 
 def compare(old: Path, news: Mapping[str, Path]) -> dict[str, Any]:
