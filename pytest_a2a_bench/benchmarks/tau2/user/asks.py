@@ -65,6 +65,7 @@ _NEEDS = re.compile(
     r"have to know|must know|wonder\w*)\b",
     re.I,
 )
+_WISHED_OF_US = re.compile(r"\b(?:you|u)\b[^.?!]*\b(?:like|love|want|need|ask(?:ed|ing)?|prefer) (?:me|us) to\b", re.I)
 _PREPOSITION = re.compile(r"^\W*(?:for|about|regarding|with|of|on|in|by|from|under|at)\b", re.I)
 _DECISION = re.compile(
     r"\b(confirm\w*|proceed|go(ing)? ahead(?! and\b| then and\b)|go-ahead|shall (i|we)|should (i|we)|may i|can i|"
@@ -78,7 +79,8 @@ _DECISION = re.compile(
     r"['\"\u201c]?yes|(your|the) (approval|consent|go-ahead|permission|ok|okay|word|authori[sz]ation)|"
     r"are you (sure|happy|ok|"
     r"okay|fine|certain|good|comfortable|in agreement)|agreed?|approve|ok(ay)?\?|right\?|correct\?|alright\?|good\?|"
-    r"\by/n\b|want me to|happy for me|fine (with|by|for) you|(ok|okay) (with|by|for) you|permission to|any objections?|"
+    r"\by/n\b|want me to|happy for me|fine (with|by|for) you|(ok|okay) (with|by|for) you|"
+    r"\b(i|we)\b[^.?!]{0,30}\bpermission to|any objections?|"
     r"all right (with|for|by) you|want (that|this|it) done|do (that|this|it)( now)?\?|is that a yes|yes\?)",
     re.IGNORECASE,
 )
@@ -202,7 +204,7 @@ def _slots(text: str, but: Collection[str], *, offer: bool) -> tuple[str, ...]:
             offer or _PREPOSITION.match(body) or len(body.split()) > 8 + 8 * clause.question
         ):
             continue
-        if clause.mood is not Mood.STATED or _NEEDS.search(body):
+        if clause.mood is not Mood.STATED or (_NEEDS.search(body) and not _WISHED_OF_US.search(body)):
             asking.append(body)
     return tuple(
         slot

@@ -93,7 +93,7 @@ _OWN = re.compile(
     re.I,
 )
 _RELATIVE = re.compile(r"\b(?:that|which)? ?(?:i|we)(?:['\u2019]ve| have| just| already)* (?:sent|gave|raised|"
-r"issued|made|mentioned|"
+r"issued|made|mentioned|hold|keep|have (?=on|for|in)|"
                        r"described|told|asked|said|listed|provided|shared)\b[^,.]*", re.I)  # fmt: skip
 _SUBORDINATE = re.compile(
     r"^\W*(?:if|when(?!\s+you(?:['\u2019]re| are) ready)|once|while|because|since|as|after|before|until|till|"
@@ -147,7 +147,12 @@ r"supposed|is|are) to be|"
 """Those of them that an agent says of itself as well."""
 _CHECKS = re.compile(r"\b(?:check|look|see|verify|confirm|review)\w*\b", re.I)
 _THANKED = re.compile(r"^\W*(?:thank|appreciate)\w*(?: you)?(?: so much| very much| again)? for\b", re.I)
-_PAST = re.compile(r"^\W*(?!need|proceed|speed|feed|embed)\w{3,}ed\b", re.I)
+_PAST = re.compile(
+    # With what it was done to; "registered e-mail" only names one.
+    r"^\W*(?!need|proceed|speed|feed|embed)\w{3,}ed\b(?=\W*$|\W+(?:the|your|my|our|its?|a|an|this|that|to|for|on|off|in|"
+    r"with|by|from|at|up|out|all|and|successfully)\b)",
+    re.I,
+)
 _NO_COMMAND = re.compile(
     # A quotation, a past, a third person, and a gerund that is the subject.
     r"^\W*[\"\u201c]|^\W*(?!need|proceed|speed|feed|embed)\w{3,}ed\b|^\W*(?!press|access|pass|dismiss|address|"

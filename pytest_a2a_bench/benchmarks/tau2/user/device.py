@@ -28,6 +28,10 @@ _LOOK = re.compile(
     re.I,
 )
 _EITHER = re.compile(r"\bon ?(?:/|or) ?off\b|\boff ?(?:/|or) ?on\b", re.I)
+_TOUCHES = re.compile(
+    r"\W*(?:(?:toggle|flip|turn|switch)\b|(?:tap|press|hit|click|touch)(?: on)? (?:it|that|the \w+)(?: once)?\W*$)",
+    re.I,
+)
 _PRONOUN = re.compile(r"\b(it|that|this|them|those|one|both)\b", re.I)
 _NAVIGATES = re.compile(
     r"^\W*(?:open|go|find|locate|navigate|head|scroll|visit|access|launch|enter|get|look for|tap|press|click|choose|"
@@ -74,8 +78,8 @@ _THINGS: tuple[_Thing, ...] = (
            rf"down) and (?:then )?"
            rf"(?:(?:turn|switch|power)\w* )?(?:it )?(?:back )?on|\bstart {_PHONE} (?:new|fresh|over|again|anew)|"
            r"\bsoft reset\b", "reboot_device", ".", itself=True),
-    _Thing(r"\b(?:air ?plane|aeroplane|flight|plane|aircraft)s?[- ]?mode", "toggle_airplane_mode",
-           show="check_status_bar"),
+    _Thing(r"\b(?:air ?plane|aeroplane|flight|plane|aircraft)s?[- ]?(?:mode|icon|symbol|button|tile)",
+           "toggle_airplane_mode", show="check_status_bar"),
     _Thing(r"\bdata[- ]?(?:sav(?:er|ing)|conserv)|\b(?:low|reduced) data mode", "toggle_data_saver_mode",
            show="check_data_restriction_status"),
     _Thing(r"\broaming", "toggle_roaming", show="check_network_status"),
@@ -210,7 +214,7 @@ def _bare(clause: Clause, thing: _Thing) -> bool:
     if thing.change and thing.changes not in ("", "."):
         return bool(re.search(thing.changes, clause.body, re.I)) and len(clause.body.split()) < 7
     rest = re.sub(rf"{_ON}|{_OFF}|\b(?:turn|switch|toggle|tap|press|set|slide|flip|put|the|to|button|slider|option|"
-    rf"position|"
+    rf"position|feature|setting|function|"
                   r"back|again|now|and|for|me)\b", " ", clause.body, flags=re.I)  # fmt: skip
     return not re.search(r"\w", rest) and rest != clause.body
 
@@ -265,7 +269,7 @@ def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool) -> list[A
     if not thing.change.startswith("toggle_"):
         return [Act(thing.change)]
     if last_off < 0 and last_on < 0:
-        return [Act(thing.change)] if re.match(r"\W*(?:toggle|flip|turn|switch)\b", body, re.I) else []
+        return [Act(thing.change)] if _TOUCHES.match(body) else []
     if looks and not re.search(
         r"\b(?:turn|switch|toggle|set|put|flip|enable|disable|activate|"
         r"deactivate)\b",

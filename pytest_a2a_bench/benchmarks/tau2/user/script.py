@@ -51,8 +51,9 @@ _WORKING = re.compile(
     re.I,
 )
 _ON_THE_PHONE = re.compile(
-    r"\b((could|can|would|will) you(?! (like|want|agree|be))|(on|from|in) your (phone|device)|"
-    r"phone['\u2019]s settings|your settings)\b",
+    r"\b((could|can|would|will) you(?! (like|want|agree|be))|"
+    r"(have|get|need|want|like|ask) you (to )?(?!agree|confirm)\w+|"
+    r"(on|from|in) your (phone|device)|phone['\u2019]s settings|your settings)\b",
     re.I,
 )
 _DONE = re.compile(
