@@ -104,6 +104,17 @@ _CLOSING = re.compile(
     r"( now| all)* (finished|concluded|complete|settled|done|taken care of)\b",
     re.IGNORECASE,
 )
+_HANDED_OVER = re.compile(
+    r"(?:^|[.!?;,]\s+|\n|\b(?:so|i|we|and|now|been|being|is|am|are|have|has)\b[^.!?,;]{0,30}?)"
+    r"\b(?:transfer|transferr?ed|transferring|pass(?:ed|ing)|put(?:ting)?|hand(?:ed|ing)|connect(?:ed|ing)|referred|"
+    r"escalated)\b"
+    r"[^.!?]{0,40}\b(?:to|over to|through to|with)\b[^.!?]{0,25}\b(?:human|humans|colleagues?|representative|person|"
+    r"live agent|supervisor|specialist)\b",
+    re.IGNORECASE,
+)
+_MAY = re.compile(
+    r"\?|\b(?:can|could|shall|should|would|may|might|if|want|like|unless|happy to|able to|option)\b", re.I
+)
 _TRANSFERRED = re.compile(
     r"\byou are being transferred|\byou(['\u2019]ve| have) been transferred|\bi(['\u2019]ve| have) transferred you|"
     r"\b(call|chat|case|you) (is|are|was|has been) (now )?(being )?(transferred|handed over|escalated) to",
@@ -170,8 +181,19 @@ def read(text: str, *, offer: bool = False) -> Heard:
         question="?" in rest,
         closing=bool(_CLOSING.search(text)),
         refused=bool(_REFUSED.search(rest)),
-        transferred=bool(_TRANSFERRED.search(text)),
+        transferred=bool(_TRANSFERRED.search(text)) or _handed_over(text),
     )
+
+
+def _handed_over(text: str) -> bool:
+    """Whether a text says that somebody else goes on: as a fact, and neither asked nor offered."""
+    for sentence in re.split(r"(?<=[.!?])\s+|\n+", cleaned(text)):
+        found = _HANDED_OVER.search(sentence)
+        if found is None or _asks(sentence) or re.search(r"\b(?:if|unless|whether)\b", sentence, re.I):
+            continue
+        if not _MAY.search(sentence[: found.end()].rpartition(",")[2]):
+            return True
+    return False
 
 
 def _asks(sentence: str) -> bool:

@@ -209,11 +209,19 @@ def clauses(text: str) -> Iterator[Clause]:
         parts = [p for p in (part or "" for part in _BREAK.split(sentence)) if p.strip(" .,:;!?-")]
         last: Clause | None = None
         for part in parts:
-            told = last is not None and last.mood is Mood.TOLD and _WONDERS.search(last.body)
+            before = last
+            told = before is not None and before.mood is Mood.TOLD and _WONDERS.search(before.body)
             last = read(part, question=asked)
             if told and _INDIRECT.match(part):
                 last = Clause(Mood.ASKED, last.body, question=True)
+            if before is not None and before.mood is Mood.TOLD and last.mood is Mood.NAMED and _adds(sentence, part):
+                # "Read out the icons and the indicators": one thing to do with both.
+                last = Clause(Mood.TOLD, f"{before.body} and {last.body}", addressed=before.addressed)
             yield last
+
+
+def _adds(sentence: str, part: str) -> bool:
+    return re.search(rf"\band\s+{re.escape(part.strip())}", sentence) is not None
 
 
 def read(part: str, *, question: bool = False) -> Clause:
