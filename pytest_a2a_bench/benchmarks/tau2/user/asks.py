@@ -65,10 +65,11 @@ _NEEDS = re.compile(
     r"have to know|must know|wonder\w*)\b",
     re.I,
 )
-_WISHED_OF_US = re.compile(r"\b(?:you|u)\b[^.?!]*\b(?:like|love|want|need|ask(?:ed|ing)?|prefer) (?:me|us) to\b", re.I)
+_WISHED_OF_US = re.compile(r"\b(?:like|love|want|need|ask(?:ed|ing)?|prefer|wish|for) (?:me|us) to\b", re.I)
 _PREPOSITION = re.compile(r"^\W*(?:for|about|regarding|with|of|on|in|by|from|under|at)\b", re.I)
 _DECISION = re.compile(
-    r"\b(confirm\w*|proceed|go(ing)? ahead(?! and\b| then and\b)|go-ahead|shall (i|we)|should (i|we)|may i|can i|"
+    r"\b(confirm(?!\w* (?:when|once|after|as soon|back|completion|that you(?: have|['\u2019]ve)))\w*|proceed|"
+    r"go(ing)? ahead(?! and\b| then and\b)|go-ahead|shall (i|we)|should (i|we)|may i|can i|"
     r"could i|"
     r"do you (want|agree|"
     r"approve|consent|authori[sz]e|accept|wish)|would you like (me|us|to)|is (that|this|it|everything|"
@@ -226,7 +227,7 @@ def _slots(text: str, but: Collection[str], *, offer: bool) -> tuple[str, ...]:
             offer or _PREPOSITION.match(body) or len(body.split()) > 8 + 8 * clause.question
         ):
             continue
-        if clause.mood is not Mood.STATED or (_NEEDS.search(body) and not _WISHED_OF_US.search(body)):
+        if not _WISHED_OF_US.search(body) and (clause.mood is not Mood.STATED or _NEEDS.search(body)):
             asking.append(body)
     return tuple(
         slot

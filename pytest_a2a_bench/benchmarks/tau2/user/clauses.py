@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 _MARKUP = re.compile(r"[*_`~]{2,}|(?<!\w)[*_`](?=\S)|(?<=\S)[*_`](?!\w)|^[ \t]*#+ |^[ \t]*>+ ?", re.M)
@@ -23,6 +23,12 @@ _SHORTHAND = re.compile(rf"(?<![\w'\u2019/.-])(?:{'|'.join(_LONG)})(?![\w'\u2019
 _EXAMPLE = re.compile(r"\s*\([^()]*\b(?:like|e\.g\.|eg|for example|for instance|such as|format|starts?|begins?|"
                       r"usually)\b[^()]*\)|,? (?:e\.g\.|for example|for instance),? \S+", re.I)  # fmt: skip
 _PATH = re.compile(r"\s*(?:>|\u2192|\u203a|\u00bb|->|=>)\s*")
+_VIA = r"(?:via|under|in|from|at|through|within|inside|using|on)"
+_WHERE = re.compile(
+    rf"(?!\W*(?:please )?(?:go|open|head|navigate|look|find|scroll|get|tap|jump)(?: \w+)?\s+{_VIA}\b)"
+    rf"(.*\w+\W+\w.*?)\s+(?!on\b){_VIA}\s+(?:the |your )?\W*\w+\W*$",
+    re.I,
+)
 _SENTENCE = re.compile(r"(?<=[.!?;])[\"')\u201d]*\s+|\n+")
 _BREAK = re.compile(
     # What a comma or dash parts, and what a conjunction adds that is no further noun.
@@ -227,6 +233,10 @@ def _adds(sentence: str, part: str) -> bool:
 def read(part: str, *, question: bool = False) -> Clause:
     """Read one clause."""
     *menus, body = _PATH.split(part) if _PATH.search(part) else [part]
+    if menus and (deed := _WHERE.match(menus[0])):
+        # "Switch roaming on under Settings > Network": the deed stands before the way to it.
+        found = read(deed[1], question=question)
+        return replace(found, menus=(*menus[1:], body))
     if menus:
         named = Clause(Mood.NAMED, body, question, tuple(menus))
         first = read(menus[0])

@@ -70,7 +70,7 @@ class _Thing:
     itself: bool = False
 
 
-_PHONE = r"(?:your |the )?(?:phone|device|handset|mobile|smartphone|it|everything)"
+_PHONE = r"(?:your |the |that |this )?(?:phone|device|handset|mobile|smartphone|it|everything)"
 
 # In this order: what is more special comes first, and a clause is about the first that it names.
 _THINGS: tuple[_Thing, ...] = (

@@ -53,7 +53,8 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
     ("resume_line", rf"(resum|re-?activat|restor|unsuspend|lift|re-?instat|re-?start|re-?connect|re-?enabl|unblock|"
      rf"unlock|unfreez|"
      rf"get|bring|put|turn|switch|activat|back){_GAP}\b(line|service|suspension|number)|"
-     r"\bline (resum|re-?activat|restor|re-?instat|re-?connect|unblock|unlock)", "have it resumed"),
+     r"\bline (resum|re-?activat|restor|re-?instat|re-?connect|unblock|unlock)|\bsuspended\W[\s\S]{0,25}\bactive\b",
+     "have it resumed"),
     ("suspend_line", rf"\bsuspend(?!ed)\w*{_GAP}(line|service)", "have my line suspended"),
     ("send_payment_request", rf"payment request|request for payment|(send|rais|issu|let you have|creat|"
      rf"generat)\w*{_GAP}(bill|payment|"
