@@ -202,11 +202,16 @@ def test_silence_and_echoes_pass_no_telecom_task_of_a_few(agent: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("phrasings", SETS)
 @pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
-def test_every_agent_passes_98_of_100_tasks(domain: str, phrasings: str) -> None:
-    table, tasks = Table(phrasings), load(domain)
-    passed = {agent: sum(table.run(domain, t, agent)[0] == 1.0 for t in tasks) for agent in AGENTS}
+def test_every_agent_passes_98_of_100_tasks(domain: str) -> None:
+    """Each agent speaks from another set in each task; `perf/scripted_user.py` holds every task with every set."""
+    tables, tasks = [Table(name) for name in SETS], load(domain)
+    passed = {
+        agent: sum(
+            tables[(turn + place) % len(tables)].run(domain, t, agent)[0] == 1.0 for place, t in enumerate(tasks)
+        )
+        for turn, agent in enumerate(AGENTS)
+    }
     assert {a: n for a, n in passed.items() if a not in ("noop", "echo") and n < 0.98 * len(tasks)} == {}
     assert passed["echo"] <= passed["noop"]
     assert domain != "telecom" or passed["noop"] == 0
