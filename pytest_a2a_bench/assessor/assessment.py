@@ -211,7 +211,10 @@ class Assessment:
             waiting = set(futures)
             usage = Usage()
             while waiting:
-                done, waiting = concurrent.futures.wait(waiting, _LOOK, concurrent.futures.FIRST_COMPLETED)
+                concurrent.futures.wait(waiting, _LOOK, concurrent.futures.FIRST_COMPLETED)
+                # Asked themselves: to wait() a future that was cancelled in the queue is never done.
+                done = {future for future in waiting if future.done()}
+                waiting -= done
                 for future in done:
                     if not future.cancelled():
                         usage = usage + self._take(future.result())

@@ -93,7 +93,7 @@ def _verified(trials: Trials) -> Iterator[GateResult]:
     tally = Tally.of(trials.results)
     if not tally.finished:
         return
-    verdict: GateVerdict = "regressed" if tally.differ else "pass" if tally.is_complete else "inconclusive"
+    verdict: GateVerdict = "regressed" if tally.differ else "pass" if tally.confirms else "inconclusive"
     # A reward that nobody could confirm is what this gate was asked about: no option excuses it.
     yield GateResult("verify", verdict, tally.numbers, tally.sentence, refused=True, details=tuple(tally.details()))
 

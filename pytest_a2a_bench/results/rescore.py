@@ -71,6 +71,9 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         # Of several rescorings the first one's origin stays: it is what the conversation was held under.
         "rescored_from": result.provenance.get("rescored_from") or origin,
     }
+    if _on_other_data(result.provenance, provenance):
+        # It was said of the other data's task.
+        provenance.pop("lint", None)
     again = dataclasses.replace(
         result,
         status="evaluated",
@@ -79,10 +82,16 @@ def _rescore(result: TrialResult, evaluate: Evaluate, when: str) -> Rescored:
         reward_info=reward,
         provenance=provenance,
         verification=None,
+        # What was asked of other data is not answered by this, whatever the reward.
+        fingerprint="" if _on_other_data(result.provenance, provenance) else result.fingerprint,
         # It is why there was no success.
         user_fault=None if reward.success else result.user_fault,
     )
     return Rescored(again, before)
+
+
+def _on_other_data(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    return any(before.get(name) != now.get(name) for name in ("benchmark", "variant"))
 
 
 def write(selected: SelectedResults, rescored: list[Rescored], output: Path, run_id: str) -> None:

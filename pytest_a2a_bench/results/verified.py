@@ -61,9 +61,9 @@ class Tally:
         return self.verifiable + sum(many for _, many in self.not_verifiable)
 
     @property
-    def is_complete(self) -> bool:
-        """Whether every trial is confirmed that can be."""
-        return self.verified == self.verifiable
+    def confirms(self) -> bool:
+        """Whether every trial is confirmed that can be, and any is."""
+        return 0 < self.verified == self.verifiable
 
     @property
     def numbers(self) -> dict[str, int]:

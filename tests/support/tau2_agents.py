@@ -103,10 +103,15 @@ def agreed(part: Part, form: str, name: str, arguments: dict[str, Any], times: i
 
 
 def instruct(part: Part, name: str, arguments: Mapping[str, Any], prefix: str = "") -> Play:
-    text = prefix + part.say(name, **words(arguments))
-    reply = yield text
-    if "This is what I see" not in reply:
-        raise GaveUp(f"{text!r}: {reply!r}")
+    for _ in range(4):
+        text = prefix + part.say(name, **words(arguments))
+        reply = yield text
+        if "This is what I see" in reply:
+            return
+        # Who is asked for other words has some.
+        if "another way" not in reply:
+            break
+    raise GaveUp(f"{text!r}: {reply!r}")
 
 
 Before = Callable[[Part, str, dict[str, Any]], Play]

@@ -18,7 +18,7 @@ from pytest_a2a_bench.cli import main
 from pytest_a2a_bench.cli.report import gather
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, TrialStatus
-from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load
+from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences, load, measured_by
 from pytest_a2a_bench.results.compare import compare, judge_drop
 from pytest_a2a_bench.results.store import Store
 
@@ -212,6 +212,15 @@ def test_what_matters_for_comparing() -> None:
         "a/b: dialect was data + tool_call and is sierra",
         "a/b: judge was m and is n",
     ]
+
+
+@pytest.mark.parametrize("member", ["lint", "user_judgement", "retrieval_why"])
+def test_what_is_said_of_a_task_or_a_machine_is_no_condition(member: str) -> None:
+    key = TrialKey("tau2", "mock", "1")
+    plain, told = (
+        TrialResult(key, "evaluated", provenance=p) for p in ({"user": "scripted"}, {"user": "scripted", member: "x"})
+    )
+    assert measured_by([plain]) == measured_by([told])
 
 
 def test_trials_that_errored_are_told_from_tasks_that_are_not_there() -> None:

@@ -76,10 +76,12 @@ def test_no_trial_vanishes_from_the_count() -> None:
         dataclasses.replace(finished("6"), status="infrastructure_error", reward_info=None),
     ]
     tally = Tally.of(results)
-    assert (tally.verifiable, tally.finished, tally.is_complete) == (4, 5, False)
+    assert (tally.verifiable, tally.finished, tally.confirms) == (4, 5, False)
     assert tally.sentence == (
         "verified 1 of 4 by the stock desk 1; 1 differs: desk/front/2#0; 1 could not be verified: desk/front/3#0; "
         f"1 not verified; 1 not verifiable: 1x {raises}"
     )
     assert list(tally.details()) == ["desk/front/2#0:", "desk/front/3#0:", "  it died"]
-    assert Tally.of(results[:1]).is_complete
+    assert Tally.of(results[:1]).confirms
+    # Where nothing could be verified, nothing is confirmed.
+    assert not Tally.of(results[3:4]).confirms

@@ -63,8 +63,13 @@ class Tau2Benchmark:
         return find_edition(settings).benchmark(domain)
 
     def data_provenance(self, domain: str, task_id: str, settings: Settings) -> Mapping[str, Any]:
-        """Return what a result states of its data; see :meth:`~.editions.Edition.provenance`."""
-        return find_edition(settings).provenance(domain, task_id)
+        """Return what a result states of its data (:meth:`.Edition.provenance`) and how documents are found."""
+        edition = find_edition(settings)
+        told = edition.provenance(domain, task_id)
+        if domain != retrieval.DOMAIN:
+            return told
+        chosen = retrieval.choose(load(data=edition.data), domain, settings, os.environ)
+        return {**told, **(chosen.provenance() if chosen else {})}
 
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
@@ -82,8 +87,9 @@ class Tau2Benchmark:
                 documents.require(context.key.task_key)
             simulation = _Simulation(tau2, task, context, edition, documents)
         except (PrerequisiteMissingError, LLMError) as exc:
-            told = self.data_provenance(context.key.domain, context.key.task_id, settings)
-            return Outcome(error=exc, provenance={**told, **(documents.provenance() if documents else {})})
+            return Outcome(
+                error=exc, provenance=self.data_provenance(context.key.domain, context.key.task_id, settings)
+            )
         return simulation.run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:

@@ -89,8 +89,10 @@ class Stock:
     def __init__(self, data: str) -> None:
         utils: Any = importlib.import_module("tau2.utils.utils")
         if str(utils.DATA_DIR) != data:
-            # Before any module makes a path of it.
+            # Before any module makes a path of it; data without guidelines for users leave the installed ones in place.
             path = type(utils.DATA_DIR)(data)
+            if not (path / "tau2" / "user_simulator").is_dir():
+                importlib.import_module("tau2.user.user_simulator")
             package: Any = importlib.import_module("tau2.utils")
             utils.DATA_DIR = package.DATA_DIR = path
         self.llm: Any = importlib.import_module("tau2.utils.llm_utils")

@@ -88,7 +88,9 @@ class Schedule:
             self._careful.clear()
             self._start_ahead()
         future = (self._repeat(key) if previous else self._pools[0]).submit(key)
-        while not concurrent.futures.wait([future], timeout=_TICK).done:
+        # Asked itself: to wait() a future that was cancelled in the queue is never done.
+        while not future.done():
+            concurrent.futures.wait([future], timeout=_TICK)
             self._tick()
         if future.cancelled():
             raise TrialCancelledError(f"{key} was not started, because the run is stopping")
@@ -141,7 +143,8 @@ class Schedule:
 
     def _run(self, key: TrialKey, cancel: threading.Event) -> TrialResult:
         result = self._runner.run(key, cancel)
-        if self._verifying is not None:
+        # What has no file was given up meanwhile, and its late result must not take the place of what was stored.
+        if self._verifying is not None and result.path is not None:
             self._verifying.submit(result)
         return result
 

@@ -68,7 +68,8 @@ _NEEDS = re.compile(
 _WISHED_OF_US = re.compile(r"\b(?:like|love|want|need|ask(?:ed|ing)?|prefer|wish|for) (?:me|us) to\b", re.I)
 _PREPOSITION = re.compile(r"^\W*(?:for|about|regarding|with|of|on|in|by|from|under|at)\b", re.I)
 _DECISION = re.compile(
-    r"\b(confirm(?!\w* (?:when|once|after|as soon|back|completion|that you(?: have|['\u2019]ve)))\w*|proceed|"
+    r"\b(confirm(?!\w* (?:when|once|after|as soon|back|completion|that you(?: have|['\u2019]ve)))\w*|"
+    r"(?<!please )proceed|"
     r"go(ing)? ahead(?! and\b| then and\b)|go-ahead|shall (i|we)|should (i|we)|may i|can i|"
     r"could i|"
     r"do you (want|agree|"

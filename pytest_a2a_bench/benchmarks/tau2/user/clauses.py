@@ -198,7 +198,9 @@ class Clause:
 
 def cleaned(text: str, *, bullets: bool = False) -> str:
     """Return a text without Markdown, pictures and, unless they are wanted, signs and numbers of lists."""
-    text = _SYMBOLS.sub(" ", _MARKUP.sub("", text))
+    # A picture may be all that stands between two sentences.
+    text = re.sub(rf"(?:{_SYMBOLS.pattern})\s+(?=[A-Z])", ". ", _MARKUP.sub("", text))
+    text = _SYMBOLS.sub(" ", text)
     text = _SHORTHAND.sub(lambda m: _LONG[m[0].lower()], text)
     return text if bullets else _LIST_NUMBER.sub("", _BULLET.sub("", text))
 

@@ -29,7 +29,8 @@ _LOOK = re.compile(
 )
 _EITHER = re.compile(r"\bon ?(?:/|or) ?off\b|\boff ?(?:/|or) ?on\b", re.I)
 _TOUCHES = re.compile(
-    r"\W*(?:(?:toggle|flip|turn|switch)\b|(?:tap|press|hit|click|touch)(?: on)? (?:it|that|the \w+)(?: once)?\W*$)",
+    r"\W*(?:(?:toggle|flip|turn|switch)\b|(?:tap|press|hit|click|touch)(?: on)? (?:it|that|the (?:\w+ )?\w+)"
+    r"(?: once)?\W*$)",
     re.I,
 )
 _PRONOUN = re.compile(r"\b(it|that|this|them|those|one|both)\b", re.I)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user import asks, deeds, device, proposals
-from pytest_a2a_bench.benchmarks.tau2.user.clauses import without_examples
+from pytest_a2a_bench.benchmarks.tau2.user.clauses import Mood, clauses, without_examples
 from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.proposals import Verdict, Wish
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
@@ -30,6 +30,8 @@ MAX_REMINDERS = 2
 """How often in a row the user says that it is not done yet."""
 MAX_REFUSALS = 2
 """How many refusals are final, after all that the scenario says to them has been said."""
+MAX_UNCLEAR = 3
+"""How often in a row the user asks for other words for an instruction."""
 MAX_IDLE = 25
 """How many texts in a row may move nothing: no offer agreed to, nothing done, nothing told for the first time."""
 MAX_TEXTS = 150
@@ -93,6 +95,7 @@ class Script:
     _said: set[str] = field(default_factory=set)
     _heard: dict[str, int] = field(default_factory=dict)
     _statements: int = 0
+    _unclear: int = 0
     _texts: int = 0
     _moved: int = 0
     _reminders: int = 0
@@ -146,7 +149,7 @@ class Script:
         # "Enable roaming for your line, ok?" can be the agent's or the user's to do.
         offered = heard.decision and offer is not None and offer.wish is not None and not _ON_THE_PHONE.search(fresh)
         if acts and not offered:
-            self._statements = self._reminders = 0
+            self._statements = self._reminders = self._unclear = 0
             self._moved = self._texts
             # Facts that are asked for beside it are told with what the device shows.
             self._report = [self._answer(fresh, slot) for slot in heard.slots if self._facts.get(slot)]
@@ -247,7 +250,7 @@ class Script:
     def _tell(self, text: str) -> str:
         if _HOW_CAN_I_HELP.search(text):
             return self.scenario.opening()
-        return self.scenario.about(text) or "I don't have that."
+        return self._asked_back(text) or self.scenario.about(text) or "I don't have that."
 
     def _refused(self) -> str | None:
         if self._pushbacks:
@@ -268,7 +271,15 @@ class Script:
         self._statements += 1
         if (times >= MAX_SAME_STATEMENTS and not _WORKING.search(text)) or self._statements > MAX_STATEMENTS:
             return None
-        return "Okay, thank you."
+        return self._asked_back(text) or "Okay, thank you."
+
+    def _asked_back(self, text: str) -> str:
+        """Say that an instruction was not understood, where there is one: who wrote it can write it in other words."""
+        told = self._simple and any(c.mood is Mood.TOLD for c in clauses(text))
+        if not told or _WORKING.search(text) or _DONE.search(text) or self._unclear >= MAX_UNCLEAR:
+            return ""
+        self._unclear += 1
+        return "Sorry, I am not sure what I should do. Could you put it in another way?"
 
     def _note_done(self, text: str) -> None:
         """Remember which wishes the agent says it has fulfilled: by name, or the one that was agreed to last."""
