@@ -16,11 +16,10 @@ import httpx
 import pytest
 import yaml
 
-import pytest_a2a_bench
 from pytest_a2a_bench.cli.main import make_parser
 from pytest_a2a_bench.platforms.scenario import read_scenario
 
-ROOT = Path(pytest_a2a_bench.__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 ENTRYPOINT = DEPLOY / "entrypoint.sh"
 

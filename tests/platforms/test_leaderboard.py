@@ -11,12 +11,11 @@ import pytest
 from finished_runs import write_run
 from made_trials import made_error, made_trial
 
-import pytest_a2a_bench
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.platforms.leaderboard import make_file
 
-QUERY = (Path(pytest_a2a_bench.__file__).parent.parent / "deploy" / "leaderboard.sql").read_text()
+QUERY = (Path(__file__).parents[2] / "deploy" / "leaderboard.sql").read_text()
 
 RUN = [
     made_trial("tau2/airline/1#0", started_at="2026-01-02T03:04:05+00:00"),

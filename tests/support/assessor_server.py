@@ -66,6 +66,7 @@ async def _serving(terms: Terms, callers: Callers | None, place: Place) -> Async
         finally:
             server.should_exit = server.force_exit = True
             await serving
+            listener.close()
 
 
 @dataclass

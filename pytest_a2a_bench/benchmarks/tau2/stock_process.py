@@ -79,7 +79,7 @@ class StockProcess:
         try:
             stdin.write(json.dumps(job).encode() + b"\n")
             stdin.flush()
-        except OSError:
+        except (OSError, ValueError):  # ended, or closed meanwhile
             raise self._ended() from None
         reply = self._read()
         if "trouble" in reply:
@@ -103,6 +103,8 @@ class StockProcess:
         watch.start()
         try:
             line = stdout.readline()
+        except ValueError:  # closed meanwhile
+            line = b""
         finally:
             watch.cancel()
         if not line.endswith(b"\n"):
@@ -115,8 +117,10 @@ class StockProcess:
         code = self._process.wait()
         if self._was_given_up:
             return VerifierError(f"the process of the stock tau2 did not answer within {PATIENCE:g} s")
-        self._errors.seek(0)
-        said = _last_lines(self._errors.read().decode(errors="replace"))
+        said = ""
+        with contextlib.suppress(ValueError):  # closed meanwhile
+            self._errors.seek(0)
+            said = _last_lines(self._errors.read().decode(errors="replace"))
         how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
         return VerifierError(f"the process of the stock tau2 {how}" + (f"; it said: {said}" if said else ""))
 
@@ -129,6 +133,11 @@ class StockProcess:
         """End the process. Safe to call again, and while it works."""
         self._kill()
         self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            # A thread that reads at this moment is told that it ended, whichever comes first.
+            with contextlib.suppress(OSError, ValueError):
+                if stream is not None:
+                    stream.close()
 
     def _give_up(self) -> None:
         self._was_given_up = True
