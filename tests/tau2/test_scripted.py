@@ -11,6 +11,7 @@ from tau2_agents import AGENTS
 from tau2_phrases import SETS, read
 from tau2_table import Table, load
 
+from pytest_a2a_bench.benchmarks.tau2.scripted import make_script
 from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.judgement import needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
@@ -215,3 +216,13 @@ def test_every_agent_passes_98_of_100_tasks(domain: str) -> None:
     assert {a: n for a, n in passed.items() if a not in ("noop", "echo") and n < 0.98 * len(tasks)} == {}
     assert passed["echo"] <= passed["noop"]
     assert domain != "telecom" or passed["noop"] == 0
+
+
+def test_an_agent_that_repeats_the_users_yes_is_left() -> None:
+    [task] = [t for t in load("mock") if t.id == "update_task_1"]
+    script, texts = make_script(task), 0
+    heard = script.hear("Shall I mark task_1 as completed?")
+    while heard is not None and texts < 100:
+        texts += 1
+        heard = script.hear(f"Turn {texts} of this conversation; you said: {heard}")
+    assert texts < 50

@@ -224,10 +224,11 @@ class Script:
         if offer is None:
             # "May I have your name?" needs the name and no permission.
             return "" if heard.slots else "Yes, please."
-        self._offer = offer
+        known, self._offer = self._offer == offer, offer
         self._reminders = 0
         if offer.agreed:
-            self._moved = self._texts
+            # Agreeing once more moves nothing: an agent that repeats what it hears would have a yes for ever.
+            self._moved = self._moved if known else self._texts
             # It moved: what was said before may be said again.
             self._heard = {said: times for said, times in self._heard.items() if said == _plain(text)}
             return "Yes, please go ahead."
