@@ -360,7 +360,7 @@ def _clean(text: str) -> str:
 
 
 def _describe(planned: Plan) -> str:
-    if not planned.keys:
+    if planned.is_protocol:
         return "the protocol"
     return f"{planned.request.domain}, {len(planned.keys)} trials"
 

@@ -80,6 +80,11 @@ class Plan:
     keys: tuple[TrialKey, ...] = ()
     whole: tuple[TrialKey, ...] = ()
 
+    @property
+    def is_protocol(self) -> bool:
+        """Whether the agent's protocol is judged, and no trial held."""
+        return self.request.evaluation == "conformance"
+
 
 def known_domains() -> dict[str, Evaluation]:
     """Return every domain that a request may name -> its benchmark, installed or not."""
@@ -103,6 +108,12 @@ def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
             problems.append(str(error))
         if len(whole) > terms.max_tasks * request.num_shards:
             problems.append(f"{len(whole)} trials are asked for; at most {terms.max_tasks} are held: give num_tasks")
+        # Before they are made: a part of no trials is no assessment, and their number would be our work.
+        if whole and request.num_shards > len(whole):
+            problems.append(
+                f"num_shards is {request.num_shards}, and {request.domain} has {len(whole)} trials as they are asked "
+                "for; give a shard to each trial at most"
+            )
     if problems:
         raise BadRequest([one_line(problem, 400) for problem in problems])
     return Plan(request, settings, _part_of(whole, request), tuple(whole))

@@ -154,6 +154,22 @@ def test_limits_are_told_together(tmp_path: Path) -> None:
     assert "CRMArena's" in refused(terms, domain="b2b")
 
 
+def test_there_is_no_shard_without_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = Terms(tmp_path)
+    asked = {"domain": "mock", "task_ids": ["create_task_1"], "num_trials": 2}
+    for index in range(2):
+        request = parse(
+            [Part("data", data=gen3("http://h/", **asked, num_shards=2, shard_index=index))], known_domains()
+        )
+        made = plan(request, terms, {})
+        assert (len(made.keys), made.is_protocol) == (1, False)
+    # So many parts are refused, and not counted out first.
+    monkeypatch.setattr("pytest_a2a_bench.results.sharding.members", pytest.fail)
+    for number in (3, 1000):
+        found = refused(terms, **asked, num_shards=number, shard_index=number - 1)
+        assert f"num_shards is {number}, and mock has 2 trials" in found
+
+
 def test_a_caller_chooses_models_but_never_their_keys(tmp_path: Path) -> None:
     terms = Terms(tmp_path, models=("openai/one", "openai/two"))
     asked = {"domain": "mock", "num_tasks": 1, "user_llm": "openai/two", "user_llm_args": {"temperature": 0.0}}
