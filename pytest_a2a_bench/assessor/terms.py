@@ -31,7 +31,8 @@ class Terms:
     :param results: directory of all assessments: one directory each, and their database.
     :param at_once: assessments that run; ``per_caller`` of one caller, and ``waiting`` more that may wait.
     :param max_tasks: most trials of one assessment.
-    :param max_steps: most steps of a conversation; ``seconds`` most of an assessment; ``cost`` most dollars of it.
+    :param max_steps: most steps of a conversation, and most turns of either side.
+    :param seconds: most of an assessment; ``cost`` most dollars of it.
     :param concurrency: most conversations in flight in one assessment.
     :param timeout: most seconds for one turn of the agent.
     :param models: models of the user that callers may name; the first is used where they name none.
@@ -124,7 +125,8 @@ def _settings(request: Request, terms: Terms) -> Settings:
     model = request.user_llm or next(iter(terms.models), None)
     # As a run of pytest has them: results of both are then of one fingerprint, and each may resume the other's.
     options: dict[str, Any] = {option.name: option.default for suite in registry.known() for option in suite.options}
-    options |= {"crm_max_turns": request.max_turns, "crm_max_user_turns": request.max_user_turns}
+    for name, asked in (("crm_max_turns", request.max_turns), ("crm_max_user_turns", request.max_user_turns)):
+        options[name] = asked or min(options[name], terms.max_steps)
     if terms.crm_data:
         options["crm_data"] = terms.crm_data
     return Settings(
@@ -164,6 +166,8 @@ def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
 def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:
     above: tuple[tuple[str, float | None, float], ...] = (
         ("max_steps", request.max_steps, terms.max_steps),
+        ("max_turns", request.max_turns, terms.max_steps),
+        ("max_user_turns", request.max_user_turns, terms.max_steps),
         ("concurrency", request.concurrency, terms.concurrency),
         ("timeout", request.timeout, terms.timeout),
     )
