@@ -19,7 +19,15 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Range = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
+
+_INNER: tuple[Range, ...] = (
+    ipaddress.IPv6Network("fec0::/10"),  # site-local, from before fc00::/7 (RFC 3879)
+    # A translator of one's own puts the IPv4 address where its prefix says, which cannot be seen here (RFC 8215).
+    ipaddress.IPv6Network("64:ff9b:1::/48"),
+    ipaddress.IPv6Network("::ffff:0:0:0/96"),  # IPv4 behind a stateless translator (RFC 2765)
+    ipaddress.IPv4Network("168.63.129.16/32"),  # Azure's own services for each machine, at a public address
+)
+"""Ranges that are not another network's, though :mod:`ipaddress` or registries call them global."""
 
 
 class ForbiddenAddress(EndpointUnreachableError):
@@ -56,6 +64,8 @@ class Guard:
         inner = list(_carried(address))
         if inner:
             return all(self.allows(one) for one in inner)
+        if any(address.version == one.version and address in one for one in _INNER):
+            return False
         return address.is_global and not address.is_multicast
 
     async def vet(self, host: str, port: int) -> str:
@@ -125,7 +135,7 @@ def _carried(address: Address) -> Iterator[Address]:
         yield address.sixtofour
     if address.teredo is not None:
         yield from address.teredo
-    if address in _NAT64 or address in _LOCAL_NAT64 or (int(address) >> 32 == 0 and int(address) > 1):
+    if address in _NAT64 or (int(address) >> 32 == 0 and int(address) > 1):
         yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
 
 

@@ -92,7 +92,7 @@ class Network:
             return None
         parts = urllib.parse.urlsplit(url)
         host = (parts.hostname or "").rstrip(".")
-        if _is_loopback(host) or self._is_excepted(host, parts.port):
+        if is_loopback(host) or self._is_excepted(host, parts.port):
             return None
         known = dict(self.proxies)
         return known.get(parts.scheme.lower()) or known.get("all")
@@ -244,7 +244,8 @@ def _excepts(entry: str, host: str, port: int | None) -> bool:
     return only in (None, port) and bool(name) and (host == name or host.endswith(f".{name}"))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Tell whether a host, without brackets, is this machine by its address or by a name that no DNS is asked for."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

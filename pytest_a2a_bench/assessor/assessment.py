@@ -142,7 +142,7 @@ class Assessment:
         began = time.monotonic()
         try:
             with self._target() as target:
-                found = self._judge(target) if not self.plan.keys else self._hold(target)
+                found = self._judge(target) if self.plan.is_protocol else self._hold(target)
         except A2ABenchError as error:
             self._see_whether_stopped()
             if isinstance(error, InfrastructureError | CardError):

@@ -52,7 +52,7 @@ OWNER = "a2a-bench assess"
 """Who holds the lock of an assessment's directory."""
 
 Look = Callable[[str, str], Awaitable[Task | None]]
-"""Returns the stored task of an assessment, by its name and its caller's."""
+"""Returns the stored task of an assessment, by its name and its caller's; None if there is none or nobody knows."""
 
 ENDED = (
     TaskState.TASK_STATE_COMPLETED,
@@ -74,6 +74,7 @@ class Desk(AgentExecutor):
     :param look: looks at a stored task.
     :param is_shared: whether other processes serve the same tasks, and may cancel what runs here.
     :ivar running: the assessments that run or wait here, by name.
+    :ivar at_work: names of those whose request is being carried out, from its reading on.
     :ivar is_closing: whether the process ends, so that what is stopped now goes on later.
     """
 
@@ -93,6 +94,7 @@ class Desk(AgentExecutor):
         self._monitor = monitor
         self.slots = Slots(terms.at_once, terms.per_caller, terms.waiting)
         self.running: dict[str, Assessment] = {}
+        self.at_work: set[str] = set()
         self._environ = environ
         self.is_closing = False
         monitor.watch(lambda: self.slots.running, lambda: self.slots.waiting)
@@ -104,17 +106,23 @@ class Desk(AgentExecutor):
         message, name, context_id = context.message, context.task_id, context.context_id
         if message is None or name is None or context_id is None or not records.is_name(name):
             raise InvalidParamsError(message="a message is needed")
-        teller = Teller(TaskUpdater(event_queue, name, context_id))
-        if context.current_task is None:
-            await event_queue.enqueue_event(new_task_from_user_message(message))
-            caller = context.call_context.user.user_name if context.call_context is not None else ""
-            # From here on it is not lost, whatever becomes of this process.
-            self.claim(name)
-            record = Record(name, caller, MessageToDict(message), {}, submitted=time.time())
-            record.write(self.terms.directory(name))
-        else:
-            record = records.read(self.terms.directory(name))
-        await self._begin(record, [read_part(part) for part in message.parts], teller)
+        self.at_work.add(name)
+        try:
+            teller = Teller(TaskUpdater(event_queue, name, context_id))
+            if context.current_task is None:
+                await event_queue.enqueue_event(new_task_from_user_message(message))
+                caller = context.call_context.user.user_name if context.call_context is not None else ""
+                # From here on it is not lost, whatever becomes of this process.
+                self.claim(name)
+                record = Record(name, caller, MessageToDict(message), {}, submitted=time.time())
+                record.write(self.terms.directory(name))
+            else:
+                record = records.read(self.terms.directory(name))
+            await self._begin(record, [read_part(part) for part in message.parts], teller)
+        finally:
+            self.at_work.discard(name)
+            if name not in self.running:  # else its thread has not ended
+                self.give_back(name)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Stop an assessment; what it has in flight ends by itself."""
@@ -162,7 +170,6 @@ class Desk(AgentExecutor):
         except asyncio.CancelledError:
             if not self.is_closing:
                 self._end(record.concluded("canceled", "canceled by its caller"))
-            self.give_back(record.name)
             raise
         told = {"assessment": record.name, "caller": record.caller, "domain": request.domain}
         log.info("assessment taken up again" if is_known else "assessment accepted", extra=told)
@@ -179,7 +186,6 @@ class Desk(AgentExecutor):
             await teller.reject(problems)
             if await self._is_stored(record):
                 await asyncio.to_thread(shutil.rmtree, self.terms.directory(record.name), ignore_errors=True)
-        self.give_back(record.name)
 
     async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller) -> None:
         name, directory = record.name, self.terms.directory(record.name)
@@ -202,6 +208,7 @@ class Desk(AgentExecutor):
                 self._end(record.concluded("canceled", "canceled by its caller"))
             raise asyncio.CancelledError from None
         except Exception as error:
+            assessment.stop()
             if self.is_closing:  # nobody can be told any more; it goes on later
                 raise
             log.exception("assessment broke", extra={"assessment": name})
@@ -360,7 +367,7 @@ def _clean(text: str) -> str:
 
 
 def _describe(planned: Plan) -> str:
-    if not planned.keys:
+    if planned.is_protocol:
         return "the protocol"
     return f"{planned.request.domain}, {len(planned.keys)} trials"
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.authentication import AuthCredentials, SimpleUser
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
+from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.strict import BODY
@@ -57,6 +60,38 @@ def guarded(app: App, callers: Callers) -> App:
         await app(scope, receive, send)
 
     return ask
+
+
+def called_by_name(app: App, base: str) -> App:
+    """Let in only who calls us by an address of this machine or by the card's, and no page of another site.
+
+    For an assessor without tokens: a browser here carries what any site wants, under a name that means this machine
+    a moment later (DNS rebinding), or as a form.
+
+    :param base: the URL that the card shows.
+    """
+    shown = urlsplit(base).hostname or ""
+
+    def is_ours(place: str) -> bool:
+        try:
+            host = urlsplit(place).hostname or ""
+        except ValueError:
+            return False
+        return is_loopback(host) or (bool(shown) and host == shown)
+
+    async def look(scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = None
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            headers = Headers(scope=scope)
+            host, origin = headers.get("host", ""), headers.get("origin")
+            if not is_ours(f"//{host}"):
+                told = f"this assessor is not called {host[:100]!r}; its operator gives it --card-url, or tokens"
+                refusal = JSONResponse({"error": told}, 421)
+            elif scope["method"] not in ("GET", "HEAD") and origin is not None and not is_ours(origin):
+                refusal = JSONResponse({"error": "pages of other sites may not call this assessor"}, 403)
+        await (refusal or app)(scope, receive, send)
+
+    return look
 
 
 def bounded(app: App, most: int = MAX_BODY) -> App:

@@ -24,6 +24,8 @@ NAME = "conformance.json"
 """The file of the report, as ``a2a-bench conformance --format json`` writes it."""
 
 _TIMEOUT = 10.0
+_LOOK = 0.2
+_CLOSER = "protocol-closer"
 
 Note = Callable[[int, int, int, int], None]
 """Called with the numbers of checks: all, done, passed, errors."""
@@ -49,7 +51,8 @@ class ProtocolRun:
         results = list(subject.card_results())
         total = len(results) + len(planned)
         judge_ = Judge(subject.targets(self._config, Scenarios(), timeout), self._settings.concurrency)
-        closer = threading.Thread(target=_close_when, args=(stop, judge_), daemon=True)
+        over = threading.Event()
+        closer = threading.Thread(target=_close_when, args=(stop, over, judge_), name=_CLOSER, daemon=True)
         closer.start()
         try:
             judge_.start(planned)
@@ -64,6 +67,7 @@ class ProtocolRun:
                         raise
         finally:
             ended = stop.is_set()
+            over.set()
             judge_.close()
         report = Report(
             endpoint=redact_url(self._config.endpoint),
@@ -85,9 +89,12 @@ class ProtocolRun:
         return report
 
 
-def _close_when(stop: threading.Event, judge_: Judge) -> None:
-    stop.wait()
-    judge_.close()
+def _close_when(stop: threading.Event, over: threading.Event, judge_: Judge) -> None:
+    """Close once it is told to stop; whoever tells is not kept waiting. Ends when there is nothing to stop any more."""
+    while not over.is_set():
+        if stop.wait(_LOOK):
+            judge_.close()
+            return
 
 
 def _tell(note: Note, total: int, results: list[CheckResult]) -> None:

@@ -78,8 +78,8 @@ class Request:
     num_shards: int = 1
     task_categories: tuple[str, ...] = ()
     interactive: bool = False
-    max_turns: int = 20
-    max_user_turns: int = 10
+    max_turns: int | None = None
+    max_user_turns: int | None = None
     strict: bool = False
 
     def to_json(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.desk import ENDED, Desk, Look
-from pytest_a2a_bench.assessor.gateway import App, bounded, counted, guarded
+from pytest_a2a_bench.assessor.gateway import App, bounded, called_by_name, counted, guarded
 from pytest_a2a_bench.assessor.handler import AssessorHandler
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.page import page_routes
@@ -122,7 +122,7 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
     stores = await open_stores(terms.results, place.database)
     monitor = Monitor()
     look = _looking(stores.tasks)
-    desk = Desk(terms, monitor, look, is_shared=place.database is not None)
+    desk = Desk(terms, monitor, _patient(look), is_shared=place.database is not None)
     card = build_card(base, needs_token=callers is not None)
     network = Network(guard=terms.guard)
     client = open_client(network, timeout=SECONDS)
@@ -149,7 +149,7 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
     app = bounded(Starlette(routes=routes))
     taking_up = asyncio.create_task(_keep_taking_up(handler, desk, look))
     try:
-        yield counted(guarded(app, callers) if callers is not None else app, monitor)
+        yield counted(called_by_name(app, base) if callers is None else guarded(app, callers), monitor)
     finally:
         desk.close()
         taking_up.cancel()
@@ -177,13 +177,26 @@ def _prepare(terms: Terms) -> None:
 async def _keep_taking_up(handler: AssessorHandler, desk: Desk, look: Look) -> None:
     """Take up what a process left that has ended: this one's, or another's that serves the same tasks."""
     while True:
-        unfinished = await asyncio.to_thread(
-            lambda: [record for record in records.read_all(desk.terms.results) if record.state in records.UNFINISHED]
-        )
-        for record in reversed(unfinished):  # the oldest first
-            if desk.claim(record.name):
-                await _take_up(handler, desk, record, look)
+        try:
+            unfinished = await asyncio.to_thread(
+                lambda: [one for one in records.read_all(desk.terms.results) if one.state in records.UNFINISHED]
+            )
+            for record in reversed(unfinished):  # the oldest first
+                if desk.claim(record.name):
+                    await _take_up_or_leave(handler, desk, record, look)
+        except Exception:  # a directory or a database that comes back
+            log.exception("what was interrupted could not be looked for")
         await asyncio.sleep(_LOOK_FOR_ORPHANS)
+
+
+async def _take_up_or_leave(handler: AssessorHandler, desk: Desk, record: Record, look: Look) -> None:
+    """Take an assessment up, or leave it to the next look: one that cannot be keeps no other from it."""
+    try:
+        await _take_up(handler, desk, record, look)
+    except Exception:
+        log.exception("assessment not taken up now", extra={"assessment": record.name})
+        if record.name not in desk.at_work:
+            desk.give_back(record.name)
 
 
 async def _take_up(handler: AssessorHandler, desk: Desk, record: Record, look: Look) -> None:
@@ -226,6 +239,25 @@ def _looking(tasks: VersionedDatabaseTaskStore) -> Look:
         return None if stored is None else stored.task
 
     return look
+
+
+def _patient(look: Look) -> Look:
+    """Return what looks at a stored task and finds none while the database does not answer, so that it looks again."""
+    answers = True
+
+    async def try_to_look(name: str, caller: str) -> Task | None:
+        nonlocal answers
+        try:
+            found = await look(name, caller)
+        except Exception as error:  # each driver has its own
+            if answers:
+                log.warning("the database does not answer", extra={"reason": type(error).__name__})
+            answers = False
+            return None
+        answers = True
+        return found
+
+    return try_to_look
 
 
 # --- the socket -------------------------------------------------------------------------------------------------------

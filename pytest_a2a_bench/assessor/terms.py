@@ -31,7 +31,8 @@ class Terms:
     :param results: directory of all assessments: one directory each, and their database.
     :param at_once: assessments that run; ``per_caller`` of one caller, and ``waiting`` more that may wait.
     :param max_tasks: most trials of one assessment.
-    :param max_steps: most steps of a conversation; ``seconds`` most of an assessment; ``cost`` most dollars of it.
+    :param max_steps: most steps of a conversation, and most turns of either side.
+    :param seconds: most of an assessment; ``cost`` most dollars of it.
     :param concurrency: most conversations in flight in one assessment.
     :param timeout: most seconds for one turn of the agent.
     :param models: models of the user that callers may name; the first is used where they name none.
@@ -80,6 +81,11 @@ class Plan:
     keys: tuple[TrialKey, ...] = ()
     whole: tuple[TrialKey, ...] = ()
 
+    @property
+    def is_protocol(self) -> bool:
+        """Whether the agent's protocol is judged, and no trial held."""
+        return self.request.evaluation == "conformance"
+
 
 def known_domains() -> dict[str, Evaluation]:
     """Return every domain that a request may name -> its benchmark, installed or not."""
@@ -103,6 +109,12 @@ def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
             problems.append(str(error))
         if len(whole) > terms.max_tasks * request.num_shards:
             problems.append(f"{len(whole)} trials are asked for; at most {terms.max_tasks} are held: give num_tasks")
+        # Before they are made: a part of no trials is no assessment, and their number would be our work.
+        if whole and request.num_shards > len(whole):
+            problems.append(
+                f"num_shards is {request.num_shards}, and {request.domain} has {len(whole)} trials as they are asked "
+                "for; give a shard to each trial at most"
+            )
     if problems:
         raise BadRequest([one_line(problem, 400) for problem in problems])
     return Plan(request, settings, _part_of(whole, request), tuple(whole))
@@ -113,7 +125,8 @@ def _settings(request: Request, terms: Terms) -> Settings:
     model = request.user_llm or next(iter(terms.models), None)
     # As a run of pytest has them: results of both are then of one fingerprint, and each may resume the other's.
     options: dict[str, Any] = {option.name: option.default for suite in registry.known() for option in suite.options}
-    options |= {"crm_max_turns": request.max_turns, "crm_max_user_turns": request.max_user_turns}
+    for name, asked in (("crm_max_turns", request.max_turns), ("crm_max_user_turns", request.max_user_turns)):
+        options[name] = asked or min(options[name], terms.max_steps)
     if terms.crm_data:
         options["crm_data"] = terms.crm_data
     return Settings(
@@ -153,6 +166,8 @@ def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
 def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:
     above: tuple[tuple[str, float | None, float], ...] = (
         ("max_steps", request.max_steps, terms.max_steps),
+        ("max_turns", request.max_turns, terms.max_steps),
+        ("max_user_turns", request.max_user_turns, terms.max_steps),
         ("concurrency", request.concurrency, terms.concurrency),
         ("timeout", request.timeout, terms.timeout),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
 import os
 import sys
@@ -12,9 +11,10 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pytest_a2a_bench.a2a.guard import Guard
-from pytest_a2a_bench.a2a.network import read_variable
+from pytest_a2a_bench.a2a.network import is_loopback, read_variable
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 
 if TYPE_CHECKING:
@@ -150,13 +150,13 @@ def _terms(namespace: Namespace) -> Terms:
         crm_data=namespace.crm_data,
         keep=namespace.keep_days,
         operators=tuple(namespace.operator),
-        is_private=not (namespace.auth_file or namespace.auth_env) and _is_loopback(namespace.host),
+        is_private=not (namespace.auth_file or namespace.auth_env) and _serves_this_machine(namespace),
     )
 
 
 def _guard(namespace: Namespace) -> Guard:
     ranges = list(namespace.allow_cidr)
-    if _is_loopback(namespace.host):
+    if _serves_this_machine(namespace):
         # Whoever calls from this machine reaches its own servers without us.
         ranges += _LOOPBACK
     return Guard.of(ranges)
@@ -178,17 +178,26 @@ def _check_place(namespace: Namespace) -> None:
     has_tokens = namespace.auth_file is not None or namespace.auth_env is not None
     if has_tokens and namespace.no_auth:
         raise ConfigurationError("--no-auth contradicts --auth-file and --auth-env; give one of them")
-    if not has_tokens and not namespace.no_auth and not _is_loopback(namespace.host):
+    if namespace.card_url is not None and not (
+        namespace.card_url.startswith(("http://", "https://")) and _host_of(namespace.card_url)
+    ):
+        raise ConfigurationError(f"--card-url is {namespace.card_url!r}; give http://HOST:PORT/ or https://...")
+    if not has_tokens and not namespace.no_auth and not _serves_this_machine(namespace):
+        beyond = f"--card-url {namespace.card_url}" if is_loopback(namespace.host) else f"--host {namespace.host}"
         raise ConfigurationError(
-            f"--host {namespace.host} can be reached from other machines: give tokens with --auth-file or --auth-env, "
+            f"{beyond} can be reached from other machines: give tokens with --auth-file or --auth-env, "
             "or --no-auth where the network lets in only those who may call (a compose file's own)"
         )
-    if namespace.card_url is not None and not namespace.card_url.startswith(("http://", "https://")):
-        raise ConfigurationError(f"--card-url is {namespace.card_url!r}; give http://HOST:PORT/ or https://...")
 
 
-def _is_loopback(host: str) -> bool:
+def _host_of(url: str) -> str:
+    """Return the host of a URL; empty for what is none."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return urlsplit(url).hostname or ""
     except ValueError:
-        return host == "localhost"
+        return ""
+
+
+def _serves_this_machine(namespace: Namespace) -> bool:
+    """Tell whether callers are on this machine only: a card with another URL tells that a proxy brings others."""
+    return is_loopback(namespace.host) and (namespace.card_url is None or is_loopback(_host_of(namespace.card_url)))

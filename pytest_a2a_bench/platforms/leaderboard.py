@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -73,10 +72,10 @@ def _concluded(selected: SelectedResults, suite: str, domain: str, results: Sequ
         # A benchmark of the user's own is called what it is called.
         evaluation=cast(Evaluation, suite),
         domain=domain,
-        num_trials=max(Counter(result.key.task_id for result in results).values()),
     )
+    keys = tuple(result.key for result in results)
     return Concluded(
-        plan=Plan(request, Settings(shard=selected.manifest.shard)),
+        plan=Plan(request, Settings(shard=selected.manifest.shard), keys),
         agent=selected.manifest.agent,
         results=tuple(results),
         seconds=_seconds(results),

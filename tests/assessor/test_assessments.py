@@ -158,6 +158,19 @@ def test_shards_are_the_parts_of_the_whole(url: str, results: Path, oracle_url: 
     assert len(manifest.load_selected(merged).results) == 4
 
 
+def test_a_shard_of_several_trials_is_scored_by_its_own(url: str, oracle_url: str) -> None:
+    asked = {"domain": "mock", "task_ids": ["create_task_1", "update_task_1"], "num_trials": 3, "tag_trials": True}
+    seen = 0
+    for index in range(4):
+        told = Caller(url).ask(gen3(oracle_url, **asked, shard_index=index, num_shards=4))
+        result = told.result
+        assert result["pass_rate"] == 100, told
+        assert result["score"] == result["max_score"] == len(result["task_rewards"])
+        assert set(result["task_rewards"].values()) == {1.0}
+        seen += len(result["results"])
+    assert seen == 6
+
+
 @pytest.mark.slow
 def test_conformance_is_judged_too(url: str, noop_url: str, results: Path) -> None:
     told = Caller(url).ask(gen3(noop_url, domain="conformance"))

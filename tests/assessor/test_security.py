@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import dataclasses
 import json
+from argparse import ArgumentParser
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import httpx
@@ -13,15 +16,17 @@ import pytest
 from assessor_server import LOCAL, Caller, gen3, served
 from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, response, rpc
+from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.assessor import callers
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.gateway import MAX_BODY
+from pytest_a2a_bench.assessor.gateway import MAX_BODY, called_by_name
 from pytest_a2a_bench.assessor.request import BadRequest, parse
 from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
 from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.cli import assess
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Part
@@ -116,6 +121,8 @@ def test_callers_see_their_own_assessments_only(tmp_path: Path, oracle_url: str)
         (["--allow-cidr", "localhost"], "is no range of addresses"),
         (["--max-steps", "0", "--port", "99999"], "--max-steps is 0; give a number above 0; --port is 99999"),
         (["--card-url", "x"], "--card-url is 'x'"),
+        (["--card-url", "http://[x/"], "--card-url is 'http://[x/'"),
+        (["--card-url", "https://bench.test/"], "--card-url https://bench.test/ can be reached from other machines"),
     ],
 )
 def test_an_operators_mistakes_are_told_in_one_line(
@@ -125,6 +132,51 @@ def test_an_operators_mistakes_are_told_in_one_line(
     said = capsys.readouterr().err
     assert told in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_private", "reaches_loopback"),
+    [
+        ([], True, True),
+        (["--card-url", "http://localhost:9009/"], True, True),
+        (["--auth-env", "X"], False, True),
+        (["--no-auth", "--card-url", "https://bench.test/"], False, False),
+        (["--no-auth", "--host", "0.0.0.0"], False, False),
+    ],
+)
+def test_who_is_reached_from_elsewhere_is_not_private(
+    arguments: list[str], is_private: bool, reaches_loopback: bool
+) -> None:
+    parser = ArgumentParser()
+    assess.configure(parser)
+    terms = assess._terms(parser.parse_args(arguments))
+    assert terms.is_private == is_private
+    assert terms.guard is not None
+    assert terms.guard.allows(IPv4Address("127.0.0.1")) == reaches_loopback
+
+
+def test_without_tokens_no_page_of_another_site_gets_in(tmp_path: Path) -> None:
+    with served(Terms(tmp_path / "results")) as url, httpx.Client(base_url=url) as client:
+        port = client.base_url.port
+        for host in ("bench.test", f"bench.test:{port}", "127.0.0.1.bench.test", "[", ""):
+            assert client.get("/metrics", headers={"Host": host}).status_code == 421, host
+            assert client.get("/healthz", headers={"Host": host}).status_code == 200, host
+        for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
+            assert client.get("/metrics", headers={"Host": host}).status_code == 200, host
+        for origin in ("https://bench.test", "null", "http://127.0.0.1.bench.test", "http://["):
+            assert client.post("/", content=b"{}", headers={"Origin": origin}).status_code == 403, origin
+        for headers in ({}, {"Origin": f"http://localhost:{port}"}):
+            assert client.post("/", content=b"{}", headers=headers).status_code == 200
+
+
+def test_without_tokens_it_may_be_called_as_its_card_says() -> None:
+    async def ask(host: str) -> int:
+        app = called_by_name(JSONResponse({}), "https://bench.test/")
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client:
+            origin = f"https://{host}"
+            return (await client.post("http://x/", headers={"Host": f"{host}:80", "Origin": origin})).status_code
+
+    assert [asyncio.run(ask(host)) for host in ("bench.test", "other.test")] == [200, 421]
 
 
 # --- what may be asked for --------------------------------------------------------------------------------------------
@@ -152,6 +204,32 @@ def test_limits_are_told_together(tmp_path: Path) -> None:
     assert "mock has no task 'x'" in refused(terms, domain="mock", task_ids=["x"])
     assert "task_category names 'x'" in refused(terms, domain="mini", task_category=["x"])
     assert "CRMArena's" in refused(terms, domain="b2b")
+
+
+def test_turns_with_an_org_are_steps_too(tmp_path: Path) -> None:
+    found = refused(Terms(tmp_path, max_steps=8), domain="mini", num_tasks=1, max_turns=9, max_user_turns=10)
+    for text in ("max_turns is 9; this assessor allows at most 8", "max_user_turns is 10; this assessor allows"):
+        assert text in found
+    for most, turns in ((8, (8, 8)), (15, (15, 10)), (200, (20, 10))):
+        request = parse([Part("data", data=gen3("http://h/", domain="mini", num_tasks=1))], known_domains())
+        options = plan(request, Terms(tmp_path, max_steps=most), {}).settings.benchmark_options
+        assert (options["crm_max_turns"], options["crm_max_user_turns"]) == turns
+
+
+def test_there_is_no_shard_without_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = Terms(tmp_path)
+    asked = {"domain": "mock", "task_ids": ["create_task_1"], "num_trials": 2}
+    for index in range(2):
+        request = parse(
+            [Part("data", data=gen3("http://h/", **asked, num_shards=2, shard_index=index))], known_domains()
+        )
+        made = plan(request, terms, {})
+        assert (len(made.keys), made.is_protocol) == (1, False)
+    # So many parts are refused, and not counted out first.
+    monkeypatch.setattr("pytest_a2a_bench.results.sharding.members", pytest.fail)
+    for number in (3, 1000):
+        found = refused(terms, **asked, num_shards=number, shard_index=number - 1)
+        assert f"num_shards is {number}, and mock has 2 trials" in found
 
 
 def test_a_caller_chooses_models_but_never_their_keys(tmp_path: Path) -> None:

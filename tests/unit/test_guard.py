@@ -54,6 +54,16 @@ def vet(guard: Guard, host: str) -> str:
         "64:ff9b::a9fe:a9fe",
         "2002:7f00:0001::",
         "2002:a9fe:a9fe::1",
+        "fec0::1",
+        "feff::1",
+        "64:ff9b:1::1",
+        "64:ff9b:1:5db8:d8:2200::",
+        "64:ff9b:1::5db8:d822",
+        "::ffff:0:127.0.0.1",
+        "::ffff:0:93.184.216.34",
+        "168.63.129.16",
+        "::ffff:168.63.129.16",
+        "64:ff9b::a83f:8110",
     ],
 )
 def test_addresses_of_inner_networks_are_refused_in_every_spelling(host: str) -> None:
@@ -75,6 +85,8 @@ def test_what_the_operator_allows_may_be_called() -> None:
     assert vet(guard, "::1") == "::1"
     with pytest.raises(ForbiddenAddress):
         vet(guard, "172.18.0.1")
+    for inner in ("fec0::1", "64:ff9b:1::1", "::ffff:0:5db8:d822", "168.63.129.16"):
+        assert vet(Guard.of([inner]), inner) == inner
     with pytest.raises(ConfigurationError, match="no range of addresses"):
         Guard.of(["127.0.0.1/99"])
 

@@ -1,0 +1,188 @@
+"""What breaks beside an assessment: a database that goes away, webhooks that hold us up, directories out of reach."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+import uuid
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pytest
+from a2a.types import Task, TaskPushNotificationConfig, TaskStatusUpdateEvent
+from assessor_server import LOCAL, Caller, gen3, served
+
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.assessor import protocol, server, webhooks
+from pytest_a2a_bench.assessor.assessment import Assessment
+from pytest_a2a_bench.assessor.desk import Desk
+from pytest_a2a_bench.assessor.server import Place
+from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.errors import HarnessError
+from pytest_a2a_bench.results import assessments as records
+from pytest_a2a_bench.results.assessments import Record
+from pytest_a2a_bench.settings import Settings
+
+
+def test_a_database_that_is_away_for_a_moment_breaks_no_assessment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle_url: str
+) -> None:
+    looking, tries = server._looking, []
+
+    def unsteady(tasks: Any) -> Any:
+        look = looking(tasks)
+
+        async def try_to_look(name: str, caller: str) -> Task | None:
+            tries.append(name)
+            if len(tries) <= 3:
+                raise ConnectionRefusedError("the database is away")
+            return await look(name, caller)
+
+        return try_to_look
+
+    monkeypatch.setattr(server, "_looking", unsteady)
+    place = Place(database=f"sqlite+aiosqlite:///{tmp_path}/shared.db")
+    with served(Terms(tmp_path / "results", guard=LOCAL), place=place) as url:
+        told = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+        while len(tries) <= 3:  # the last ones are about the end, which its caller has heard of
+            time.sleep(0.02)
+    assert (told.state, told.result["score"]) == ("completed", 1)
+
+
+def test_what_breaks_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oracle_url: str) -> None:
+    stopped: list[str] = []
+
+    async def follow(*_: Any) -> None:
+        raise RuntimeError("x")
+
+    monkeypatch.setattr(Desk, "_follow", follow)
+    stop = Assessment.stop
+
+    def note(self: Assessment) -> None:
+        stopped.append(self.name)
+        stop(self)
+
+    monkeypatch.setattr(Assessment, "stop", note)
+    with served(Terms(tmp_path / "results", guard=LOCAL)) as url:
+        told = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1))
+        assert (told.state, "itself broke (RuntimeError)" in told.text) == ("failed", True), told
+        assert stopped == [told.task]
+
+
+def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_LOOK_FOR_ORPHANS", 0.01)
+    name, claims, asked = str(uuid.uuid4()), [], []
+    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
+    Record(name, "", said, {}, submitted=1.0).write(tmp_path / name)
+    read_all, reads = records.read_all, []
+
+    def read(results: Path) -> Any:
+        reads.append(results)
+        if len(reads) == 1:
+            raise OSError("the disk is away")
+        return read_all(results)
+
+    def claim(name: str) -> bool:
+        if name in claims:
+            return False
+        claims.append(name)
+        return True
+
+    async def look(name: str, caller: str) -> None:
+        raise AssertionError("nobody has to look")
+
+    async def run() -> None:
+        done = asyncio.Event()
+
+        async def send(request: Any, context: Any) -> None:
+            asked.append(request.message.task_id)
+            if len(asked) == 1:
+                raise ConnectionRefusedError("the database is away")
+            done.set()
+
+        desk = SimpleNamespace(
+            terms=Terms(tmp_path),
+            at_work=set(),
+            claim=claim,
+            give_back=lambda name: claims.remove(name),
+        )
+        looking = asyncio.create_task(
+            server._keep_taking_up(cast(Any, SimpleNamespace(on_message_send=send)), cast(Any, desk), look)
+        )
+        await asyncio.wait_for(done.wait(), 60)
+        looking.cancel()
+
+    monkeypatch.setattr(records, "read_all", read)
+    asyncio.run(run())
+    assert (asked, claims) == ([name, name], [name])
+
+
+def test_no_webhook_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "SECONDS", 0.5)
+    reached: list[str] = []
+    answering: list[asyncio.Task[None]] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
+        reached.append(path)
+        answering.append(cast("asyncio.Task[None]", asyncio.current_task()))
+        begun = b"HTTP/1.1 200 OK\r\nX: " if path == "/headers" else b"HTTP/1.1 200 OK\r\n\r\n"
+        writer.write(begun)
+        try:
+            while path != "/good":  # never long enough silent for a time limit between bytes
+                await asyncio.sleep(0.02)
+                writer.write(b"x")
+                await writer.drain()
+        except OSError:
+            pass
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    async def run() -> None:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening, httpx.AsyncClient() as client:
+            base = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+            configs = [TaskPushNotificationConfig(url=f"{base}/{path}") for path in ("headers", "body", "bad", "good")]
+            configs[2].token = "\u2603"  # which no header can have
+
+            async def kept(task: str) -> list[TaskPushNotificationConfig]:
+                return configs
+
+            store: Any = SimpleNamespace(get_info_for_dispatch=kept)
+            sender = webhooks.WebhookSender(client, store, cast(Any, None))
+            await asyncio.wait_for(sender.send_notification("t", TaskStatusUpdateEvent(task_id="t")), 60)
+            await asyncio.gather(*answering)
+
+    asyncio.run(run())
+    assert reached == ["/headers", "/body", "/good"]
+
+
+def test_a_judged_protocol_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        def start(self, planned: Any) -> None:
+            assert [t for t in threading.enumerate() if t.name == protocol._CLOSER]
+
+        def result(self, one: Any) -> None:
+            raise HarnessError("x")
+
+        def close(self) -> None:
+            pass
+
+    subject = SimpleNamespace(problem="", plan=lambda: [object()], card_results=list, targets=lambda *_: None)
+    monkeypatch.setattr(protocol, "look_at", lambda *_, **__: subject)
+    monkeypatch.setattr(protocol, "Judge", Broken)
+    settings = Settings(endpoint="http://127.0.0.1:9/")
+    run = protocol.ProtocolRun(ClientConfig.from_settings(settings, {}), settings)
+    with pytest.raises(HarnessError):
+        run.judge(tmp_path, lambda *_: None, threading.Event())
+    for thread in threading.enumerate():
+        if thread.name == protocol._CLOSER:
+            thread.join(60)
+            assert not thread.is_alive()
