@@ -7,6 +7,7 @@ import json
 import urllib.parse
 from typing import Any
 
+from pytest_a2a_bench.a2a import network
 from pytest_a2a_bench.chaos.calls import read_json
 
 
@@ -77,11 +78,8 @@ def _split(url: Any) -> urllib.parse.SplitResult | None:
 
 def is_loopback(host: str | None) -> bool:
     """Tell whether a host is this machine to whoever reads it: loopback, or the wildcard of a server's socket."""
-    name = (host or "").strip("[]").lower()
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
+    name = (host or "").strip("[]")
     try:
-        address = ipaddress.ip_address(name)
+        return network.is_loopback(name) or ipaddress.ip_address(name).is_unspecified
     except ValueError:
         return False
-    return address.is_loopback or address.is_unspecified

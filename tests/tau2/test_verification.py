@@ -287,18 +287,11 @@ class _Kinder:
         self.user_scenario = f"{task.user_scenario}\nBe kind."
 
 
+@pytest.mark.usefixtures("judged_task")
 def test_a_judges_answers_decide_and_its_requests_are_compared(
     run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, verifier: Tau2Verifier
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
-    original = index.load_task_json
-
-    def load(domain: str, task_id: str, data: Path | None = None) -> dict[str, Any]:
-        task = json.loads(json.dumps(original(domain, task_id, data)))
-        task["evaluation_criteria"]["reward_basis"] = ["NL_ASSERTION"]
-        return task  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(index, "load_task_json", load)
     met = [{"expectedOutcome": f"o{i}", "reasoning": "r", "metExpectation": i == 0} for i in range(2)]
     answers: Iterator[Step] = iter([say('{"results": []}'), say(f"```json\n{json.dumps({'results': met})}\n```")])
     with FakeLLM(lambda request: next(answers)) as model:
