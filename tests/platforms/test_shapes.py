@@ -17,6 +17,7 @@ import pytest_a2a_bench
 from pytest_a2a_bench.cli import main
 
 ROOT = Path(pytest_a2a_bench.__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.slow
 
@@ -98,7 +99,7 @@ def test_everything_elsewhere(
     monkeypatch.setenv("CONTROL_TOKEN", TOKEN)
     place = ("--host", "0.0.0.0", "--auth-env", "CONTROL_TOKEN", "--open-agent")
     with (
-        controller(tmp_path / "green", environ, (ROOT / "deploy" / "run.sh").read_text(), *place) as green,
+        controller(tmp_path / "green", environ, (REPOSITORY / "deploy" / "run.sh").read_text(), *place) as green,
         controller(tmp_path / "white", environ, AGENT, *place) as white,
     ):
         both = ("--green-controller", green, "--white-controller", white, "--controller-auth-env", "CONTROL_TOKEN")

@@ -134,7 +134,10 @@ class Tried:
     @property
     def told(self) -> str:
         """What the table says of it."""
-        seen = Counter({_told(o): n for o, n in self.outcomes.items() if o != PUT_UP})
+        seen: Counter[str] = Counter()
+        for outcome, count in self.outcomes.items():
+            if outcome != PUT_UP:
+                seen[_told(outcome)] += count
         return seen.most_common(1)[0][0] if seen else PUT_UP
 
     def others(self, cell: Cell) -> list[str]:

@@ -5,8 +5,10 @@ The tables of that page are written by ``python tests/support/fault_matrix.py --
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
-from fault_matrix import Cell, cells, documented, explain, try_cell
+from fault_matrix import Cell, Tried, cells, documented, explain, try_cell
 
 # asyncio forgets a connection that it accepted at the moment at which chaos closes the door.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -37,3 +39,8 @@ def test_every_cell_is_as_documented(cell: Cell) -> None:
 
 def test_the_page_has_every_cell() -> None:
     assert set(documented()) == set(cells())
+
+
+def test_what_is_told_counts_each_outcome_once_for_all_its_names() -> None:
+    outcomes = Counter({"repeated": 20, "held again": 3, "put up with": 3, "repeated in vain": 1})
+    assert Tried(outcomes, (), 20).told == "repeated"
