@@ -43,11 +43,18 @@ def _warm_python() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # Side by side they are one worker's, and the five seconds that LiteLLM takes to import are spent once.
+    items.sort(key=lambda item: not calls_models(item))
     if config.getoption("--run-slow") or "slow" in config.getoption("markexpr"):
         return
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="slow; run with --run-slow"))
+
+
+def calls_models(item: pytest.Item) -> bool:
+    """Whether a test is of a module in which a model is called."""
+    return bool({"fake_llm", "FakeLLM", "agents_model"} & vars(getattr(item, "module", item)).keys())
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: 
     assert "\x07" not in text
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_what_a_test_expects_itself_is_no_miss(
     pytester: pytest.Pytester,
     desk: Bench,
