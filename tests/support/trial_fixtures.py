@@ -22,7 +22,8 @@ def builtin() -> Iterator[Callable[[str], BuiltinAgent]]:
 
     def get(spec: str) -> BuiltinAgent:
         if spec not in _STARTED:
-            _STARTED[spec] = start_builtin(spec)
+            # One with LiteLLM takes five seconds of a processor to start, which a busy machine may take minutes to give.
+            _STARTED[spec] = start_builtin(spec, timeout=300)
         return _STARTED[spec]
 
     yield get
