@@ -93,6 +93,7 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         held_again=("no longer known",) * int(values.get("held_again", 0)),
         user_fault=UserFault(values["user_fault"]) if values.get("user_fault") else None,
         user_retries=(UserFault("no longer known"),) * int(values.get("user_retries", 0)),
+        retry_error=values.get("retry_error"),
         reused_from=values.get("reused_from"),
         verification=Verification(values["verified"], "no longer known") if "verified" in values else None,
         category=str(values.get("category", "")),
@@ -274,6 +275,10 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
         what = "1 trial was" if many == 1 else f"{many} trials were"
         counted = ", ".join(f"{count}x {kind}" for kind, count in before.most_common())
         yield f"{what} held again, because the user was at fault (--a2a-user-retry): {counted}"
+    vain = Counter(r.retry_error.partition(":")[0] for r in results if r.retry_error)
+    if vain:
+        kinds = ", ".join(f"{count}x {name}" for name, count in vain.most_common())
+        yield f"{vain.total()} of them in vain ({kinds}): what was evaluated before it counts"
 
 
 def benchmark_notes(results: Sequence[TrialResult]) -> Iterator[str]:

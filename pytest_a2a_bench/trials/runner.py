@@ -37,7 +37,7 @@ from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
 from pytest_a2a_bench.trials.attempt import Attempt
-from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
+from pytest_a2a_bench.trials.redelivery import Evaluated, hold_again, refuse_tainted
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
 if TYPE_CHECKING:
@@ -188,6 +188,8 @@ class Runner:
             why = hold_again(outcome, attempt.abandoned, self.settings, attempt.cancel, deadline)
             if not why:
                 break
+            if outcome.error is None:
+                attempt.evaluated = Evaluated(outcome, session, self._seed(attempt), tape)
             attempt.abandoned.add(outcome, session)
             span.event("a2a.held_again", {"a2a.reason": why})
             attempt.session, attempt.metadata = None, dict(self._metadata)
@@ -219,6 +221,8 @@ class Runner:
     def _conclude(self, attempt: Attempt, outcome: Outcome, tape: Tape | None) -> TrialResult:
         result = self._result(attempt, outcome)
         stored = self._keep(attempt, result, outcome.error)
+        if result.retry_error and attempt.evaluated is not None:
+            tape = attempt.evaluated.tape
         # What trouble broke off is no conversation to be held again.
         if stored is not None and tape is not None and result.status in ("evaluated", "evaluator_error"):
             tape.keep()
@@ -318,7 +322,12 @@ class Runner:
         return TrialResult(key=key, status="not_run", run_id=self.run_id, error=opened.text, provenance=told)
 
     def _result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
-        error, session, abandoned = outcome.error, attempt.session, attempt.abandoned
+        error, session, abandoned, seed = outcome.error, attempt.session, attempt.abandoned, self._seed(attempt)
+        agent_usage, user_usage = abandoned.agent_usage + outcome.agent_usage, abandoned.user_usage + outcome.user_usage
+        metrics = abandoned.metrics + (tuple(session.metrics) if session is not None else ())
+        in_vain = error if attempt.evaluated is not None else None
+        if in_vain is not None and (last := attempt.evaluated) is not None:
+            error, outcome, session, seed = None, last.outcome, last.session, last.seed
         return TrialResult(
             key=attempt.key,
             status=classify(error),
@@ -330,16 +339,16 @@ class Runner:
             started_at=attempt.started_at,
             duration=outcome.duration if outcome.duration is not None else time.monotonic() - attempt.began,
             transcript=outcome.transcript,
-            metrics=abandoned.metrics + (tuple(session.metrics) if session is not None else ()),
+            metrics=metrics,
             turn_latencies=tuple(session.turn_seconds) if session is not None else (),
             findings=outcome.findings + (tuple(session.findings) if session is not None else ()),
-            agent_usage=abandoned.agent_usage + outcome.agent_usage,
-            user_usage=abandoned.user_usage + outcome.user_usage,
+            agent_usage=agent_usage,
+            user_usage=user_usage,
             context_id=session.context_id if session is not None else None,
             dialect=outcome.dialect,
             splits=outcome.splits,
             category=outcome.category,
-            seed=self._seed(attempt),
+            seed=seed,
             provenance={
                 **(outcome.provenance or self._data(attempt.key)),
                 **({"replayed": True} if self.settings.replay else {}),
@@ -353,6 +362,7 @@ class Runner:
             held_again=abandoned.reasons,
             user_fault=outcome.user_fault,
             user_retries=abandoned.faults,
+            retry_error=f"{type(in_vain).__name__}: {describe(in_vain)}" if in_vain is not None else None,
         )
 
 
