@@ -204,7 +204,8 @@ def asked_to_wait(trailers: Iterable[tuple[str, str | bytes]] | None) -> float |
             for detail in status_pb2.Status.FromString(value).details:
                 asked = error_details_pb2.RetryInfo()
                 if detail.Unpack(asked):
-                    return max(asked.retry_delay.seconds + asked.retry_delay.nanos / 1e9, 0.0)
+                    seconds = float(asked.retry_delay.seconds) + float(asked.retry_delay.nanos) / 1e9
+                    return max(seconds, 0.0)
         except DecodeError:
             continue
     return None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.benchmarks import lint_known
+from pytest_a2a_bench.benchmarks import lint_known, registry
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
@@ -274,7 +274,8 @@ class Runner:
         except A2ABenchError:  # not installed, or not found: its trial will say so
             data = ""
         everything = {"metadata": attempt.metadata, "reached": self._reached}
-        return fingerprint(self.settings, self._agent, data, everything, __version__)
+        settings = registry.without_places(self.settings) if data else self.settings
+        return fingerprint(settings, self._agent, data, everything, __version__)
 
     def cancel_all(self) -> None:
         """Abort every request in flight; their trials end as infrastructure errors."""
