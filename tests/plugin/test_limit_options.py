@@ -49,7 +49,12 @@ def test_variables_of_the_file_are_there_for_the_run(
 TOKEN = "nightingale-4711"
 
 ASKS = """
+    import os
+
     from pytest_a2a_bench.model import Part
+
+    def test_shows_it_before_anybody_is_asked():
+        assert [os.environ[name] for name in ("A2A_AUTH_TOKEN", "SONGBIRD") if name in os.environ] == []
 
     def test_asks(a2a_client):
         text = a2a_client.session().send([Part.of_text("hello")]).text
@@ -74,7 +79,7 @@ def test_the_agents_token_may_come_from_the_file_and_is_hidden(
         agent.card["securitySchemes"] = {"s": {"type": "http", "scheme": "bearer"}}
         agent.card["security"] = [{"s": []}]
         result = bench("--a2a-endpoint", agent.url, "--a2a-env-file=song.env", "test_asks.py", *named, *workers)
-    result.assert_outcomes(failed=1)
+    result.assert_outcomes(failed=2)
     assert {m.headers["authorization"] for m in agent.messages} == {f"Bearer {TOKEN}"}
     shown = result.stdout.str() + result.stderr.str()
     assert "you sent Bearer ***" in shown
