@@ -14,8 +14,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-for room in ("agents", "support"):
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / room))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "agents"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from tau2_verified import AGENTS, DIALECTS, DOMAINS, Found, Table
 

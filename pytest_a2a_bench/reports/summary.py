@@ -62,8 +62,8 @@ def load_reported(
 
 def lost_lines(directory: Path, lost: Mapping[str | None, int]) -> Iterator[str]:
     """Say what became of files that are not there any more."""
-    for run_id, count in lost.items():
-        what = f"{count} trial files in {directory}"
+    for run_id, number in lost.items():
+        what = f"{number} trial files in {directory}"
         if run_id is None:
             yield f"{what} are gone or cannot be read; the latencies in this table are without theirs"
         else:
@@ -267,7 +267,7 @@ NOTHING_MEASURED = "no trial was evaluated: these results say nothing about the 
 
 
 def _skipped(results: Sequence[TrialResult]) -> str:
-    """Say how many were skipped, and why the first: pytest says so only where it is asked to, and is content with it."""
+    """Say how many were skipped, and why the first: pytest is content with skips, and tells reasons if it is asked."""
     skipped = [r for r in results if r.status == "skipped"]
     if not skipped:
         return ""

@@ -5,8 +5,8 @@ on it once, twice or not at all. What is evaluated instead is another one, in a 
 the same seed, so that the agent is neither blamed nor helped.
 
 One whose simulated user was at fault says little about the agent. Where that is asked for (``--a2a-user-retry``) it is
-held again too, with another seed: the user of the same seed would do the same again. It was evaluated, though: where the
-other conversation comes to nothing, it is still what the trial came to.
+held again too, with another seed: the user of the same seed would do the same again. It was evaluated, though: where
+the other conversation comes to nothing, it is still what the trial came to.
 """
 
 from __future__ import annotations

@@ -122,7 +122,11 @@ import dataclasses
 
 from pytest_a2a_bench.model import BenchTask
 
-SPLITS = {"base": ["ok-b", "bad-i"], "more": ["ok-a", "ok-b", "bad-h", "bad-i"], "full": ["x-1", "x-2", "ok-a", "bad-h", "x-3"]}
+SPLITS = {
+    "base": ["ok-b", "bad-i"],
+    "more": ["ok-a", "ok-b", "bad-h", "bad-i"],
+    "full": ["x-1", "x-2", "ok-a", "bad-h", "x-3"],
+}
 
 def pytest_a2a_bench_suites():
     import desk
@@ -132,9 +136,13 @@ def pytest_a2a_bench_suites():
     )]
 """
 
-SPLIT_LINT = LINT.replace("print(domain, file=stream)", "print(request.split, file=stream)").replace(
-    'for t in ("ok-a", "bad-h")', 'for t in (("bad-i",) if request.split == "base" else ("ok-a", "bad-h", "x-1"))'
-).replace('request, domain: "1"', "request, domain: request.split")
+SPLIT_LINT = (
+    LINT.replace("print(domain, file=stream)", "print(request.split, file=stream)")
+    .replace(
+        'for t in ("ok-a", "bad-h")', 'for t in (("bad-i",) if request.split == "base" else ("ok-a", "bad-h", "x-1"))'
+    )
+    .replace('request, domain: "1"', "request, domain: request.split")
+)
 
 SPLIT_TESTS = """
 import pytest

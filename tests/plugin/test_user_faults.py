@@ -124,7 +124,8 @@ def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(
 
 def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester) -> None:
     reported = {"desk/front/a#0": {"status": "evaluated", "reward": 0.0, "user_fault": "out-of-scope"},
-                "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2, "retry_error": "LLMError"}}  # fmt: skip
+                "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2,
+                                   "retry_error": "LLMError"}}  # fmt: skip
     results, _ = summary.load_reported(pytester.path, "run", reported)
     told = "\n".join(summary.caveats(results))
     assert "was at fault in 1 of 2 trials, which count as they came out: 1x out-of-scope" in told

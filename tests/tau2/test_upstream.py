@@ -293,6 +293,7 @@ def test_a_model_that_finds_documents_is_not_asked_again(
 
 def test_what_asks_elsewhere_is_known() -> None:
     tau2 = upstream.load()
+    assert tau2.retrieval is not None
     known = {name: retrieval.find_unrepeatable(tau2, name) for name in tau2.retrieval.RETRIEVAL_VARIANTS}
     assert all(known[name] == () for name in OFFLINE)
     assert known["openai_embeddings_grep"] == known["bm25_reranker"] == ("KB_search",)

@@ -63,7 +63,7 @@ class Lines:
 
 
 class Documents:
-    """banking_knowledge's tools that look for documents, which change nothing: with the answers that cannot be repeated.
+    """banking_knowledge's tools that look for documents and change nothing: with the answers that cannot be repeated.
 
     What a model or a shell answered is taken from the recording; the model of embeddings is not asked for documents
     either. All else is tau2's own, but for how long it says that a search took.
@@ -152,8 +152,8 @@ class Stock:
 
         :param job: ``domain``, ``task``, ``messages``, ``termination_reason``, ``seed``, ``max_steps``, ``max_errors``;
             ``environment`` with tau2's options of environments, and ``recorded_tools``, whose answers are the
-            recorded ones; ``user`` and ``judge``: None, or the ``model`` that
-            plays it, its ``args`` and its ``answers``.
+            recorded ones; ``user`` and ``judge``: None, or the ``model`` that plays it, its ``args`` and its
+            ``answers``.
         :return: ``messages``, ``termination_reason``, ``reward_info`` (None where the evaluator ``raised``), and what
             the models were ``asked``; ``diverged`` says where tau2 went another way, and then there is no reward.
         """

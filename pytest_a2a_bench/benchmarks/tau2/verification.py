@@ -135,7 +135,7 @@ def make_job(result: TrialResult, settings: Settings) -> dict[str, Any]:
 
 
 def _documents(name: Any, settings: Settings) -> dict[str, Any]:
-    """Return what the stock tau2 is to know of how documents were found; tools that ask elsewhere are not asked again."""
+    """Return what the stock tau2 is to know of how documents were found; what asks elsewhere is not asked again."""
     if not name:
         return {"environment": {}, "recorded_tools": ()}
     tau2 = upstream.load(data=find_edition(settings).data)
