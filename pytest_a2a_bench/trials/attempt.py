@@ -12,6 +12,8 @@ from pytest_a2a_bench.trials.redelivery import Abandoned, Evaluated
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
+    from pytest_a2a_bench.benchmarks.base import Outcome
+    from pytest_a2a_bench.cassettes.tape import Tape
 
 
 class Attempt:
@@ -41,6 +43,12 @@ class Attempt:
         self.before = ""
         self._result: TrialResult | None = None
         self._lock = threading.Lock()
+
+    def set_aside(self, outcome: Outcome, session: AgentSession, seed: int, tape: Tape | None) -> None:
+        """Note a conversation that is held again: what it leaves behind, and that it counts if the next cannot."""
+        if outcome.error is None:
+            self.evaluated = Evaluated(outcome, session, seed, tape)
+        self.abandoned.add(outcome, session)
 
     @property
     def has_ended(self) -> bool:

@@ -36,8 +36,9 @@ from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
+from pytest_a2a_bench.trials import estimating
 from pytest_a2a_bench.trials.attempt import Attempt
-from pytest_a2a_bench.trials.redelivery import Evaluated, hold_again, refuse_tainted
+from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
 if TYPE_CHECKING:
@@ -188,9 +189,7 @@ class Runner:
             why = hold_again(outcome, attempt.abandoned, self.settings, attempt.cancel, deadline)
             if not why:
                 break
-            if outcome.error is None:
-                attempt.evaluated = Evaluated(outcome, session, self._seed(attempt), tape)
-            attempt.abandoned.add(outcome, session)
+            attempt.set_aside(outcome, session, self._seed(attempt), tape)
             span.event("a2a.held_again", {"a2a.reason": why})
             attempt.session, attempt.metadata = None, dict(self._metadata)
             self._make_ready(attempt)
@@ -211,6 +210,7 @@ class Runner:
         finally:
             if attempt.session is not None:
                 attempt.session.finish()
+                estimating.fill_in(attempt.session, self.settings.agent_model)
         outcome.error = self._whose_time(attempt, outcome.error)
         if attempt.session is not None:
             outcome = refuse_tainted(outcome, attempt.session)
@@ -326,10 +326,11 @@ class Runner:
         error, session, abandoned, seed = outcome.error, attempt.session, attempt.abandoned, self._seed(attempt)
         agent_usage, user_usage = abandoned.agent_usage + outcome.agent_usage, abandoned.user_usage + outcome.user_usage
         metrics = abandoned.metrics + (tuple(session.metrics) if session is not None else ())
-        in_vain = error if attempt.evaluated is not None else None
-        if in_vain is not None and (last := attempt.evaluated) is not None:
-            error, outcome, session, seed = None, last.outcome, last.session, last.seed
-        return TrialResult(
+        in_vain = None
+        if error is not None and (last := attempt.evaluated) is not None:
+            in_vain, error = f"{type(error).__name__}: {describe(error)}", None
+            outcome, session, seed = last.outcome, last.session, last.seed
+        result = TrialResult(
             key=attempt.key,
             status=classify(error),
             run_id=self.run_id,
@@ -363,8 +364,9 @@ class Runner:
             held_again=abandoned.reasons,
             user_fault=outcome.user_fault,
             user_retries=abandoned.faults,
-            retry_error=f"{type(in_vain).__name__}: {describe(in_vain)}" if in_vain is not None else None,
+            retry_error=in_vain,
         )
+        return estimating.estimated(result, self.settings.agent_model)
 
 
 def _other_data(before: str, provenance: Mapping[str, Any]) -> dict[str, str]:
