@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
+from unittest import mock
 
 from fake_llm import FakeLLM, say
 from random_agent import random_agent
@@ -53,12 +55,13 @@ class Table:
         self._urls: dict[str, str] = {}
         # Whatever is asked is so; what is verified is that both sides ask the same and make the same of the answer.
         met = {"expectedOutcome": "scripted", "reasoning": "scripted", "metExpectation": True}
+        self._stack.enter_context(mock.patch.dict(os.environ, {"OPENAI_API_KEY": "scripted"}))
         judge = self._stack.enter_context(FakeLLM(lambda request: say(json.dumps({"results": [met]}))))
         self._settings = Settings(
             tag_trials=True,
             concurrency=2,
             judge_llm="openai/judge",
-            user_llm_args={"api_base": judge.api_base, "api_key": "scripted"},
+            user_llm_args={"api_base": judge.api_base},
             benchmark_options={DATA_OPTION.name: data},
         )
         self._verifiers = [
