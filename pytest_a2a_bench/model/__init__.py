@@ -19,20 +19,24 @@ from pytest_a2a_bench.model.messages import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
     SCHEMA_VERSION,
     USER_FAULTS,
+    MetricsAggregate,
+    ProtocolMetrics,
     Reward,
     RewardCheck,
     Role,
     TrialResult,
     TrialStatus,
     Turn,
+    Usage,
     UserFault,
+    Verification,
+    VerificationStatus,
+    percentile,
 )
-from pytest_a2a_bench.model.verification import Verification, VerificationStatus
 
 __all__ = [
     "REWARD_TOLERANCE",
