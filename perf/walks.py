@@ -4,9 +4,9 @@
 
 Each walk is a pytest run of one item in a process of its own, as a user would start it. A file is passed when one of
 its functions is called; that a module is imported does not count, nor do the methods that a dataclass is given.
-Counted apart: setting up (``pytest_configure``), finding the agent, collecting, the item as pytest's own thread sees
-it, the conversation (every other thread, from the pool to the store), and what follows the last item. ARCHITECTURE.md
-gives the numbers, and they are to fall.
+Counted apart: setting up (``pytest_configure``), collecting, the item as pytest's own thread sees it, the conversation
+(all threads from the pool to the store), other threads before it (finding the agent; the checks of a conformance run),
+and what follows the last item. ARCHITECTURE.md gives the numbers, and they are to fall.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WALKS = {
     ],
 }
 BEGINS = f"trials{os.sep}pool.py"
-"""Where a thread begins that holds a trial; what threads do before that is finding the agent."""
+"""Where a thread begins that holds a trial."""
 
 
 class Walk:
@@ -66,7 +66,7 @@ class Walk:
 
     def _called_in_a_thread(self, frame: FrameType, event: str, _: Any) -> None:
         self._held = self._held or frame.f_code.co_filename == f"{self._prefix}{BEGINS}"
-        self._note("conversation" if self._held else "agent found", frame, event)
+        self._note("conversation" if self._held else "other threads", frame, event)
 
     def _called(self, frame: FrameType, event: str, _: Any) -> None:
         self._note(self.phase, frame, event)
