@@ -30,16 +30,7 @@ OUTPUT = "A2A_BENCH_WALKS"
 WALKS = {
     "trial": ["--a2a-endpoint", "builtin:oracle", "--a2a-suite", "airline", "-k", "12-t0"],
     "check": ["--a2a-endpoint", "builtin:faulty", "--a2a-suite", "protocol", "-k", "SEND-003-JSONRPC"],
-    "gate": [
-        "--a2a-endpoint",
-        "builtin:oracle",
-        "--a2a-suite",
-        "mock",
-        "-k",
-        "create_task_1-t0",
-        "--a2a-min-pass",
-        "1",
-    ],
+    "gate": ["--a2a-endpoint", "builtin:oracle", "--a2a-suite", "mock", "-k", "create", "--a2a-min-pass", "0.1"],
 }
 BEGINS = f"trials{os.sep}pool.py"
 """Where a thread begins that holds a trial."""

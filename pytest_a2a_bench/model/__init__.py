@@ -19,23 +19,20 @@ from pytest_a2a_bench.model.messages import (
     ToolSpec,
     UserSaid,
 )
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile, sum_usage
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
     SCHEMA_VERSION,
     USER_FAULTS,
-    MetricsAggregate,
-    ProtocolMetrics,
     Reward,
     RewardCheck,
     Role,
     TrialResult,
     TrialStatus,
     Turn,
-    Usage,
     UserFault,
     Verification,
     VerificationStatus,
-    percentile,
 )
 
 __all__ = [
@@ -67,4 +64,5 @@ __all__ = [
     "VerificationStatus",
     "percentile",
     "slugify",
+    "sum_usage",
 ]

@@ -1,15 +1,16 @@
-"""What came of a trial: its reward, what it cost, and what a benchmark's own implementation says of it."""
+"""What came of a trial, and what a benchmark's own implementation says of it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_a2a_bench.model.fields import Count, Finite, Seconds, to_plain
+from pytest_a2a_bench.model.fields import Finite, Seconds, to_plain
 from pytest_a2a_bench.model.keys import TrialKey
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, add_known, percentile
 
 VerificationStatus = Literal["verified", "differs", "not_verifiable", "failed"]
 
@@ -29,97 +30,6 @@ class Verification:
     reason: str = ""
     differences: tuple[str, ...] = ()
     by: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens and money. None means not reported, which is not zero."""
-
-    input_tokens: Count | None = None
-    output_tokens: Count | None = None
-    cost_usd: Finite | None = None
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            add_known(self.input_tokens, other.input_tokens),
-            add_known(self.output_tokens, other.output_tokens),
-            add_known(self.cost_usd, other.cost_usd),
-        )
-
-
-def add_known(a: Any, b: Any) -> Any:
-    """Add what is known: None is not zero, and nothing known stays None."""
-    if a is None or b is None:
-        return a if b is None else b
-    return a + b
-
-
-@dataclass(frozen=True, slots=True)
-class ProtocolMetrics:
-    """One request on the wire.
-
-    :param status_code: HTTP status; for gRPC the numeric status code; None where no answer came.
-    :param latency_ms: from the first byte sent to the end of the answer (of the stream, where it streams).
-    :param timestamp: ISO 8601 in UTC, when the request was sent.
-    :param attempt: 1 for the first try, more for retries of the same request.
-    """
-
-    request_id: str
-    endpoint: str
-    method: str
-    status_code: int | None
-    latency_ms: Seconds
-    timestamp: str
-    context_id: str | None = None
-    input_tokens: Count | None = None
-    output_tokens: Count | None = None
-    error: str | None = None
-    attempt: Count = 1
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsAggregate:
-    """Sums and percentiles over :class:`ProtocolMetrics`. Latencies are milliseconds; None where unmeasured."""
-
-    requests: int = 0
-    errors: int = 0
-    retries: int = 0
-    latency_ms_total: float = 0.0
-    latency_ms_p50: float | None = None
-    latency_ms_p95: float | None = None
-    latency_ms_max: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-    @classmethod
-    def of(cls, metrics: Iterable[ProtocolMetrics]) -> MetricsAggregate:
-        """Aggregate some requests."""
-        items = list(metrics)
-        latencies = sorted(m.latency_ms for m in items)
-        usage = Usage()
-        for m in items:
-            usage = usage + Usage(m.input_tokens, m.output_tokens)
-        return cls(
-            requests=len(items),
-            errors=sum(m.error is not None for m in items),
-            retries=sum(m.attempt > 1 for m in items),
-            latency_ms_total=sum(latencies),
-            latency_ms_p50=percentile(latencies, 50),
-            latency_ms_p95=percentile(latencies, 95),
-            latency_ms_max=latencies[-1] if latencies else None,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-        )
-
-
-def percentile(ordered: Sequence[float], percent: float) -> float | None:
-    """Return a percentile of sorted numbers by linear interpolation, or None if there are none."""
-    if not ordered:
-        return None
-    position = (len(ordered) - 1) * percent / 100
-    low = int(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
 SCHEMA_VERSION = 1
@@ -237,6 +147,8 @@ class TrialResult:
     :param duration: seconds that the conversation took, without loading the benchmark and evaluating.
     :param turn_latencies: seconds of each turn, from sending to the settled answer, with its retries and polls.
     :param agent_usage: what the agent reported about itself over A2A, if it did.
+    :param estimated_usage: what it is reckoned to have used of that which it did not report (``--a2a-agent-model``):
+        tokens of the messages, dollars by a price list. Never added to what was reported.
     :param user_usage: what the user simulator (and judge) cost.
     :param category: what the task is about, where its benchmark has categories.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
@@ -268,6 +180,7 @@ class TrialResult:
     turn_latencies: tuple[Seconds, ...] = ()
     findings: tuple[DialectFinding, ...] = ()
     agent_usage: Usage = field(default_factory=Usage)
+    estimated_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
     context_id: str | None = None
     dialect: str | None = None

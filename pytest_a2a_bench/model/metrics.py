@@ -1,0 +1,116 @@
+"""What a conversation cost: tokens, money, requests, seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.model.fields import Count, Finite, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money. None means not reported, which is not zero."""
+
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_usd: Finite | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            add_known(self.input_tokens, other.input_tokens),
+            add_known(self.output_tokens, other.output_tokens),
+            add_known(self.cost_usd, other.cost_usd),
+        )
+
+
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    """Add up what is known."""
+    total = Usage()
+    for usage in usages:
+        total = total + usage
+    return total
+
+
+def add_known(a: Any, b: Any) -> Any:
+    """Add what is known: None is not zero, and nothing known stays None."""
+    if a is None or b is None:
+        return a if b is None else b
+    return a + b
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolMetrics:
+    """One request on the wire.
+
+    :param status_code: HTTP status; for gRPC the numeric status code; None where no answer came.
+    :param latency_ms: from the first byte sent to the end of the answer (of the stream, where it streams).
+    :param timestamp: ISO 8601 in UTC, when the request was sent.
+    :param attempt: 1 for the first try, more for retries of the same request.
+    :param estimated: whether the tokens are a tokenizer's count of the messages, where the agent reported none.
+    """
+
+    request_id: str
+    endpoint: str
+    method: str
+    status_code: int | None
+    latency_ms: Seconds
+    timestamp: str
+    context_id: str | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    error: str | None = None
+    attempt: Count = 1
+    estimated: bool = False
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of this request, reported or estimated."""
+        return Usage(self.input_tokens, self.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsAggregate:
+    """Sums and percentiles over :class:`ProtocolMetrics`. Latencies are milliseconds; None where unmeasured.
+
+    Tokens are those that agents reported; estimated ones are left out.
+    """
+
+    requests: int = 0
+    errors: int = 0
+    retries: int = 0
+    latency_ms_total: float = 0.0
+    latency_ms_p50: float | None = None
+    latency_ms_p95: float | None = None
+    latency_ms_max: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @classmethod
+    def of(cls, metrics: Iterable[ProtocolMetrics]) -> MetricsAggregate:
+        """Aggregate some requests."""
+        items = list(metrics)
+        latencies = sorted(m.latency_ms for m in items)
+        usage = sum_usage(m.usage for m in items if not m.estimated)
+        return cls(
+            requests=len(items),
+            errors=sum(m.error is not None for m in items),
+            retries=sum(m.attempt > 1 for m in items),
+            latency_ms_total=sum(latencies),
+            latency_ms_p50=percentile(latencies, 50),
+            latency_ms_p95=percentile(latencies, 95),
+            latency_ms_max=latencies[-1] if latencies else None,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+        )
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float | None:
+    """Return a percentile of sorted numbers by linear interpolation, or None if there are none."""
+    if not ordered:
+        return None
+    position = (len(ordered) - 1) * percent / 100
+    low = int(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
