@@ -125,7 +125,7 @@ def register(
     settings = Settings(endpoint=endpoint, **options)
     shared = (connection or connect(settings), settings)
     found: type[A2AAgent] = type(A2AAgent.__name__, (A2AAgent,), {"_shared": shared, "__module__": __name__})
-    registry = importlib.import_module("tau2.run").registry
+    registry = importlib.import_module("tau2.registry").registry
     try:
         if hasattr(registry, "register_agent_factory"):
             registry.register_agent_factory(functools.partial(_make, found), name)

@@ -33,7 +33,7 @@ ARGS = {"num_retries": 0, "temperature": 0.0}
 def agent_says(request: dict[str, Any]) -> Step:
     """Create one task, whoever asks for whatever; that is right in one task and wrong in others."""
     said = sum(m["role"] == "assistant" for m in request["messages"])
-    return [call("create_task", GOLD), say("I have done that for you.")][min(said, 1)]
+    return call("create_task", GOLD) if said == 0 else say("I have done that for you.")
 
 
 def user_says(request: dict[str, Any]) -> Step:
