@@ -55,7 +55,13 @@ def _to_event(message: Any, names: dict[str, str]) -> Event:
 
 
 @functools.cache
-def _agent_class(base: Any, messages: Any) -> Any:
+def agent_class(base: Any, messages: Any) -> Any:
+    """Return the class of agents behind A2A for the installed flavour of tau2.
+
+    :param base: what its agents are subclasses of.
+    :param messages: the module of its messages.
+    """
+
     class A2AAgent(base):  # type: ignore[misc]
         """An agent that lives behind an A2A endpoint."""
 
@@ -120,7 +126,7 @@ def _to_tau2_usage(usage: Usage) -> dict[str, int] | None:
 
 def make_agent(tau2: Tau2, tools: list[Any], policy: str, conversation: Conversation) -> Any:
     """Make an agent for tau2's ``Orchestrator``."""
-    return _agent_class(tau2.agent_base, tau2.messages)(tools, policy, conversation)
+    return agent_class(tau2.agent_base, tau2.messages)(tools, policy, conversation)
 
 
 TOOL: Final = "calculate"

@@ -122,7 +122,7 @@ def _collect_parts(distribution: str) -> Tau2:
         evaluate_simulation=evaluator.evaluate_simulation,
         nl_assertions_module=importlib.import_module("tau2.evaluator.evaluator_nl_assertions"),
         orchestrator_class=importlib.import_module("tau2.orchestrator.orchestrator").Orchestrator,
-        agent_base=_agent_base(),
+        agent_base=agent_base(),
         user_simulator=user.UserSimulator,
         registry=evaluator.registry,
         stop_token=user.STOP,
@@ -169,7 +169,11 @@ def read_task(tau2: Tau2, domain: str, task_id: str, data: Path | None = None) -
         ) from error
 
 
-def _agent_base() -> Any:
+def agent_base() -> Any:
+    """Return the class that agents of the installed flavour are subclasses of.
+
+    :raises AttributeError: if there is none that we know.
+    """
     # One of the two is there, by flavour.
     for module, name in (("tau2.agent.base_agent", "HalfDuplexAgent"), ("tau2.agent.base", "LocalAgent")):
         try:
