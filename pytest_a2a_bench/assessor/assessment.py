@@ -32,6 +32,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult, Usage
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, without_query
+from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 from pytest_a2a_bench.trials import stopping
 from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.pool import Pool
@@ -114,6 +115,7 @@ class Assessment:
         terms: Terms,
         environ: Mapping[str, str] = os.environ,
         note: Callable[[TrialResult], None] = lambda trial: None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self.name = name
         self.plan = plan
@@ -122,6 +124,7 @@ class Assessment:
         self._directory = terms.directory(name)
         self._environ = {k: v for k, v in environ.items() if k.lower() in _REACHING}
         self._note = note
+        self._tracing = tracing
         self._stop = threading.Event()
         self._pool: Pool | None = None
         self._agent = ""
@@ -193,6 +196,7 @@ class Assessment:
                 store,
                 self.name,
                 agent=self._agent,
+                tracing=self._tracing,
                 stopping=halting,
             )
             results = self._wait_for(runner, target.concurrency)

@@ -10,17 +10,14 @@ import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 from a2a.helpers import new_task_from_user_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
-from a2a.types import Part as WirePart
 from a2a.types import Task, TaskState
 from a2a.utils.errors import InvalidParamsError
-from google.protobuf.json_format import MessageToDict, ParseDict
-from google.protobuf.struct_pb2 import Value
+from google.protobuf.json_format import MessageToDict
 
 from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.assessor import result
@@ -28,15 +25,17 @@ from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, C
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
 from pytest_a2a_bench.assessor.slots import Full, Place, Slots
+from pytest_a2a_bench.assessor.teller import Teller
 from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
+from pytest_a2a_bench.assessor.watching import Watching
 from pytest_a2a_bench.model import Part, TrialResult
-from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.lock import Lock
 from pytest_a2a_bench.results.store import StoreError
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, Span, Tracing, Within, context_of, names
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +44,6 @@ _SILENCE = 15.0
 """Seconds after which a caller hears something, if there is nothing new: gateways give up on silent streams."""
 _GAP = 2.0
 """Least seconds between two updates; of a long assessment they come less often, since the task keeps all of them."""
-
-_LONGEST = 4000
 
 OWNER = "a2a-bench assess"
 """Who holds the lock of an assessment's directory."""
@@ -86,6 +83,7 @@ class Desk(AgentExecutor):
         *,
         is_shared: bool = False,
         environ: Mapping[str, str] = os.environ,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self.terms = terms
         self._look = look
@@ -96,6 +94,7 @@ class Desk(AgentExecutor):
         self.running: dict[str, Assessment] = {}
         self.at_work: set[str] = set()
         self._environ = environ
+        self._tracing = tracing
         self.is_closing = False
         monitor.watch(lambda: self.slots.running, lambda: self.slots.waiting)
 
@@ -111,10 +110,12 @@ class Desk(AgentExecutor):
             teller = Teller(TaskUpdater(event_queue, name, context_id))
             if context.current_task is None:
                 await event_queue.enqueue_event(new_task_from_user_message(message))
-                caller = context.call_context.user.user_name if context.call_context is not None else ""
+                call = context.call_context
+                trace = context_of(call.state.get("headers", {}))
                 # From here on it is not lost, whatever becomes of this process.
                 self.claim(name)
-                record = Record(name, caller, MessageToDict(message), {}, submitted=time.time())
+                asked = MessageToDict(message)
+                record = Record(name, call.user.user_name, asked, {}, submitted=time.time(), trace=trace)
                 record.write(self.terms.directory(name))
             else:
                 record = records.read(self.terms.directory(name))
@@ -176,7 +177,13 @@ class Desk(AgentExecutor):
         if not is_known:
             record = dataclasses.replace(record, request=request.to_json())
             record.write(self.terms.directory(record.name))
-        await self._assess(record, planned, place, teller)
+        what = request.domain or request.evaluation
+        about = names.assessment_start(record.name, request.evaluation, request.domain, len(planned.keys))
+        span = self._tracing.asked(f"assess {what}", about, record.trace)
+        try:
+            await self._assess(record, planned, place, teller, span)
+        finally:
+            span.end()
 
     async def _refuse(self, record: Record, problems: tuple[str, ...], teller: Teller) -> None:
         """Reject a request, of which nothing is kept; what was accepted before a restart fails."""
@@ -187,9 +194,12 @@ class Desk(AgentExecutor):
             if await self._is_stored(record):
                 await asyncio.to_thread(shutil.rmtree, self.terms.directory(record.name), ignore_errors=True)
 
-    async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller) -> None:
+    async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller, span: Span) -> None:
         name, directory = record.name, self.terms.directory(record.name)
-        assessment = Assessment(name, planned, self.terms, self._environ, lambda trial: self._note_trial(name, trial))
+        watching = Watching(Within(span), name)
+        assessment = Assessment(
+            name, planned, self.terms, self._environ, lambda trial: self._note_trial(name, trial), watching
+        )
         self.running[name] = assessment
         ended: asyncio.Future[Concluded] | None = None
         try:
@@ -199,11 +209,12 @@ class Desk(AgentExecutor):
             await teller.tell(f"{_describe(planned)}: begun")
             ended = _in_thread(assessment)
             found = await self._follow(record, assessment, ended, teller)
-            await self._conclude(running, found, teller)
+            await self._conclude(running, found, teller, span)
         except AssessmentFailed as error:
-            await self._conclude_failed(record, teller, str(error))
+            await self._conclude_failed(record, teller, str(error), span)
         except (asyncio.CancelledError, Stopped):
             assessment.stop()
+            span.set(names.assessment_end("interrupted" if self.is_closing else "canceled"))
             if not self.is_closing:
                 self._end(record.concluded("canceled", "canceled by its caller"))
             raise asyncio.CancelledError from None
@@ -212,7 +223,8 @@ class Desk(AgentExecutor):
             if self.is_closing:  # nobody can be told any more; it goes on later
                 raise
             log.exception("assessment broke", extra={"assessment": name})
-            await self._conclude_failed(record, teller, f"the assessor itself broke ({type(error).__name__})")
+            told = f"the assessor itself broke ({type(error).__name__})"
+            await self._conclude_failed(record, teller, told, span, type(error).__name__)
         finally:
             self._leave(name, place, ended)
 
@@ -241,13 +253,18 @@ class Desk(AgentExecutor):
             said, last = text, now
         return ended.result()
 
-    async def _conclude(self, record: Record, found: Concluded, teller: Teller) -> None:
+    async def _conclude(self, record: Record, found: Concluded, teller: Teller, span: Span) -> None:
         told = await asyncio.to_thread(result.data, found)
+        span.set(names.assessment_end("completed", told.get("score"), told.get("max_score")))
         text = await asyncio.to_thread(result.summary, found)
         await teller.complete(text, told)
         await self._end_once_stored(record.concluded("completed", text, told))
 
-    async def _conclude_failed(self, record: Record, teller: Teller, text: str) -> None:
+    async def _conclude_failed(
+        self, record: Record, teller: Teller, text: str, span: Span = NO_SPAN, error: str = "AssessmentFailed"
+    ) -> None:
+        span.set(names.assessment_end("failed"))
+        span.fail(error)
         await teller.fail(text)
         await self._end_once_stored(record.concluded("failed", text))
 
@@ -327,43 +344,6 @@ class Desk(AgentExecutor):
                 "error": trial.error_type,
             },
         )
-
-
-class Teller:
-    """Tells one caller, without secrets and control characters."""
-
-    def __init__(self, updater: TaskUpdater) -> None:
-        self._updater = updater
-
-    async def tell(self, text: str) -> None:
-        """Say how far it is."""
-        await self._updater.start_work(self._message(text))
-
-    async def reject(self, problems: tuple[str, ...]) -> None:
-        """Refuse a request, with everything that is wrong with it."""
-        text = f" {problems[0]}" if len(problems) == 1 else "".join(f"\n- {problem}" for problem in problems)
-        await self._updater.reject(self._message(f"This request cannot be carried out:{text}"))
-
-    async def fail(self, text: str) -> None:
-        """Say that there is no result, and why."""
-        await self._updater.failed(self._message(text))
-
-    async def complete(self, text: str, told: Mapping[str, Any]) -> None:
-        """Hand the result over."""
-        parts = [
-            WirePart(text=_clean(text), media_type="text/plain"),
-            WirePart(data=ParseDict(KNOWN.hide_in(dict(told)), Value()), media_type="application/json"),
-        ]
-        await self._updater.add_artifact(parts, name=result.NAME, last_chunk=True)
-        await self._updater.complete()
-
-    def _message(self, text: str) -> Any:
-        return self._updater.new_agent_message([WirePart(text=_clean(text), media_type="text/plain")])
-
-
-def _clean(text: str) -> str:
-    shown = sanitise(KNOWN.hide(text))
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ..."
 
 
 def _describe(planned: Plan) -> str:

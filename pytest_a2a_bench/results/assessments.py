@@ -39,6 +39,7 @@ class Record:
     :param request: as it was read (``Request.to_json``).
     :param submitted: seconds since 1970, as ``ended``.
     :param summary: what the caller was told: of the result, or why there is none.
+    :param trace: W3C trace context of the request, by header names.
     :param result: the numbers of the result, without its trials.
     """
 
@@ -53,6 +54,7 @@ class Record:
     result: Mapping[str, Any] = field(default_factory=dict)
     score: Finite | None = None
     max_score: Finite | None = None
+    trace: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, directory: Path) -> None:
         """Write the file.
