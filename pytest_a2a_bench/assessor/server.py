@@ -23,7 +23,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
-from pytest_a2a_bench.a2a.network import Network
+from pytest_a2a_bench.a2a.network import Network, read_variable
 from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.assessor.asgi import App
 from pytest_a2a_bench.assessor.callers import Callers
@@ -44,6 +44,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.secret import KNOWN, KnownSecret
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 
 log = logging.getLogger(__name__)
@@ -131,6 +132,7 @@ async def assessor(
     :raises ConfigurationError: if the results directory or the database cannot be used.
     """
     _prepare(terms)
+    tokens = [KnownSecret(name, read_variable("--agent-token", name, os.environ)) for name in terms.agent_tokens]
     await asyncio.to_thread(known_domains)  # imports the suites, which the first request should not wait for
     stores = await open_stores(terms.results, place.database)
     monitor = Monitor()
@@ -164,6 +166,7 @@ async def assessor(
     beside = [asyncio.create_task(_keep_taking_up(handler, desk, look))]
     if terms.keep is not None:
         beside.append(asyncio.create_task(keep_removing(terms.results, stores.engine, terms.keep)))
+    forget = KNOWN.remember(tokens)
     try:
         let_in = called_by_name(app, base, limit) if callers is None else guarded(app, callers, limit)
         yield counted(let_in, monitor)
@@ -174,6 +177,7 @@ async def assessor(
         await handler.aclose()
         await client.aclose()
         await stores.engine.dispose()
+        forget()
 
 
 def _prepare(terms: Terms) -> None:
