@@ -22,6 +22,7 @@ from pytest_a2a_bench.a2a.card import choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.assessor.progress import Progress
 from pytest_a2a_bench.assessor.protocol import ProtocolRun
 from pytest_a2a_bench.assessor.terms import Plan, Terms
 from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError, TrialCancelledError
@@ -58,31 +59,6 @@ class AssessmentFailed(Exception):
 
 class Stopped(Exception):
     """The assessment was told to stop."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an assessment is.
-
-    :param what: what is counted: ``trials`` or ``checks``.
-    :param errors: how many could not be evaluated.
-    :param cost: dollars so far, as far as anybody told.
-    """
-
-    what: str = "trials"
-    total: int = 0
-    done: int = 0
-    passed: int = 0
-    errors: int = 0
-    cost: float | None = None
-
-    @property
-    def text(self) -> str:
-        """Return it in one line."""
-        said = f"{self.done} of {self.total} {self.what} done, {self.passed} passed"
-        if self.errors:
-            said += f", {self.errors} could not be evaluated"
-        return said + (f", ${self.cost:.4f}" if self.cost else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,15 +237,7 @@ class Assessment:
     def _take(self, result: TrialResult) -> Usage:
         self._note(result)
         usage = result.agent_usage + result.user_usage
-        cost = usage.cost_usd
-        before = self.progress
-        self.progress = dataclasses.replace(
-            before,
-            done=before.done + 1,
-            passed=before.passed + result.success,
-            errors=before.errors + (result.status != "evaluated"),
-            cost=before.cost if cost is None else (before.cost or 0.0) + cost,
-        )
+        self.progress = self.progress.after(result)
         return usage
 
     def _refuse_broken(self, results: list[TrialResult], halting: Stopping) -> None:
