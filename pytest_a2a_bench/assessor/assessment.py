@@ -129,6 +129,7 @@ class Assessment:
                 found = self._judge(target) if self.plan.is_protocol else self._hold(target)
         except A2ABenchError as error:
             self._see_whether_stopped()
+            self._see_whether_in_time(error)
             if isinstance(error, InfrastructureError | CardError):
                 raise AssessmentFailed(f"Agent error: {error}") from error
             raise AssessmentFailed(f"the assessment is not possible: {error}") from error
@@ -138,6 +139,13 @@ class Assessment:
     def _see_whether_stopped(self) -> None:
         if self._stop.is_set():
             raise Stopped(self.name)
+
+    def _see_whether_in_time(self, error: Exception | None = None) -> None:
+        if time.monotonic() >= self._deadline:
+            raise AssessmentFailed(
+                f"stopped after {self.progress.text}: it took longer than the {self._terms.seconds:g} s that this "
+                "assessor allows"
+            ) from error
 
     @contextlib.contextmanager
     def _target(self) -> Iterator[Settings]:
@@ -244,6 +252,7 @@ class Assessment:
         """See that there is something to score: a run that was broken off is an error, and no low score."""
         opened = halting.known
         if opened is not None or any(r.status == "not_run" for r in results):
+            self._see_whether_in_time()
             why = opened.text if opened is not None else "it took too long"
             raise AssessmentFailed(f"Agent error: stopped after {self.progress.text}: {why}")
         if not any(r.status == "evaluated" for r in results):

@@ -37,7 +37,9 @@ class Progress:
         return said + (f", ${self.cost:.4f}" if self.cost else "")
 
     def after(self, result: TrialResult) -> Progress:
-        """Return how far it is with one more trial."""
+        """Return how far it is with one more trial, unless that was not held."""
+        if result.status == "not_run":
+            return self
         cost = (result.agent_usage + result.user_usage).cost_usd
         failure = failure_of(result)
         return dataclasses.replace(

@@ -66,9 +66,7 @@ class ProtocolRun:
                     results.append(judge_.result(one))
                 except HarnessError:
                     if time.monotonic() > deadline and not stop.is_set():
-                        raise InfrastructureError(
-                            f"stopped after {len(results)} of {total} checks: it took longer than this assessor allows"
-                        ) from None
+                        raise InfrastructureError(f"it took too long ({len(results)} of {total} checks)") from None
                     if not stop.is_set():
                         raise
         finally:

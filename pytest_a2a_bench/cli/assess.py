@@ -159,6 +159,8 @@ def run(namespace: Namespace) -> int:
     database = None
     if namespace.database_env is not None:
         database = read_variable("--database-env", namespace.database_env, os.environ)
+    # What it keeps is its owner's alone: requests, transcripts, what tasks expected.
+    os.umask(0o077)
     log_as_json()
     tracing = _tracing(namespace.otel)
     place = Place(namespace.host, namespace.port, namespace.card_url, database)

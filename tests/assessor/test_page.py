@@ -161,7 +161,8 @@ def busy(tmp_path_factory: pytest.TempPathFactory, noop_url: str) -> Iterator[st
                 time.sleep(0.02)
         yield url
         for one in running:
-            caller.cancel(one.task)
+            if caller.get(one.task).state == "working":
+                caller.cancel(one.task)
         for thread in threads:
             thread.join(30)
 
