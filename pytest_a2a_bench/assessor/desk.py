@@ -190,6 +190,8 @@ class Desk(AgentExecutor):
         if record.request:
             await self._conclude_failed(record, teller, f"it cannot be taken up again: {'; '.join(problems)}")
         else:
+            self._monitor.note_rejection()
+            log.info("request rejected", extra={"assessment": record.name, "problems": len(problems)})
             await teller.reject(problems)
             if await self._is_stored(record):
                 await asyncio.to_thread(shutil.rmtree, self.terms.directory(record.name), ignore_errors=True)

@@ -79,6 +79,10 @@ class Monitor:
         self._ended.labels(evaluation, outcome).inc()
         self._seconds.observe(seconds)
 
+    def note_rejection(self) -> None:
+        """Count a request that could not be carried out, and so was no assessment."""
+        self._ended.labels("", "rejected").inc()
+
     def note_trial(self, result: TrialResult) -> None:
         """Count a trial."""
         outcome = ("passed" if result.success else "failed") if result.status == "evaluated" else result.status
