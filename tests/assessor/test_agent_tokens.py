@@ -99,6 +99,7 @@ def test_a_card_cannot_lead_a_token_elsewhere(agent: RawAgent, tmp_path: Path) -
 def test_a_token_written_there_by_mistake_is_quoted_nowhere(
     tmp_path: Path, logged: pytest.LogCaptureFixture, value: object
 ) -> None:
+    logged.set_level(logging.INFO)  # as the assessor's own is; the test's client tells at DEBUG what it sends
     with served(Terms(tmp_path / "r", guard=LOCAL)) as url:
         told = Caller(url).ask(gen3("http://127.0.0.1:9/", domain="mock", agent_token=value))
         assert told.state == "rejected"

@@ -126,26 +126,33 @@ def test_logs_tell_of_each_step_and_of_no_word(
         assert not [name for name in numbers if secret in name]
 
 
+def ask_org(request: Request) -> bytes:
+    query = {"action": "execute", "query": "SELECT Id FROM Case LIMIT 1"}
+    usage = {"input_tokens": 7, "output_tokens": 2, "cost_usd": 0.25}
+    message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": json.dumps(query)}]}
+    return rpc({"message": {**message, "metadata": {"usage": usage}}}, request)
+
+
 def test_numbers_are_those_of_what_was_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
-    with agent_served("oracle") as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+    with raw_agent(ask_org) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
         caller = Caller(url)
-        told = caller.ask(gen3(agent.url, domain="mini", task_category="handle_time", max_tasks=3, tag_trials=True))
+        told = caller.ask(gen3(agent.url, domain="mini", task_category="handle_time", max_tasks=3, max_turns=2))
         gone = caller.ask(gen3("http://127.0.0.1:9/", domain="mock"))
         refused = caller.ask({"participants": {}})
         for one in (told, gone):
             wait_for_end(tmp_path / "r", one)
         found = caller.numbers()
     assert (told.state, gone.state, refused.state) == ("completed", "failed", "rejected")
+    assert told.result["failures"] == {"max_turns (handle_time)": 3}
     prefix = "a2a_assessor_"
     assert found[prefix + 'assessments_ended_total{evaluation="crmarena",outcome="completed"}'] == 1
     assert found[prefix + 'assessments_ended_total{evaluation="tau2",outcome="failed"}'] == 1
     assert found[prefix + 'assessments_ended_total{evaluation="",outcome="rejected"}'] == 1
     assert found[prefix + 'assessments{state="running"}'] == found[prefix + 'assessments{state="waiting"}'] == 0
     assert found[prefix + "assessment_seconds_count"] == 2
-    assert found[prefix + 'trials_total{domain="mini",outcome="passed"}'] == 3
-    turns = sum(entry["num_turns"] for entry in told.result["results"])
-    assert found[prefix + "agent_turn_seconds_count"] == turns
-    assert 0 < found[prefix + "org_queries_total"] < turns
-    assert found[prefix + 'tokens_total{direction="input",of="user"}'] == 0
-    assert found[prefix + "cost_dollars_total"] == 0
+    assert found[prefix + 'trials_total{domain="mini",outcome="failed"}'] == 3
+    assert found[prefix + "agent_turn_seconds_count"] == found[prefix + "org_queries_total"] == 6
+    assert found[prefix + 'tokens_total{direction="input",of="agent"}'] == 42
+    assert found[prefix + 'tokens_total{direction="output",of="agent"}'] == 12
+    assert found[prefix + "cost_dollars_total"] == told.result["usage"]["cost_usd"] == 1.5
