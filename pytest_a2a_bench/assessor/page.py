@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
 import time
@@ -39,14 +40,12 @@ from pytest_a2a_bench.secret import KNOWN
 SHOWN = 200
 """Most finished assessments on the page."""
 
-_LOOK = 1.0
-
 
 def page_routes(desk: Desk, terms: Terms) -> list[BaseRoute]:
     """Return the routes of the page."""
 
     async def overview(request: Request) -> Response:
-        found = await asyncio.to_thread(lambda: list(records.read_all(terms.results)))
+        found = await asyncio.to_thread(desk.watch.kept.all)
         mine = [record for record in found if _may_see(request, terms, record)]
         page = _overview(mine, desk, has_reports=_is_operator(request, terms))
         return HTMLResponse(KNOWN.hide(page), headers=_headers())
@@ -177,14 +176,15 @@ def _progress(name: str, desk: Desk) -> dict[str, Any]:
 async def _running(request: Request, desk: Desk, terms: Terms) -> AsyncIterator[str]:
     """Yield what runs as server-sent events, when it has changed."""
     said = ""
+    found = await asyncio.to_thread(desk.watch.kept.all)
     while not desk.is_closing and not await request.is_disconnected():
-        found = await asyncio.to_thread(lambda: list(records.read_all(terms.results)))
         mine = [r for r in found if r.state in records.UNFINISHED and _may_see(request, terms, r)]
         text = json.dumps([_progress(record.name, desk) for record in mine])
         # A comment keeps the connection open where nothing changes.
         yield f"data: {text}\n\n" if text != said else ": nothing new\n\n"
         said = text
-        await asyncio.sleep(_LOOK)
+        with contextlib.suppress(OSError):  # a directory that comes back
+            found = await desk.watch.next()
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

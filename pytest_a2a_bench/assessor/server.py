@@ -178,9 +178,8 @@ async def _keep_taking_up(handler: AssessorHandler, desk: Desk, look: Look) -> N
     """Take up what a process left that has ended: this one's, or another's that serves the same tasks."""
     while True:
         try:
-            unfinished = await asyncio.to_thread(
-                lambda: [one for one in records.read_all(desk.terms.results) if one.state in records.UNFINISHED]
-            )
+            found = await asyncio.to_thread(desk.watch.kept.all)
+            unfinished = [one for one in found if one.state in records.UNFINISHED]
             for record in reversed(unfinished):  # the oldest first
                 if desk.claim(record.name):
                     await _take_up_or_leave(handler, desk, record, look)
