@@ -45,6 +45,8 @@ from pytest_a2a_bench.results.store import StoreError
 log = logging.getLogger(__name__)
 
 _GRACE = 2
+_KEPT_ALIVE = 75
+"""Seconds that an idle connection stays open: whoever polls every few seconds must not meet its end on the way."""
 _LOOK_FOR_ORPHANS = 3.0
 
 
@@ -85,6 +87,7 @@ async def serve(place: Place, terms: Terms, callers: Callers | None, on_ready: C
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=_GRACE,
+            timeout_keep_alive=_KEPT_ALIVE,
             server_header=False,
         )
         server = _Server(config)
