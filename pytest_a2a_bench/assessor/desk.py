@@ -21,10 +21,11 @@ from google.protobuf.json_format import MessageToDict
 
 from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.assessor import result
+from pytest_a2a_bench.assessor.admission import OWNER, SILENCE, Admission, Watch
 from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Concluded, Stopped
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
-from pytest_a2a_bench.assessor.slots import Full, Place, Slots
+from pytest_a2a_bench.assessor.slots import Full, Place
 from pytest_a2a_bench.assessor.teller import Teller
 from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
 from pytest_a2a_bench.assessor.watching import Watching
@@ -32,7 +33,7 @@ from pytest_a2a_bench.model import Part, TrialResult
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
-from pytest_a2a_bench.results.assessments import Record
+from pytest_a2a_bench.results.assessments import Kept, Record
 from pytest_a2a_bench.results.lock import Lock
 from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, Span, Tracing, Within, context_of, names
@@ -40,13 +41,8 @@ from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, Span, Tracing, Within,
 log = logging.getLogger(__name__)
 
 _TICK = 0.5
-_SILENCE = 15.0
-"""Seconds after which a caller hears something, if there is nothing new: gateways give up on silent streams."""
 _GAP = 2.0
 """Least seconds between two updates; of a long assessment they come less often, since the task keeps all of them."""
-
-OWNER = "a2a-bench assess"
-"""Who holds the lock of an assessment's directory."""
 
 Look = Callable[[str, str], Awaitable[Task | None]]
 """Returns the stored task of an assessment, by its name and its caller's; None if there is none or nobody knows."""
@@ -70,6 +66,7 @@ class Desk(AgentExecutor):
 
     :param look: looks at a stored task.
     :param is_shared: whether other processes serve the same tasks, and may cancel what runs here.
+    :ivar watch: reads what is kept of all assessments, those of other processes too.
     :ivar running: the assessments that run or wait here, by name.
     :ivar at_work: names of those whose request is being carried out, from its reading on.
     :ivar is_closing: whether the process ends, so that what is stopped now goes on later.
@@ -90,7 +87,9 @@ class Desk(AgentExecutor):
         self._is_shared = is_shared
         self._claims: dict[str, Lock] = {}
         self._monitor = monitor
-        self.slots = Slots(terms.at_once, terms.per_caller, terms.waiting)
+        self.watch = Watch(Kept(terms.results))
+        self._admission = Admission(terms, self.watch, is_shared=is_shared)
+        self.slots = self._admission.slots
         self.running: dict[str, Assessment] = {}
         self.at_work: set[str] = set()
         self._environ = environ
@@ -164,7 +163,10 @@ class Desk(AgentExecutor):
             domains = await asyncio.to_thread(known_domains)
             request = Request.from_json(record.request) if is_known else parse(parts, domains)
             planned = await asyncio.to_thread(plan, request, self.terms, self._environ)
-            place = self.slots.take(record.caller, again=is_known)
+            if is_known:  # else it would count as one that runs
+                record = dataclasses.replace(record, state="waiting")
+                record.write(self.terms.directory(record.name))
+            place = await self._admission.take(record, again=is_known)
         except (BadRequest, Full) as error:
             await self._refuse(record, error.problems if isinstance(error, BadRequest) else (str(error),), teller)
             return
@@ -197,7 +199,7 @@ class Desk(AgentExecutor):
                 await asyncio.to_thread(shutil.rmtree, self.terms.directory(record.name), ignore_errors=True)
 
     async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller, span: Span) -> None:
-        name, directory = record.name, self.terms.directory(record.name)
+        name = record.name
         watching = Watching(Within(span), name)
         assessment = Assessment(
             name, planned, self.terms, self._environ, lambda trial: self._note_trial(name, trial), watching
@@ -205,9 +207,7 @@ class Desk(AgentExecutor):
         self.running[name] = assessment
         ended: asyncio.Future[Concluded] | None = None
         try:
-            await self._wait_for_place(place, teller)
-            running = dataclasses.replace(record, state="running")
-            running.write(directory)
+            running = await self._admission.wait(record, place, teller.tell)
             await teller.tell(f"{_describe(planned)}: begun")
             ended = _in_thread(assessment)
             found = await self._follow(record, assessment, ended, teller)
@@ -230,14 +230,6 @@ class Desk(AgentExecutor):
         finally:
             self._leave(name, place, ended)
 
-    async def _wait_for_place(self, place: Place, teller: Teller) -> None:
-        while not place.runs.is_set():
-            await teller.tell(f"waiting: {place.ahead} before this one")
-            try:
-                await asyncio.wait_for(place.runs.wait(), _SILENCE)
-            except TimeoutError:
-                continue
-
     async def _follow(
         self, record: Record, assessment: Assessment, ended: asyncio.Future[Concluded], teller: Teller
     ) -> Concluded:
@@ -248,8 +240,8 @@ class Desk(AgentExecutor):
             if self._is_shared and await self._state(record) == TaskState.TASK_STATE_CANCELED:
                 raise Stopped(record.name)
             now, text = time.monotonic(), assessment.progress.text
-            gap = min(_SILENCE, max(_GAP, (now - began) / 60))
-            if ended.done() or now - last < (gap if text != said else _SILENCE):
+            gap = min(SILENCE, max(_GAP, (now - began) / 60))
+            if ended.done() or now - last < (gap if text != said else SILENCE):
                 continue
             await teller.tell(text)
             said, last = text, now

@@ -8,6 +8,7 @@ where it alone is served.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator
@@ -32,14 +33,12 @@ from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.secret import KNOWN
 
-_LOOK = 1.0
-
 
 def page_routes(desk: Desk, terms: Terms) -> list[BaseRoute]:
     """Return the routes of the page."""
 
     async def main(request: Request) -> Response:
-        found = await asyncio.to_thread(lambda: list(records.read_all(terms.results)))
+        found = await asyncio.to_thread(desk.watch.kept.all)
         mine = [record for record in found if _may_see(request, terms, record)]
         progress = {r.name: told for r in mine if (told := _progress(desk, r.name)) is not None}
         page = overview.render(Shown(mine, progress, _is_operator(request, terms), time.time()))
@@ -85,14 +84,15 @@ def _may_see(request: Request, terms: Terms, record: Record) -> bool:
 async def _running(request: Request, desk: Desk, terms: Terms) -> AsyncIterator[str]:
     """Yield what runs as server-sent events, when it has changed."""
     said = ""
+    found = await asyncio.to_thread(desk.watch.kept.all)
     while not desk.is_closing and not await request.is_disconnected():
-        found = await asyncio.to_thread(lambda: list(records.read_all(terms.results)))
         mine = [r for r in found if r.state in records.UNFINISHED and _may_see(request, terms, r)]
         text = json.dumps([overview.progress_of(record, _progress(desk, record.name)) for record in mine])
         # A comment keeps the connection open where nothing changes.
         yield f"data: {text}\n\n" if text != said else ": nothing new\n\n"
         said = text
-        await asyncio.sleep(_LOOK)
+        with contextlib.suppress(OSError):  # a directory that comes back
+            found = await desk.watch.next()
 
 
 def _progress(desk: Desk, name: str) -> Progress | None:

@@ -235,6 +235,10 @@ def _find_flat(asked: Mapping[str, Any]) -> _Found:
 
 # --- what stands in it ------------------------------------------------------------------------------------------------
 
+_SPOKEN: Mapping[Form, str] = {"agentbeats": "agentbeats", "tagged": "sierra"}
+"""How agents are spoken to by whoever asks in a form, where nothing else is said. Some that were made for AgentBeats
+find policy and tools only in a first message of just that wording, so nothing can be learned from their answers."""
+
 
 class _Reading:
     """A configuration while it is read.
@@ -267,6 +271,8 @@ class _Reading:
             )
         if self.problems or evaluation is None:
             return None
+        if evaluation == "tau2" and found.form in _SPOKEN:
+            values.setdefault("dialect", _SPOKEN[found.form])
         return Request(agent=found.agent, form=found.form, evaluation=evaluation, **values)
 
     def _take(self, name: str, value: Any) -> None:

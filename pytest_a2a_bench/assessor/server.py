@@ -50,6 +50,8 @@ from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 log = logging.getLogger(__name__)
 
 _GRACE = 2
+_KEPT_ALIVE = 75
+"""Seconds that an idle connection stays open: whoever polls every few seconds must not meet its end on the way."""
 _LOOK_FOR_ORPHANS = 3.0
 
 
@@ -97,6 +99,7 @@ async def serve(
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=_GRACE,
+            timeout_keep_alive=_KEPT_ALIVE,
             server_header=False,
         )
         server = _Server(config)
@@ -197,9 +200,8 @@ async def _keep_taking_up(handler: AssessorHandler, desk: Desk, look: Look) -> N
     """Take up what a process left that has ended: this one's, or another's that serves the same tasks."""
     while True:
         try:
-            unfinished = await asyncio.to_thread(
-                lambda: [one for one in records.read_all(desk.terms.results) if one.state in records.UNFINISHED]
-            )
+            found = await asyncio.to_thread(desk.watch.kept.all)
+            unfinished = [one for one in found if one.state in records.UNFINISHED]
             for record in reversed(unfinished):  # the oldest first
                 if desk.claim(record.name):
                     await _take_up_or_leave(handler, desk, record, look)

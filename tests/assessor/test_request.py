@@ -60,6 +60,7 @@ def test_todays_request_of_agentbeats(as_data: bool) -> None:
         agent=URL,
         form="agentbeats",
         evaluation="tau2",
+        dialect="agentbeats",
         domain="airline",
         num_tasks=4,
         max_steps=100,
@@ -95,6 +96,18 @@ def test_the_older_tagged_request_stands_in_prose_and_has_tau_benchs_names() -> 
     assert found.form == "tagged"
     assert (found.agent, found.domain, found.split, found.task_ids) == (URL, "airline", "test", ("1", "2"))
     assert found.user_llm == "openai/gpt-4o"
+
+
+def test_agents_are_spoken_to_as_the_form_has_it() -> None:
+    """Agents made for AgentBeats find their tools in its first message only."""
+
+    def dialect(domain: str, **config: object) -> str:
+        return read({"participants": {"agent": URL}, "config": {"domain": domain, **config}}).dialect
+
+    assert (dialect("mock"), dialect("mock", dialect="auto"), dialect("mini")) == ("agentbeats", "auto", "auto")
+    tagged = f'<white_agent_url>{URL}</white_agent_url><env_config>{{"env": "mock"}}</env_config>'
+    assert read(tagged).dialect == "sierra"
+    assert read({"white_agent_url": URL, "domain": "mock"}).dialect == "auto"
 
 
 def test_the_flat_request_is_crmarenas() -> None:

@@ -78,13 +78,13 @@ def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monke
     name, claims, asked = str(uuid.uuid4()), [], []
     said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
     Record(name, "", said, {}, submitted=1.0).write(tmp_path / name)
-    read_all, reads = records.read_all, []
+    kept, reads = records.Kept(tmp_path), []
 
-    def read(results: Path) -> Any:
-        reads.append(results)
+    def read() -> Any:
+        reads.append(tmp_path)
         if len(reads) == 1:
             raise OSError("the disk is away")
-        return read_all(results)
+        return kept.all()
 
     def claim(name: str) -> bool:
         if name in claims:
@@ -106,6 +106,7 @@ def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monke
 
         desk = SimpleNamespace(
             terms=Terms(tmp_path),
+            watch=SimpleNamespace(kept=SimpleNamespace(all=read)),
             at_work=set(),
             claim=claim,
             give_back=lambda name: claims.remove(name),
@@ -116,7 +117,6 @@ def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monke
         await asyncio.wait_for(done.wait(), 60)
         looking.cancel()
 
-    monkeypatch.setattr(records, "read_all", read)
     asyncio.run(run())
     assert (asked, claims) == ([name, name], [name])
 
