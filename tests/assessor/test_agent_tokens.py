@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from assessor_server import LOCAL, Caller, gen3, served, wait_for_end
-from raw_agent import RawAgent, Request, raw_agent, rpc
+from raw_agent import RawAgent, Request, raw_agent, response, rpc
 
 from pytest_a2a_bench.assessor.monitoring import JsonFormatter
 from pytest_a2a_bench.assessor.terms import Terms
@@ -25,7 +25,10 @@ MISTAKE = "sk-mistake-91d7c5b3a1f20846"
 def parrot(request: Request) -> bytes:
     """Say what was heard, the headers with their token among it."""
     message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": f"{request.headers}"}]}
-    return rpc({"message": message}, request)
+    try:
+        return rpc({"message": message}, request)
+    except (ValueError, KeyError, TypeError):  # checks of the protocol send what is no call
+        return response({}, "400 Bad Request")
 
 
 @pytest.fixture
