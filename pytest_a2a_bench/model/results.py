@@ -1,4 +1,4 @@
-"""What came of a trial."""
+"""What came of a trial, and what a benchmark's own implementation says of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,26 @@ from pytest_a2a_bench.model.fields import Finite, Seconds, to_plain
 from pytest_a2a_bench.model.keys import TrialKey
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
 from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, add_known, percentile
-from pytest_a2a_bench.model.verification import Verification
+
+VerificationStatus = Literal["verified", "differs", "not_verifiable", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of holding a finished trial against the benchmark's own implementation.
+
+    :param status: ``verified`` where all is the same and ``differs`` where it is not; ``not_verifiable`` where the
+        benchmark's own says nothing to compare with; ``failed`` where whoever verifies met trouble of its own.
+    :param reason: why it is not verifiable, or failed.
+    :param differences: what is different, one line each with both sides.
+    :param by: what it was held against: a distribution and its version.
+    """
+
+    status: VerificationStatus
+    reason: str = ""
+    differences: tuple[str, ...] = ()
+    by: str = ""
+
 
 SCHEMA_VERSION = 1
 """Version of the trial result file; raised when a reader of the old form would misread the new one."""
