@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,13 @@ async def view(seen: Seen, client: httpx.AsyncClient, url: str, until: float) ->
                 return
 
 
+def poll_all(
+    seen: Seen, client: httpx.AsyncClient, urls: Sequence[str], tasks: Sequence[str], clients: int, until: float
+) -> list[Coroutine[Any, Any, None]]:
+    """Return all clients at work, each with one of the tasks."""
+    return [poll(seen, client, urls, tasks[n % len(tasks)], until) for n in range(clients)]
+
+
 def spent(pid: int) -> tuple[float, float]:
     """Return CPU seconds and resident megabytes of a process."""
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
@@ -152,9 +159,8 @@ async def measure(options: argparse.Namespace, urls: Sequence[str], pids: Sequen
         tasks = [await ask(client, urls[n % 2], agent, n) for n in range(options.assessments)]
         before = [spent(pid)[0] for pid in pids]
         until = time.monotonic() + options.seconds
-        polling = [poll(seen, client, urls, tasks[n % len(tasks)], until) for n in range(options.clients)]
         viewing = [view(seen, client, urls[n % 2], until) for n in range(options.viewers)]
-        await asyncio.gather(*polling, *viewing)
+        await asyncio.gather(*poll_all(seen, client, urls, tasks, options.clients, until), *viewing)
         costs = [round(spent(pid)[0] - earlier, 1) for pid, earlier in zip(pids, before, strict=True)]
         while len(seen.results) < len(tasks):  # the rest ends without anybody polling
             for task in tasks:
@@ -162,25 +168,33 @@ async def measure(options: argparse.Namespace, urls: Sequence[str], pids: Sequen
             if seen.wrong:
                 break
             await asyncio.sleep(EVERY)
+        # Once more while nothing runs: what an answer costs, which does not depend on what else the machine does.
+        idle, before = Seen(last=dict(seen.last)), [spent(pid)[0] for pid in pids]
+        until = time.monotonic() + options.seconds / 3
+        await asyncio.gather(*poll_all(idle, client, urls, tasks, options.clients, until))
+        cpu = sum(spent(pid)[0] - earlier for pid, earlier in zip(pids, before, strict=True))
+    seen.wrong += idle.wrong
     for task, result in seen.results.items():
         if (result["score"], result["max_score"], result["errors"]["count"]) != (TASKS, TASKS, 0):
             seen.wrong[f"{task}: {result['score']} of {result['max_score']}"] += 1
-    ordered = sorted(seen.seconds)
 
-    def percentile(share: float) -> float:
-        return round(1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1)
+    def percentile(share: float, of: list[float] = seen.seconds) -> float:
+        return round(1000 * sorted(of)[min(len(of) - 1, int(share * len(of)))], 1)
 
     return {
         "database": options.database,
         "clients": options.clients,
         "viewers": options.viewers,
         "assessments": len(tasks),
-        "requests": len(ordered),
-        "requests_per_s": round(len(ordered) / options.seconds, 1),
+        "requests": len(seen.seconds),
+        "requests_per_s": round(len(seen.seconds) / options.seconds, 1),
         "p50_ms": percentile(0.5),
         "p95_ms": percentile(0.95),
         "p99_ms": percentile(0.99),
         "max_ms": percentile(1.0),
+        "p50_ms_idle": percentile(0.5, idle.seconds),
+        "p99_ms_idle": percentile(0.99, idle.seconds),
+        "cpu_ms_of_an_answer": round(1000 * cpu / len(idle.seconds), 2),
         "wrong": dict(seen.wrong),
         "completed": len(seen.results),
         "events": seen.events,

@@ -91,13 +91,16 @@ async def open_stores(results: Path, url: str | None = None) -> Stores:
     return stores
 
 
+_CROWD = {"pool_size": 10, "max_overflow": 10, "pool_timeout": 300.0}
+
+
 def _engine(path: Path) -> AsyncEngine:
     try:
         # Requests are in it: nobody else's to read.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from error
-    engine = create_async_engine(f"sqlite+aiosqlite:///{path}")
+    engine = create_async_engine(f"sqlite+aiosqlite:///{path}", **_CROWD)
 
     @hooks.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, entry: ConnectionPoolEntry) -> None:
@@ -113,7 +116,8 @@ def _engine(path: Path) -> AsyncEngine:
 
 def _shared_engine(url: str) -> AsyncEngine:
     try:
-        return create_async_engine(make_url(url), pool_pre_ping=True)
+        # Whoever comes in a crowd waits, and is not refused.
+        return create_async_engine(make_url(url), pool_pre_ping=True, **_CROWD)
     except (ArgumentError, ImportError, SQLAlchemyError) as error:
         raise ConfigurationError(
             f"--database-env: {redact_url(url)}: {error}; expected such as postgresql+asyncpg://USER@HOST/NAME, and "

@@ -55,7 +55,7 @@ ENDED = (
 )
 """States from which no task comes back."""
 
-_PERSISTING = 30.0
+_PERSISTING = 120.0
 """Most seconds for the last event of a task to be stored."""
 
 
@@ -118,6 +118,8 @@ class Desk(AgentExecutor):
                 record.write(self.terms.directory(name))
             else:
                 record = records.read(self.terms.directory(name))
+                if record.state not in records.UNFINISHED or not (self.claim(name) or name in self._claims):
+                    return  # it has ended since it was sent again, or another process has it
             await self._begin(record, [read_part(part) for part in message.parts], teller)
         finally:
             self.at_work.discard(name)
@@ -147,6 +149,11 @@ class Desk(AgentExecutor):
         claim = self._claims.pop(name, None)
         if claim is not None:
             claim.release()
+
+    @property
+    def idle(self) -> frozenset[str]:
+        """Assessments that are this process's and that it does not work on: on their way here, or lost on it."""
+        return frozenset(self._claims).difference(self.at_work, self.running)
 
     def close(self) -> None:
         """Stop everything, so that it can be taken up again."""

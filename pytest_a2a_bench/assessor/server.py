@@ -198,8 +198,13 @@ def _prepare(terms: Terms) -> None:
 
 async def _keep_taking_up(handler: AssessorHandler, desk: Desk, look: Look) -> None:
     """Take up what a process left that has ended: this one's, or another's that serves the same tasks."""
+    idle: frozenset[str] = frozenset()
     while True:
         try:
+            # Sent to an execution that was about to end, a message is lost, and nobody says so.
+            for name in idle & desk.idle:
+                desk.give_back(name)
+            idle = desk.idle
             found = await asyncio.to_thread(desk.watch.kept.all)
             unfinished = [one for one in found if one.state in records.UNFINISHED]
             for record in reversed(unfinished):  # the oldest first

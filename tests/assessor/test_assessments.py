@@ -333,8 +333,11 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     asked = [Told() for _ in range(10)]
     held: dict[Path, bytes] = {}
 
+    def trials() -> list[Path]:
+        return list(results.glob("*/trials/*.json"))
+
     def keep_what_was_held() -> None:
-        for path in results.glob("*/trials/*.json"):
+        for path in trials():
             assert held.setdefault(path, path.read_bytes()) == path.read_bytes(), "held again"
 
     with agent_served("oracle?latency=0.1") as agent:
@@ -346,7 +349,10 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
                 while not told.task:
                     assert asking.is_alive(), running.errors.read_text()
                     time.sleep(0.02)
-                time.sleep(moments.uniform(0, 3))
+                more = len(held) + moments.randint(0, 4)
+                while len(trials()) < more:
+                    time.sleep(0.02)
+                time.sleep(moments.uniform(0, 0.5))
                 running.kill()
                 asking.join(60)
             keep_what_was_held()

@@ -23,9 +23,8 @@ TRIALS = 20
 MOCK = {"domain": "mock", "num_tasks": 5, "num_trials": 4}
 MINI = {"domain": "mini", "num_tasks": TRIALS}
 TALKING = {"domain": "mini_interactive", "num_tasks": TRIALS}
-AIRLINE = {"domain": "airline", "num_tasks": TRIALS}
 
-SPOKEN = {domain: ("--a2a-dialect=agentbeats",) for domain in ("mock", "airline")}
+SPOKEN = {"mock": ("--a2a-dialect=agentbeats",)}
 """What the request's form says of tau2's domains."""
 
 EVIL = (
@@ -75,7 +74,7 @@ def test_ten_at_once_come_to_the_numbers_of_direct_runs(
     ):
         agents: list[tuple[str, Mapping[str, Any]]] = [
             (good.url, MOCK), (idle.url, MOCK), (shy.url, MOCK), (good.url, MINI), (idle.url, MINI),
-            (good.url, TALKING), (good.url, AIRLINE), (slow.url, MINI), (hostile.url, MOCK),
+            (good.url, TALKING), (shy.url, MINI), (slow.url, MINI), (hostile.url, MOCK),
             ("http://127.0.0.1:9/", MOCK),
         ]  # fmt: skip
         requests = [gen3(agent, tag_trials=True, **config) for agent, config in agents]
