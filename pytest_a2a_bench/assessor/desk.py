@@ -28,6 +28,7 @@ from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
 from pytest_a2a_bench.assessor.slots import Full, Place
 from pytest_a2a_bench.assessor.teller import Teller
 from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
+from pytest_a2a_bench.assessor.watching import Watching
 from pytest_a2a_bench.model import Part, TrialResult
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import assessments as records
@@ -35,6 +36,7 @@ from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.assessments import Kept, Record
 from pytest_a2a_bench.results.lock import Lock
 from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, Span, Tracing, Within, context_of, names
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,7 @@ class Desk(AgentExecutor):
         *,
         is_shared: bool = False,
         environ: Mapping[str, str] = os.environ,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self.terms = terms
         self._look = look
@@ -90,6 +93,7 @@ class Desk(AgentExecutor):
         self.running: dict[str, Assessment] = {}
         self.at_work: set[str] = set()
         self._environ = environ
+        self._tracing = tracing
         self.is_closing = False
         monitor.watch(lambda: self.slots.running, lambda: self.slots.waiting)
 
@@ -105,10 +109,12 @@ class Desk(AgentExecutor):
             teller = Teller(TaskUpdater(event_queue, name, context_id))
             if context.current_task is None:
                 await event_queue.enqueue_event(new_task_from_user_message(message))
-                caller = context.call_context.user.user_name if context.call_context is not None else ""
+                call = context.call_context
+                trace = context_of(call.state.get("headers", {}))
                 # From here on it is not lost, whatever becomes of this process.
                 self.claim(name)
-                record = Record(name, caller, MessageToDict(message), {}, submitted=time.time())
+                asked = MessageToDict(message)
+                record = Record(name, call.user.user_name, asked, {}, submitted=time.time(), trace=trace)
                 record.write(self.terms.directory(name))
             else:
                 record = records.read(self.terms.directory(name))
@@ -180,20 +186,31 @@ class Desk(AgentExecutor):
         if not is_known:
             record = dataclasses.replace(record, request=request.to_json())
             record.write(self.terms.directory(record.name))
-        await self._assess(record, planned, place, teller)
+        what = request.domain or request.evaluation
+        about = names.assessment_start(record.name, request.evaluation, request.domain, len(planned.keys))
+        span = self._tracing.asked(f"assess {what}", about, record.trace)
+        try:
+            await self._assess(record, planned, place, teller, span)
+        finally:
+            span.end()
 
     async def _refuse(self, record: Record, problems: tuple[str, ...], teller: Teller) -> None:
         """Reject a request, of which nothing is kept; what was accepted before a restart fails."""
         if record.request:
             await self._conclude_failed(record, teller, f"it cannot be taken up again: {'; '.join(problems)}")
         else:
+            self._monitor.note_rejection()
+            log.info("request rejected", extra={"assessment": record.name, "problems": len(problems)})
             await teller.reject(problems)
             if await self._is_stored(record):
                 await asyncio.to_thread(shutil.rmtree, self.terms.directory(record.name), ignore_errors=True)
 
-    async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller) -> None:
+    async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller, span: Span) -> None:
         name = record.name
-        assessment = Assessment(name, planned, self.terms, self._environ, lambda trial: self._note_trial(name, trial))
+        watching = Watching(Within(span), name)
+        assessment = Assessment(
+            name, planned, self.terms, self._environ, lambda trial: self._note_trial(name, trial), watching
+        )
         self.running[name] = assessment
         ended: asyncio.Future[Concluded] | None = None
         try:
@@ -201,11 +218,12 @@ class Desk(AgentExecutor):
             await teller.tell(f"{_describe(planned)}: begun")
             ended = _in_thread(assessment)
             found = await self._follow(record, assessment, ended, teller)
-            await self._conclude(running, found, teller)
+            await self._conclude(running, found, teller, span)
         except AssessmentFailed as error:
-            await self._conclude_failed(record, teller, str(error))
+            await self._conclude_failed(record, teller, str(error), span)
         except (asyncio.CancelledError, Stopped):
             assessment.stop()
+            span.set(names.assessment_end("interrupted" if self.is_closing else "canceled"))
             if not self.is_closing:
                 self._end(record.concluded("canceled", "canceled by its caller"))
             raise asyncio.CancelledError from None
@@ -214,7 +232,8 @@ class Desk(AgentExecutor):
             if self.is_closing:  # nobody can be told any more; it goes on later
                 raise
             log.exception("assessment broke", extra={"assessment": name})
-            await self._conclude_failed(record, teller, f"the assessor itself broke ({type(error).__name__})")
+            told = f"the assessor itself broke ({type(error).__name__})"
+            await self._conclude_failed(record, teller, told, span, type(error).__name__)
         finally:
             self._leave(name, place, ended)
 
@@ -237,13 +256,18 @@ class Desk(AgentExecutor):
             said, last = text, now
         return ended.result()
 
-    async def _conclude(self, record: Record, found: Concluded, teller: Teller) -> None:
+    async def _conclude(self, record: Record, found: Concluded, teller: Teller, span: Span) -> None:
         told = await asyncio.to_thread(result.data, found)
+        span.set(names.assessment_end("completed", told.get("score"), told.get("max_score")))
         text = await asyncio.to_thread(result.summary, found)
         await teller.complete(text, told)
         await self._end_once_stored(record.concluded("completed", text, told))
 
-    async def _conclude_failed(self, record: Record, teller: Teller, text: str) -> None:
+    async def _conclude_failed(
+        self, record: Record, teller: Teller, text: str, span: Span = NO_SPAN, error: str = "AssessmentFailed"
+    ) -> None:
+        span.set(names.assessment_end("failed"))
+        span.fail(error)
         await teller.fail(text)
         await self._end_once_stored(record.concluded("failed", text))
 

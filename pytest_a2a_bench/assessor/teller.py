@@ -1,4 +1,4 @@
-"""Tells the caller of an assessment how it goes: A2A's updates, without secrets and control characters."""
+"""What one caller is told of their assessment, as events of its A2A task."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a.server.tasks import TaskUpdater
-from a2a.types import Part as WirePart
+from a2a.types import Part
 from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Value
 
@@ -39,14 +39,14 @@ class Teller:
     async def complete(self, text: str, told: Mapping[str, Any]) -> None:
         """Hand the result over."""
         parts = [
-            WirePart(text=_clean(text), media_type="text/plain"),
-            WirePart(data=ParseDict(KNOWN.hide_in(dict(told)), Value()), media_type="application/json"),
+            Part(text=_clean(text), media_type="text/plain"),
+            Part(data=ParseDict(KNOWN.hide_in(dict(told)), Value()), media_type="application/json"),
         ]
         await self._updater.add_artifact(parts, name=result.NAME, last_chunk=True)
         await self._updater.complete()
 
     def _message(self, text: str) -> Any:
-        return self._updater.new_agent_message([WirePart(text=_clean(text), media_type="text/plain")])
+        return self._updater.new_agent_message([Part(text=_clean(text), media_type="text/plain")])
 
 
 def _clean(text: str) -> str:

@@ -41,6 +41,10 @@ class Record:
     :param request: as it was read (``Request.to_json``).
     :param submitted: seconds since 1970, as ``ended``.
     :param summary: what the caller was told: of the result, or why there is none.
+    :param trace: W3C trace context of the request, by header names.
+    :param cost: dollars of its trials, as far as anybody told.
+    :param errors: how many trials, or checks, could not be evaluated.
+    :param failures: how the others failed -> how many, the most frequent first.
     :param result: the numbers of the result, without its trials.
     """
 
@@ -55,6 +59,10 @@ class Record:
     result: Mapping[str, Any] = field(default_factory=dict)
     score: Finite | None = None
     max_score: Finite | None = None
+    trace: Mapping[str, str] = field(default_factory=dict)
+    cost: Finite | None = None
+    errors: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
 
     def write(self, directory: Path) -> None:
         """Write the file.
@@ -75,6 +83,9 @@ class Record:
             result=told,
             score=told.get("score"),
             max_score=told.get("max_score"),
+            cost=told.get("usage", {}).get("cost_usd"),
+            errors=int(told.get("errors", {}).get("count", 0)),
+            failures={name: int(many) for name, many in told.get("failures", {}).items()},
         )
 
 
