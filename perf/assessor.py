@@ -3,7 +3,7 @@
     python perf/assessor.py [--clients 100] [--seconds 60] [--database postgresql|sqlite] [--json FILE]
 
 Starts PostgreSQL (Debian's, as root), two `a2a-bench assess` with one database and one results directory, and a
-built-in agent. Assessments are asked for at either; each client asks for a task's state twice a second, of the first
+built-in agent. Assessments are asked for at either; each client asks for a task's state every two seconds, of the first
 one and the other in turn, and `--viewers` follow the page's events. Prints a table, writes JSON, and fails if any
 answer is an error, tells of an earlier state than one before, or any assessment comes to other numbers than it should.
 """
@@ -35,7 +35,7 @@ from postgresql import missing, postgresql  # noqa: E402 (support of the tests, 
 
 CLI = (sys.executable, "-m", "pytest_a2a_bench.cli")
 TASKS = 5
-EVERY = 0.5
+EVERY = 2.0
 ORDER = ("SUBMITTED", "WORKING", "COMPLETED")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK = os.sysconf("SC_CLK_TCK")

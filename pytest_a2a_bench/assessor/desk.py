@@ -250,6 +250,8 @@ class Desk(AgentExecutor):
             gap = min(SILENCE, max(_GAP, (now - began) / 60))
             if ended.done() or now - last < (gap if text != said else SILENCE):
                 continue
+            if said and not await self._is_told(record, said):
+                continue  # the database is behind, and more to store would not make it quicker
             await teller.tell(text)
             said, last = text, now
         return ended.result()
@@ -294,6 +296,11 @@ class Desk(AgentExecutor):
     async def _state(self, record: Record) -> int | None:
         task = await self._look(record.name, record.caller)
         return None if task is None else task.status.state
+
+    async def _is_told(self, record: Record, text: str) -> bool:
+        """Tell whether an update is stored, and so on its way to all who wait for it."""
+        task = await self._look(record.name, record.caller)
+        return task is not None and text in "".join(part.text for part in task.status.message.parts)
 
     async def _end_once_stored(self, record: Record) -> None:
         """Keep an assessment's end, but not before its task's: a process that ends between would lose the result.

@@ -46,7 +46,7 @@ def postgresql(log: Path) -> Iterator[str]:
         )
         try:
             deadline = time.monotonic() + 60
-            asking = [BINARIES / "pg_isready", "-h", "127.0.0.1", "-p", str(port)]
+            asking: list[str | Path] = [BINARIES / "pg_isready", "-h", "127.0.0.1", "-p", str(port)]
             while subprocess.run(asking, stdout=output, check=False).returncode:
                 assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.1)
