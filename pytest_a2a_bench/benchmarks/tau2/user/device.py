@@ -252,13 +252,7 @@ def _bare(clause: Clause, thing: _Thing) -> bool:
 def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
     mood = clause.mood
     begins = re.match(rf"\W*(?:(?:your|the|my|any) )?(?:{thing.words})", clause.body, re.I)
-    if (
-        mood is Mood.TOLD
-        and not clause.addressed
-        and begins
-        and not thing.itself
-        and not _DEEDS.search(begins[0])
-    ):
+    if mood is Mood.TOLD and not clause.addressed and begins and not thing.itself and not _DEEDS.search(begins[0]):
         # It begins with a name and no verb: "Roaming is a setting" states, "Roaming on" wants it.
         mood = _mood_of_named(clause.body[begins.end() :])
     if mood is Mood.STATED:

@@ -184,6 +184,11 @@ def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
     return Verdict(None, f"I don't want to {spoken[0][1]}") if spoken else None
 
 
+def in_passing(text: str) -> bool:
+    """Whether a text speaks of things that may belong to any offer ("Your card will be charged.") and names none."""
+    return not identifiers(text) and not any(tool.startswith(_STRONG) for tool, _ in kinds(text))
+
+
 def _is_all(text: str, named: Mapping[str, list[str]], wish: Wish) -> bool:
     """Whether a text has so much of what has no number of its own (a booking) that it can only mean this."""
     (faulty, shared, *_), _ = _compare(text, named, wish)

@@ -150,6 +150,9 @@ class Script:
         if offer is not None and not identifiers(fresh) and not self._answered.issuperset(asks.read(fresh).slots):
             # "Which name is on the booking?" speaks of one and offers none.
             offer = None
+        if offer is not None and offer.wish is None and self._offer is not None and proposals.in_passing(fresh):
+            # What comes with what was offered before is no offer of its own.
+            offer = None
         heard = asks.read(fresh, offer=offer is not None)
         if heard.decision and self._answered.issuperset(heard.slots):
             # Who asks for a yes and names what it was told already does not ask for that.
