@@ -342,7 +342,9 @@ class AgentSession:
         number = sum(e.direction == "received" for e in self.history)
         self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
         self.findings += [DialectFinding("secret-repeated", _repeats(kind), turn=number) for kind in repeated]
-        self.history.append(HistoryEntry("received", reply.parts, _now(), state=reply.state))
+        self.history.append(
+            HistoryEntry("received", reply.parts, _now(), state=reply.state, requests=len(self.metrics))
+        )
         if reply.state != "auth-required":  # that ends in an infrastructure error, whose duration says nothing
             self.turn_seconds.append(self._tape.timed(seconds) if self._tape else seconds)
         self._check_outcome(turn, reply)

@@ -19,7 +19,7 @@ from pytest_a2a_bench.model.messages import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile, sum_usage
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
     SCHEMA_VERSION,
@@ -63,4 +63,5 @@ __all__ = [
     "VerificationStatus",
     "percentile",
     "slugify",
+    "sum_usage",
 ]
