@@ -208,7 +208,12 @@ def test_who_wants_to_be_sure_hears_once_more_what_was_agreed(text: str) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["Go ahead and let me know exactly what you need.", "Walk me through your request.", "Please explain your issue."],
+    [
+        "Go ahead and let me know exactly what you need.",
+        "Walk me through your request.",
+        "Please explain your issue.",
+        "Thanks, that's all I needed to find you. Now tell me how I can help.",
+    ],
 )
 def test_it_says_what_it_is_about_to_whoever_asks_for_that(text: str) -> None:
     assert opened().hear(text) == "I want to cancel reservation EHGLP3."

@@ -45,7 +45,8 @@ _HOW_CAN_I_HELP = re.compile(
 )
 _YOUR_MATTER = re.compile(
     r"\byour (?:request|issue|problem|concern|needs?|matter|case)\b|\bspecifics\b|"
-    r"\bwhat\b.{0,12} (?:you|u)(?:['\u2019]d| would)?(?: exactly| really| actually)? (?:need|want|like|after)\b",
+    r"\bhow (?:i|we) (?:can|could|may) (?:help|assist)\b|"
+    r"\bwhat\b(?! else).{0,12} (?:you|u)(?:['\u2019]d| would)?(?: exactly| really| actually)? (?:need|want|like|after)\b",
     re.IGNORECASE,
 )
 """What the user calls about, where that is asked for."""
@@ -232,7 +233,7 @@ class Script:
             return " ".join(parts)
         if heard.refused:
             return self._introduced(text) or self._refused()
-        if heard.closing:
+        if heard.closing and not _asks_for_the_matter(text):
             return self._conclude(times)
         if heard.question or free:
             return self._tell(text)
@@ -331,6 +332,8 @@ class Script:
 
 
 def _asks_what_it_is_about(text: str) -> bool:
-    return bool(_HOW_CAN_I_HELP.search(text)) or any(
-        clause.mood in (Mood.TOLD, Mood.ASKED) and _YOUR_MATTER.search(clause.body) for clause in clauses(text)
-    )
+    return bool(_HOW_CAN_I_HELP.search(text)) or _asks_for_the_matter(text)
+
+
+def _asks_for_the_matter(text: str) -> bool:
+    return any(c.mood in (Mood.TOLD, Mood.ASKED) and _YOUR_MATTER.search(c.body) for c in clauses(text))
