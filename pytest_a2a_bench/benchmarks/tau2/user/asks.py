@@ -104,7 +104,7 @@ _CLOSING = re.compile(
     r"(all|everything)( of (it|that|this))? (is|are|has been) (now )?(settled|done|sorted|complete\w*|taken care)|"
     r"everything that can be done|"
     r"all set|next (issue|point|item on|request|matter)|will that be all|(that['\u2019]?s|that (is|was)) (all|it|"
-    r"everything)(?= |\W*$)|"
+    r"everything)(?=(?! (?:i|we) need)(?: |\W*$))|"
     r"more i can|wrap(ped)? up|(bye|farewell|cheerio|cheers|see (you|ya)|so long)(?=\W|$)|covered everything|"
     r"another thing|"
     r"still (need )?(something|anything)|(other|further) (matter|thing)|wish you|enjoy (your|the)|(matter|case|"
@@ -127,7 +127,8 @@ _MAY = re.compile(
     r"\?|\b(?:can|could|shall|should|would|may|might|if|want|like|unless|happy to|able to|option)\b", re.I
 )
 _TRANSFERRED = re.compile(
-    r"\byou are being transferred|\byou(['\u2019]ve| have) been transferred|\bi(['\u2019]ve| have) transferred you|"
+    r"\byou are being (transferred|connected)|\byou(['\u2019]ve| have) been transferred|"
+    r"\bi(['\u2019]ve| have) transferred you|"
     r"\b(call|chat|case|you) (is|are|was|has been) (now )?(being )?(transferred|handed over|escalated) to",
     re.IGNORECASE,
 )

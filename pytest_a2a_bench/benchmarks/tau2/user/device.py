@@ -103,7 +103,9 @@ _THINGS: tuple[_Thing, ...] = (
     _Thing(r"\bnetwork[- ](?:mode|type|preference|selection|generation)|\b(?:preferred|mobile) network (?:mode|type)|"
            r"\bpreferred network|\bmode preference|\b[45]g\b|\blte\b",
            "network_mode", "check_network_mode_preference"),
-    _Thing(r"\bpermissions?\b|\b(?:storage|sms|text) access|\b(?:storage|sms)\b.*\bapp\b|\bapp\b.*\b(?:storage|sms)\b|"
+    _Thing(r"(?<!your )\bpermission\b(?! to (?:proceed|go|do|continue|make))|\bpermissions\b|"
+           r"\b(?:storage|sms|text) access|"
+           r"\b(?:storage|sms)\b.*\bapp\b|\bapp\b.*\b(?:storage|sms)\b|"
            r"\baccess to (?:your |the )?(?:storage|sms|text|file)|"
            r"\b(?:allow|grant|give|let|permit)\w*\b.*\b(?:storage|sms|text)",
            "permission", "check_app_permissions"),
@@ -130,6 +132,7 @@ _DEEDS = re.compile(
     re.I,
 )
 """What is done with things, where no verb tells to do it ("APN: reset to default") or where a way begins with one."""
+_PREFERRED = re.compile(r"\bprefer|\bnetwork[- ](?:mode|type)", re.I)
 _MODES = (
     (r"5g", "4g_5g_preferred"),
     (r"4g|lte", "4g_only"),
@@ -284,7 +287,7 @@ def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool, told: boo
     """
     body = _EITHER.sub(" ", clause.body)
     # A mode that is named is the deed.
-    named = thing.itself or (thing.change == "network_mode" and _mode(body))
+    named = thing.itself or (thing.change == "network_mode" and _mode(body) and _PREFERRED.search(text))
     if not (told or thing.is_switch or named or _DEEDS.search(body)):
         return []
     last_off = max((m.start() for m in re.finditer(_OFF, body, re.I)), default=-1)

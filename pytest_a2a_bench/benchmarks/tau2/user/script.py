@@ -39,14 +39,15 @@ MAX_TEXTS = 150
 """How many texts are heard at all, whatever they move."""
 
 _HOW_CAN_I_HELP = re.compile(
-    rf"{ASKS_WHY_CALLED}|how (can|may|could) (i|we) be of|what exactly|tell me (more|what)|describe|"
+    rf"{ASKS_WHY_CALLED}|\bhow (i|we) (can|could|may) (help|assist)|"
+    r"how (can|may|could) (i|we) be of|what exactly|tell me (more|what)|describe|"
     r"(reason for|purpose of) (your|the) (call|contact)|more (detail|information|about)|in detail",
     re.IGNORECASE,
 )
 _YOUR_MATTER = re.compile(
     r"\byour (?:request|issue|problem|concern|needs?|matter|case)\b|\bspecifics\b|"
-    r"\bhow (?:i|we) (?:can|could|may) (?:help|assist)\b|"
-    r"\bwhat\b(?! else).{0,12} (?:you|u)(?:['\u2019]d| would)?(?: exactly| really| actually)? (?:need|want|like|after)\b",
+    r"\bwhat\b(?! else).{0,12} (?:you|u)(?:['\u2019]d| would)?(?: exactly| really| actually)? "
+    r"(?:need|want|like|after)\b|\bin (?:\w+ ){0,3}detail\b",
     re.IGNORECASE,
 )
 """What the user calls about, where that is asked for."""
@@ -155,7 +156,7 @@ class Script:
             # What comes with what was offered before is no offer of its own.
             offer = None
         heard = asks.read(fresh, offer=offer is not None)
-        if heard.decision and self._answered.issuperset(heard.slots):
+        if heard.decision and offer is not None and self._answered.issuperset(heard.slots):
             # Who asks for a yes and names what it was told already does not ask for that.
             heard = replace(heard, slots=())
         if heard.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
