@@ -57,7 +57,8 @@ _ANNOUNCED = re.compile(
 _WORKING = re.compile(
     r"\b(moment|wait|stand by|(i|we)( will|['\u2019]ll) (check|look|see|get)|being \w+ed|"
     r"(\d+|one|a|couple of|few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|"
-    r"checking|working|pulling|give me a|(i['\u2019]m|i am|we['\u2019]re|we are) (\w+ )?\w+ing)\b",
+    r"checking|working|pulling|"
+    r"hang tight|while (i|we)|give me a|(i['\u2019]m|i am|we['\u2019]re|we are) (\w+ )?\w+ing)\b",
     re.I,
 )
 _ON_THE_PHONE = re.compile(
