@@ -271,10 +271,11 @@ class _Simulation:
     def provenance(self) -> Mapping[str, Any]:
         settings = self.context.settings
         judged = llm.needs_judge(self.tau2, self.task)
+        scripted = settings.user_kind == "scripted"
         return {
             **self.edition.provenance(self.context.key.domain, self.context.key.task_id),
             "user": settings.user_kind,
-            "user_judgement": judgement_needed(self.task) if settings.user_kind == "scripted" else "",
+            "user_judgement": judgement_needed(self.task.model_dump(mode="json")) if scripted else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
             # Only where it is asked for: it makes two runs incomparable.
             **({"user_retry": settings.user_retry} if settings.user_retry else {}),
