@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,10 +60,10 @@ class AgentSession:
     :ivar turn_seconds: seconds of every turn that ended in an answer, or in the agent giving up: from the first sending
         of the message to the settled answer, repetitions and polls included, the agent card's first fetching not.
     :ivar usage: the sum of what the agent reported about itself.
-    :ivar span: what turns are part of, for tracing.
-    :ivar findings: oddities on the wire that were put up with.
-    :ivar tainted: what left it unknown how far the agent is in this conversation: a message that may have been
-        delivered, a turn that was given up. A benchmark may overlook that; its trial is not evaluated all the same.
+    :ivar span: what turns are part of, for tracing; ``findings`` oddities on the wire that were put up with.
+    :ivar is_over: set where the conversation ended within a turn, so that what becomes of that says nothing.
+    :ivar tainted: what left it unknown how far the agent is: a message that may have been delivered, a turn that was
+        given up. A benchmark may overlook that; its trial is not evaluated all the same.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class AgentSession:
         self._state: str | None = None
         self._delivered: dict[str, tuple[Part, ...]] = {}
         self._answered_at = 0.0
+        self.is_over = False
         self.context_id: str | None = None
         self.a2a_task_id: str | None = None
         self.history: list[HistoryEntry] = []
@@ -114,6 +116,10 @@ class AgentSession:
         """
         return loop.run(self._guarded(parts, timeout))
 
+    def begin(self, parts: Sequence[Part], timeout: float | None = None) -> Future[AgentReply]:
+        """Do what :meth:`send` does without waiting: cancelling the future gives the turn up."""
+        return loop.submit(self._guarded(parts, timeout))
+
     async def asend(self, parts: Sequence[Part], timeout: float | None = None) -> AgentReply:
         """Do what :meth:`send` does, from any event loop."""
         return await loop.bridge(self._guarded(parts, timeout))
@@ -149,7 +155,7 @@ class AgentSession:
         try:
             return await self._timed(parts, timeout)
         except (DeliveryUncertain, TurnTimeoutError, TrialCancelledError) as error:
-            self.tainted = error
+            self.tainted = None if self.is_over else error
             raise
 
     async def _timed(self, parts: Sequence[Part], timeout: float | None) -> AgentReply:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from pytest_a2a_bench.trials.redelivery import Abandoned
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
+    from pytest_a2a_bench.benchmarks.native import NativeTurns
 
 
 class Attempt:
@@ -20,6 +22,7 @@ class Attempt:
     :param cancel: set when it is to end as soon as it can.
     :ivar began: by ``time.monotonic()``; ``started_at`` is the same moment on the calendar.
     :ivar session: the conversation, once there is one; the last, if it was held again.
+    :ivar native: where the agent calls tools by itself, where it does; likewise the last.
     :ivar abandoned: what those before it left behind.
     :ivar metadata: what goes with every message of it.
     :ivar trouble: what went wrong while that was made; ``damaged`` while an earlier result was read.
@@ -32,6 +35,7 @@ class Attempt:
         self.began = time.monotonic()
         self.started_at = datetime.now(UTC).isoformat()
         self.session: AgentSession | None = None
+        self.native: NativeTurns | None = None
         self.abandoned = Abandoned()
         self.metadata = metadata
         self.trouble: Exception | None = None
@@ -39,11 +43,24 @@ class Attempt:
         self.before = ""
         self._result: TrialResult | None = None
         self._lock = threading.Lock()
+        self._forget: list[Callable[[], None]] = []
 
     @property
     def has_ended(self) -> bool:
         """Whether somebody has said what came of it."""
         return self._result is not None
+
+    def end_native(self) -> None:
+        """Let the agent call no more tools: its conversation is over, however it ended."""
+        if self.native is not None:
+            self.native.close(0)
+            self.native.desk.close()
+            self._forget.append(self.native.desk.forget)
+
+    def forget(self) -> None:
+        """Stop hiding what only its conversations knew: what came of it is stored."""
+        while self._forget:
+            self._forget.pop()()
 
     def conclude(self, result: TrialResult) -> bool:
         """Say what came of it, and return whether that holds: only the first result does.

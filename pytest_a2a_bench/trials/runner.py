@@ -37,6 +37,7 @@ from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
 from pytest_a2a_bench.trials.attempt import Attempt
+from pytest_a2a_bench.trials.native import open_native, refuse_unused, told
 from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
@@ -149,6 +150,8 @@ class Runner:
         stored = self._keep(attempt, result, error)
         # Not before: a conversation that is cancelled ends, and would say so instead.
         attempt.cancel.set()
+        if attempt.native is not None:
+            attempt.native.desk.close()
         if attempt.session is not None:
             attempt.session.cancel()
         return stored
@@ -190,7 +193,7 @@ class Runner:
                 break
             attempt.abandoned.add(outcome, session)
             span.event("a2a.held_again", {"a2a.reason": why})
-            attempt.session, attempt.metadata = None, dict(self._metadata)
+            attempt.session, attempt.native, attempt.metadata = None, None, dict(self._metadata)
             self._make_ready(attempt)
         return self._conclude(attempt, outcome, tape)
 
@@ -203,10 +206,12 @@ class Runner:
             tape = self._tapes(attempt.key) if self._tapes else None
             attempt.session = self._connect().session(attempt.metadata or None, tape)
             attempt.session.span = span
+            attempt.native = open_native(self.settings, attempt.session)
             outcome = self._converse(attempt, attempt.session)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
         finally:
+            attempt.end_native()
             if attempt.session is not None:
                 attempt.session.finish()
         outcome.error = self._whose_time(attempt, outcome.error)
@@ -287,6 +292,7 @@ class Runner:
         try:
             yield
         finally:
+            attempt.forget()
             with self._lock:
                 # One that was given up comes back when the same trial may be held again already.
                 if self._attempts.get(attempt.key) is attempt:
@@ -301,8 +307,11 @@ class Runner:
             seed=self._seed(attempt),
             cancel=attempt.cancel,
             deadline=self.limits.deadline(attempt.began),
+            native=attempt.native,
         )
-        return get_benchmark(key.suite).run_trial(context)
+        outcome = get_benchmark(key.suite).run_trial(context)
+        refuse_unused(attempt.native, key, outcome)
+        return outcome
 
     def _seed(self, attempt: Attempt) -> int:
         return trial_seed(self.settings.seed, attempt.key.trial, len(attempt.abandoned.faults))
@@ -342,6 +351,7 @@ class Runner:
             seed=self._seed(attempt),
             provenance={
                 **(outcome.provenance or self._data(attempt.key)),
+                **told(attempt.native),
                 **({"replayed": True} if self.settings.replay else {}),
                 **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
                 **_other_data(attempt.before, outcome.provenance),
