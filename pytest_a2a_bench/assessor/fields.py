@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stored import described
-from pytest_a2a_bench.settings import DIALECTS
+from pytest_a2a_bench.settings import DIALECTS, TOOLS
 
 Evaluation = Literal["tau2", "crmarena", "conformance"]
 EVALUATIONS: tuple[Evaluation, ...] = get_args(Evaluation)
@@ -76,6 +76,12 @@ def _dialect(value: Any) -> str:
     return str(value)
 
 
+def _tools(value: Any) -> str:
+    if value not in TOOLS:
+        raise ValueError(f"one of {', '.join(TOOLS)}")
+    return str(value)
+
+
 def _evaluation(value: Any) -> str:
     if value not in EVALUATIONS:
         raise ValueError(f"one of {', '.join(EVALUATIONS)}")
@@ -129,6 +135,7 @@ FIELDS: dict[str, Field] = {
     "max_concurrency": Field("concurrency", _whole(1, 1000)),
     "timeout": Field("timeout", _seconds, EVALUATIONS),
     "dialect": Field("dialect", _dialect),
+    "tools": Field("tools", _tools),
     "tag_trials": Field("tag_trials", _switch),
     "shard_index": Field("shard_index", _whole(0)),
     "num_shards": Field("num_shards", _whole(1)),

@@ -73,6 +73,7 @@ class Request:
     concurrency: int | None = None
     timeout: float | None = None
     dialect: str = "auto"
+    tools: str = "text"
     tag_trials: bool = False
     shard_index: int = 0
     num_shards: int = 1

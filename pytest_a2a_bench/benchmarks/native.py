@@ -62,8 +62,9 @@ class NativeTurns:
 
     def begin(self, parts: Sequence[Part], timeout: float | None) -> None:
         """Send a message, and take calls until it is answered."""
+        self.desk.begin_turn()
         self._reply = self._sender.begin(parts, timeout)
-        self.desk.begin_turn(self._reply)
+        self._reply.add_done_callback(self.desk.note_reply)
 
     def wait(self) -> ToolCall | AgentReply:
         """Return the next call, or the reply once it is there and no call came before it.

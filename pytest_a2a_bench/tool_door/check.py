@@ -14,6 +14,11 @@ _MODULES = ("mcp_types", "uvicorn")
 """What the server needs, of the extra ``mcp``; the package ``mcp`` before 2.0 has no ``mcp_types`` beside it."""
 
 
+def missing_modules() -> list[str]:
+    """Return what is not installed of what the server needs."""
+    return [name for name in _MODULES if find_spec(name) is None]
+
+
 def place_of(settings: Settings) -> Place:
     """Return where the tools of trials are served.
 
@@ -31,7 +36,7 @@ def problems(settings: Settings, processes: bool = False) -> Iterator[str]:
         if settings.mcp_bind or settings.mcp_url:
             yield "--a2a-mcp-bind and --a2a-mcp-url say where --a2a-tools mcp listens: add --a2a-tools mcp"
         return
-    if missing := [name for name in _MODULES if find_spec(name) is None]:
+    if missing := missing_modules():
         yield f"--a2a-tools=mcp needs {', '.join(missing)}; run: pip install 'pytest-a2a-bench[mcp]'"
     if settings.dialect != "auto":
         yield (

@@ -142,12 +142,15 @@ class Desk:
 
     # -- the conversation's side --
 
-    def begin_turn(self, reply: Future[Any]) -> None:
-        """Take calls until a reply is there."""
+    def begin_turn(self) -> None:
+        """Take calls from now on. Before the message is sent: its agent may be quicker than we are."""
         with self._lock:
             self._is_open = not self._is_over
             self._in_turn = 0
-        reply.add_done_callback(lambda _: self._queue.put(None))
+
+    def note_reply(self, reply: Future[Any]) -> None:
+        """Hear that the reply is there, or whatever came instead of it: what is called later comes too late."""
+        self._queue.put(None)
 
     def next_call(self) -> NativeCall | None:
         """Wait for the next call to carry out; None once the reply is there and no call came before it.
