@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -32,10 +34,16 @@ async def reply_natively(brain: Brain, conversation: Conversation, access: ToolA
         raise BrainError(f"the tools at {access.url} cannot be called: {_first(trouble)}") from trouble
 
 
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    # Reading all authorities takes longer than a conversation's calls do.
+    return ssl.create_default_context()
+
+
 @contextlib.asynccontextmanager
 async def _connect(access: ToolAccess) -> AsyncIterator[Client]:
     async with (
-        httpx2.AsyncClient(headers=access.headers, timeout=_SECONDS) as http,
+        httpx2.AsyncClient(headers=access.headers, timeout=_SECONDS, verify=_trusted()) as http,
         Client(streamable_http_client(access.url, http_client=http)) as client,
     ):
         yield client
