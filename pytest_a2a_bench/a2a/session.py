@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.delivery import unasked
-from pytest_a2a_bench.a2a.messages import TERMINAL, HistoryEntry, OutMessage
+from pytest_a2a_bench.a2a.messages import TERMINAL, HistoryEntry, OutMessage, texts_sent
 from pytest_a2a_bench.a2a.meter import ended_by
 from pytest_a2a_bench.a2a.reading import read_events
 from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
@@ -340,7 +340,7 @@ class AgentSession:
 
     def _conclude(self, turn: Turn, records: list[RequestRecord], seconds: float) -> AgentReply:
         reply = turn.reply()
-        repeated = KNOWN.kinds_in(*(r.raw for r in records), reply.text)
+        repeated = KNOWN.kinds_in(*(r.raw for r in records), reply.text, told=texts_sent(self.history))
         notes = dict.fromkeys(map(self._hide, [*reply.notes, *(n for r in records for n in r.notes)]))
         raw = "\n".join(self._hide(r.raw) for r in records if r.raw)[:RAW_LIMIT]
         reply = dataclasses.replace(reply, raw=raw, notes=tuple(notes), context_id=reply.context_id or self.context_id)

@@ -281,5 +281,12 @@ def test_everything_is_sent_again_with_the_calls_that_were_native() -> None:
     stage.conversation.ask([UserSaid("Go.")])
     stage.conversation.ask([ToolReturned("call_1", "add", "one")])
     stage.conversation.ask([UserSaid("And?")])
-    for text in ("Be brief.", "<mcp_server>", '"name": "add", "arguments": {"n": 1}', "Tool result (id=call_1): one", "Well.", "And?"):
+    for text in (
+        "Be brief.",
+        "<mcp_server>",
+        '"name": "add", "arguments": {"n": 1}',
+        "Tool result (id=call_1): one",
+        "Well.",
+        "And?",
+    ):
         assert text in stage.sender.sent[1]

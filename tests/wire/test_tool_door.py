@@ -219,7 +219,8 @@ def test_only_posts_are_served() -> None:
 def nested(depth: int) -> bytes:
     arguments = "[" * depth + "]" * depth
     return (
-        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "who", "arguments": {"n": %s}}}' % arguments
+        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "who", "arguments": {"n": %s}}}'
+        % arguments
     ).encode()
 
 
@@ -253,7 +254,9 @@ def test_a_body_without_a_length_is_bounded_too() -> None:
         access = trial.desk.access
         headers = {"Content-Type": "application/json", **ACCEPT, **access.headers}
         with contextlib.suppress(httpx.WriteError, httpx.ReadError):
-            assert httpx.post(access.url, content=chunks(), headers=headers, timeout=30, verify=False).status_code == 413
+            assert (
+                httpx.post(access.url, content=chunks(), headers=headers, timeout=30, verify=False).status_code == 413
+            )
         assert [f.rule for f in trial.desk.findings()] == ["limit-bytes"]
 
 
