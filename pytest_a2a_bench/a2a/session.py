@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.delivery import unasked
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.card import AgentCard
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.wire import Tape, Wire
-
-T = TypeVar("T")
 
 _CANCEL_SECONDS = 5.0
 # What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
@@ -348,7 +346,8 @@ class AgentSession:
         number = sum(e.direction == "received" for e in self.history)
         self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
         self.findings += [DialectFinding("secret-repeated", _repeats(kind), turn=number) for kind in repeated]
-        self.history.append(HistoryEntry("received", reply.parts, _now(), state=reply.state))
+        entry = HistoryEntry("received", reply.parts, _now(), state=reply.state, requests=len(self.metrics))
+        self.history.append(entry)
         if reply.state != "auth-required":  # that ends in an infrastructure error, whose duration says nothing
             self.turn_seconds.append(self._tape.timed(seconds) if self._tape else seconds)
         self._check_outcome(turn, reply)

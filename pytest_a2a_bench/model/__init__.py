@@ -20,7 +20,7 @@ from pytest_a2a_bench.model.messages import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile, sum_usage
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
     SCHEMA_VERSION,
@@ -65,4 +65,5 @@ __all__ = [
     "VerificationStatus",
     "percentile",
     "slugify",
+    "sum_usage",
 ]

@@ -128,6 +128,8 @@ class TrialResult:
     :param duration: seconds that the conversation took, without loading the benchmark and evaluating.
     :param turn_latencies: seconds of each turn, from sending to the settled answer, with its retries and polls.
     :param agent_usage: what the agent reported about itself over A2A, if it did.
+    :param estimated_usage: what it is reckoned to have used of that which it did not report (``--a2a-agent-model``):
+        tokens of the messages, dollars by a price list. Never added to what was reported.
     :param user_usage: what the user simulator (and judge) cost.
     :param category: what the task is about, where its benchmark has categories.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
@@ -159,6 +161,7 @@ class TrialResult:
     turn_latencies: tuple[Seconds, ...] = ()
     findings: tuple[DialectFinding, ...] = ()
     agent_usage: Usage = field(default_factory=Usage)
+    estimated_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
     context_id: str | None = None
     dialect: str | None = None

@@ -1,6 +1,6 @@
 """What the agents have in common that call tools natively: their script, and how they are served over A2A.
 
-The first argument is a script, ``{"calls": [{"name", "arguments"}], "text"}``: after the first message of a conversation
+The first argument is a script, ``{"calls": [{"name", "arguments"}], "text"}``: after a conversation's first message
 their model makes the calls, one after the other, and then says the text; to everything else it says ``Bye``.
 """
 

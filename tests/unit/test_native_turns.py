@@ -249,7 +249,7 @@ def test_the_bounds_of_a_reply_are_those_of_a_turn() -> None:
 def test_an_agent_that_sends_too_much_has_ended_the_conversation() -> None:
     stage = Stage(Bounds(total=4096))
     stage.during_the_turn(lambda sender: [stage.desk.take(2000) for _ in range(4)])
-    with pytest.raises(AgentOutcomeError, match="too large together .*total=4096"):
+    with pytest.raises(AgentOutcomeError, match=r"too large together .*total=4096"):
         stage.conversation.ask([UserSaid("Go.")])
     assert [f.rule for f in stage.conversation.findings] == ["limit-total"]
 

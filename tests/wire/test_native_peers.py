@@ -1,7 +1,7 @@
 """Agents on other frameworks that call the tools of their trials over MCP: google-adk, LangGraph and pydantic-ai.
 
-``A2A_BENCH_PEER_PYTHONS`` names interpreters that have them (``adk``, ``langgraph``, ``pydantic_ai``); without it they are
-not tried.
+``A2A_BENCH_PEER_PYTHONS`` names interpreters that have them (``adk``, ``langgraph``, ``pydantic_ai``); without it they
+are not tried.
 """
 
 from __future__ import annotations

@@ -217,11 +217,8 @@ def test_only_posts_are_served() -> None:
 
 
 def nested(depth: int) -> bytes:
-    arguments = "[" * depth + "]" * depth
-    return (
-        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "who", "arguments": {"n": %s}}}'
-        % arguments
-    ).encode()
+    call = json.dumps({**LIST, "method": "tools/call", "params": {"name": "who", "arguments": {"n": "HERE"}}})
+    return call.replace('"HERE"', "[" * depth + "]" * depth).encode()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ and so that they can be sent to xdist's workers.
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -242,6 +243,8 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         from pytest_a2a_bench.tool_door import check  # few runs have this option, and all of them this module
 
         problems += check.problems(settings, bool(config.getoption("tx", None)))
+    if settings.agent_model and importlib.util.find_spec("litellm") is None:
+        problems.append("--a2a-agent-model needs LiteLLM; run: pip install 'pytest-a2a-bench[tau2]'")
     problems += _output_problems(settings)
     for suite in registry.known():
         problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
