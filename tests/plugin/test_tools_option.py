@@ -43,11 +43,10 @@ def test_a_run_keeps_no_token_and_says_how_tools_were_called(bench: Bench, pytes
         assert trial["dialect"] == "mcp"
         assert (trial["provenance"]["tools"], trial["provenance"]["native_calls"]) == ("mcp", 1)
         # The calls that the agent made by itself, played back by tau2's own code.
-        assert trial["verification"]["status"] == "identical"
+        assert trial["verification"]["status"] == "verified"
     for path in Path(pytester.path).rglob("*"):
         if path.is_file() and path.suffix in (".json", ".html", ".xml"):
             assert "Bearer " not in path.read_text().replace("Bearer ***", "")
-            assert "/trials/" not in path.read_text() or path.suffix == ".html"
 
     # The same question is answered already; asked by the other door it is another one.
     again = bench.apart(*ORACLE, "--a2a-tools", "mcp", "--a2a-resume")
