@@ -14,12 +14,11 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.a2a.bodies import ended_by
 from pytest_a2a_bench.a2a.delivery import unasked
 from pytest_a2a_bench.a2a.messages import TERMINAL, HistoryEntry, OutMessage, texts_sent
-from pytest_a2a_bench.a2a.meter import ended_by
-from pytest_a2a_bench.a2a.reading import read_events
 from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
-from pytest_a2a_bench.a2a.turn import AgentReply, Turn
+from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_events
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,

@@ -32,8 +32,9 @@ from pytest_a2a_bench.model.results import (
     TrialStatus,
     Turn,
     UserFault,
+    Verification,
+    VerificationStatus,
 )
-from pytest_a2a_bench.model.verification import Verification, VerificationStatus
 
 __all__ = [
     "REWARD_TOLERANCE",

@@ -29,7 +29,7 @@ from starlette.responses import PlainTextResponse
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.a2a.meter import Meter
+from pytest_a2a_bench.a2a.bodies import Meter
 from pytest_a2a_bench.a2a.place import Place, authority, family
 from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, ReplyLimitError
 from pytest_a2a_bench.model import ToolAccess
