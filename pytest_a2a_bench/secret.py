@@ -140,11 +140,13 @@ class KnownSecrets:
             return [self.hide_in(v) for v in value]
         return value
 
-    def kinds_in(self, *texts: str) -> tuple[str, ...]:
-        """Return what the secrets are called that occur in texts."""
-        return tuple(
-            dict.fromkeys(s.kind for s in self._secrets if any(_holds(text, s.text) for text in texts if text))
-        )
+    def kinds_in(self, *texts: str, told: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return what the secrets are called that occur in texts.
+
+        :param told: what was said to whoever wrote them: secrets that it was told are not counted.
+        """
+        found = [s for s in self._secrets if any(_holds(text, s.text) for text in texts if text)]
+        return tuple(dict.fromkeys(s.kind for s in found if not any(_holds(text, s.text) for text in told if text)))
 
 
 def _holds(text: str, secret: str) -> bool:

@@ -18,6 +18,7 @@ OAUTH_METHODS = ("basic", "post")
 AUTH_ENV = "A2A_AUTH_TOKEN"
 """The environment variable that holds the agent's token where none is named; it need not be set."""
 HISTORIES = ("delta", "full")
+TOOLS = ("text", "mcp")
 INCONCLUSIVE = ("pass", "fail")
 USERS = ("auto", "scripted", "llm")
 BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "solver", "faulty")
@@ -43,6 +44,8 @@ class Settings:
     :param client_cert: file of the certificate that we show, ``client_key`` that of its key; ``client_key_env`` and
         ``client_passphrase_env`` name environment variables.
     :param proxy: URL of the proxy for all requests to the agent, ``env`` or ``none``.
+    :param tools: how the agent calls tools: ``text``, in its answers, or ``mcp``, by itself.
+    :param mcp_bind: ``HOST:PORT`` where it does; it calls that ``mcp_url``.
     :param oauth_client_id_env: name of the environment variable that holds the id of the OAuth 2 client;
         ``oauth_client_secret_env`` likewise its secret.
     :param oauth_token_url: where tokens are asked for; None leaves it to the card.
@@ -109,6 +112,9 @@ class Settings:
     streaming: str = "auto"
     dialect: str = "auto"
     history: str = "delta"
+    tools: str = "text"
+    mcp_bind: str | None = None
+    mcp_url: str | None = None
     trials: int = 1
     seed: int = 300
     split: str = "base"
@@ -168,6 +174,7 @@ class Settings:
         urls = {
             "the endpoint": self.endpoint,
             "--a2a-webhook-url": self.webhook_url,
+            "--a2a-mcp-url": self.mcp_url,
             "--a2a-card-jwks": self.card_jwks,
             "--a2a-oauth-token-url": self.oauth_token_url,
         }

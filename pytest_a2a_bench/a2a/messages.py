@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -98,3 +98,8 @@ class HistoryEntry:
     message_id: str | None = None
     state: str | None = None
     requests: int = 0
+
+
+def texts_sent(history: Iterable[HistoryEntry]) -> list[str]:
+    """Return what we said: a server may send it back with its answer, as the history of an a2a_task."""
+    return [part.text for entry in history if entry.direction == "sent" for part in entry.parts]

@@ -9,13 +9,14 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.bodies import ended_by
 from pytest_a2a_bench.a2a.delivery import unasked
-from pytest_a2a_bench.a2a.messages import TERMINAL, HistoryEntry, OutMessage
+from pytest_a2a_bench.a2a.messages import TERMINAL, HistoryEntry, OutMessage, texts_sent
 from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
 from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_events
 from pytest_a2a_bench.errors import (
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.wire import Tape, Wire
 
-T = TypeVar("T")
-
 _CANCEL_SECONDS = 5.0
 # What servers that only stream answer to a blocking message: method not found, unsupported operation (§5.4).
 _UNSUPPORTED = (-32601, -32004)
@@ -58,10 +57,10 @@ class AgentSession:
     :ivar turn_seconds: seconds of every turn that ended in an answer, or in the agent giving up: from the first sending
         of the message to the settled answer, repetitions and polls included, the agent card's first fetching not.
     :ivar usage: the sum of what the agent reported about itself.
-    :ivar span: what turns are part of, for tracing.
-    :ivar findings: oddities on the wire that were put up with.
-    :ivar tainted: what left it unknown how far the agent is in this conversation: a message that may have been
-        delivered, a turn that was given up. A benchmark may overlook that; its trial is not evaluated all the same.
+    :ivar span: what turns are part of, for tracing; ``findings`` oddities on the wire that were put up with.
+    :ivar is_over: set where the conversation ended within a turn, so that what becomes of that says nothing.
+    :ivar tainted: what left it unknown how far the agent is: a message that may have been delivered, a turn that was
+        given up. A benchmark may overlook that; its trial is not evaluated all the same.
     """
 
     def __init__(
@@ -77,6 +76,7 @@ class AgentSession:
         self._state: str | None = None
         self._delivered: dict[str, tuple[Part, ...]] = {}
         self._answered_at = 0.0
+        self.is_over = False
         self.context_id: str | None = None
         self.a2a_task_id: str | None = None
         self.history: list[HistoryEntry] = []
@@ -113,6 +113,10 @@ class AgentSession:
         """
         return loop.run(self._guarded(parts, timeout))
 
+    def begin(self, parts: Sequence[Part], timeout: float | None = None) -> Future[AgentReply]:
+        """Do what :meth:`send` does without waiting: cancelling the future gives the turn up."""
+        return loop.submit(self._guarded(parts, timeout))
+
     async def asend(self, parts: Sequence[Part], timeout: float | None = None) -> AgentReply:
         """Do what :meth:`send` does, from any event loop."""
         return await loop.bridge(self._guarded(parts, timeout))
@@ -148,7 +152,7 @@ class AgentSession:
         try:
             return await self._timed(parts, timeout)
         except (DeliveryUncertain, TurnTimeoutError, TrialCancelledError) as error:
-            self.tainted = error
+            self.tainted = None if self.is_over else error
             raise
 
     async def _timed(self, parts: Sequence[Part], timeout: float | None) -> AgentReply:
@@ -333,7 +337,7 @@ class AgentSession:
 
     def _conclude(self, turn: Turn, records: list[RequestRecord], seconds: float) -> AgentReply:
         reply = turn.reply()
-        repeated = KNOWN.kinds_in(*(r.raw for r in records), reply.text)
+        repeated = KNOWN.kinds_in(*(r.raw for r in records), reply.text, told=texts_sent(self.history))
         notes = dict.fromkeys(map(self._hide, [*reply.notes, *(n for r in records for n in r.notes)]))
         raw = "\n".join(self._hide(r.raw) for r in records if r.raw)[:RAW_LIMIT]
         reply = dataclasses.replace(reply, raw=raw, notes=tuple(notes), context_id=reply.context_id or self.context_id)
@@ -341,9 +345,8 @@ class AgentSession:
         number = sum(e.direction == "received" for e in self.history)
         self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
         self.findings += [DialectFinding("secret-repeated", _repeats(kind), turn=number) for kind in repeated]
-        self.history.append(
-            HistoryEntry("received", reply.parts, _now(), state=reply.state, requests=len(self.metrics))
-        )
+        entry = HistoryEntry("received", reply.parts, _now(), state=reply.state, requests=len(self.metrics))
+        self.history.append(entry)
         if reply.state != "auth-required":  # that ends in an infrastructure error, whose duration says nothing
             self.turn_seconds.append(self._tape.timed(seconds) if self._tape else seconds)
         self._check_outcome(turn, reply)

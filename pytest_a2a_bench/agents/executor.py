@@ -23,6 +23,7 @@ from google.protobuf.struct_pb2 import Value
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.agents.brain import Brain, BrainError, BrainReply, Conversation, Memory, RefusalError
 from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.model import Part, Usage
 
 CHATTER = "Looking into it ..."
@@ -83,7 +84,7 @@ class BrainExecutor(AgentExecutor):
         before = list(conversation.history)
         conversation.hear(request, {**context.metadata, **MessageToDict(message.metadata)})
         try:
-            reply = await self._brain.reply(conversation)
+            reply = await self._think(conversation)
         except BaseException:
             # Whoever asks again must not be heard twice.
             conversation.history = before
@@ -91,6 +92,17 @@ class BrainExecutor(AgentExecutor):
         conversation.say(reply.said)
         conversation.last_message_id, conversation.last_reply = message.message_id, reply
         return conversation, reply
+
+    async def _think(self, conversation: Conversation) -> BrainReply:
+        """Have the brain reply, with its calls made already where it can make them by itself."""
+        access = conversation.briefing.access if conversation.briefing else None
+        if access is None:
+            return await self._brain.reply(conversation)
+        try:
+            from pytest_a2a_bench.agents.native import reply_natively  # needs the extra "mcp"
+        except ImportError as error:
+            raise BrainError(str(MissingExtraError("the client of MCP", "mcp", detail=str(error)))) from error
+        return await reply_natively(self._brain, conversation, access)
 
     def _reading(self, conversation: Conversation, parts: list[Part]) -> str:
         """Return the dialect in which a request is to be read.

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from pytest_a2a_bench.benchmarks.crmarena.options import DRIFTS, SCORINGS
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stored import described
-from pytest_a2a_bench.settings import DIALECTS, HISTORIES, PROTOCOLS, STREAMING, TRANSPORTS
+from pytest_a2a_bench.settings import DIALECTS, HISTORIES, PROTOCOLS, STREAMING, TOOLS, TRANSPORTS
 
 Evaluation = Literal["tau2", "crmarena", "conformance"]
 EVALUATIONS: tuple[Evaluation, ...] = get_args(Evaluation)
@@ -140,6 +140,7 @@ FIELDS: dict[str, Field] = {
     "retrieval": Field("retrieval", _text, _TAU2),
     "retrieval_config": Field("retrieval", _text, _TAU2),
     "max_errors": Field("max_errors", _whole(1), _TAU2),
+    "tools": Field("tools", _one_of(*TOOLS)),
     "tag_trials": Field("tag_trials", _switch),
     "shard_index": Field("shard_index", _whole(0)),
     "num_shards": Field("num_shards", _whole(1)),

@@ -77,6 +77,7 @@ class Request:
     concurrency: int | None = None
     timeout: float | None = None
     dialect: str = "auto"
+    tools: str = "text"
     tag_trials: bool = False
     shard_index: int = 0
     num_shards: int = 1
@@ -271,7 +272,8 @@ class _Reading:
             )
         if self.problems or evaluation is None:
             return None
-        if evaluation == "tau2" and found.form in _SPOKEN:
+        # Agents that call tools by themselves were made for no dialect.
+        if evaluation == "tau2" and found.form in _SPOKEN and values.get("tools") != "mcp":
             values.setdefault("dialect", _SPOKEN[found.form])
         return Request(agent=found.agent, form=found.form, evaluation=evaluation, **values)
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pytest_a2a_bench.a2a.auth import origin_of
 from pytest_a2a_bench.a2a.guard import Guard
+from pytest_a2a_bench.a2a.network import is_loopback
 from pytest_a2a_bench.assessor.fields import Evaluation
 from pytest_a2a_bench.assessor.request import BadRequest, Request
 from pytest_a2a_bench.benchmarks import registry
@@ -18,6 +20,7 @@ from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import sharding
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
+from pytest_a2a_bench.tool_door.check import missing_modules
 
 BUILTIN = ("oracle", "noop", "readonly", "solver")
 """Built-in agents that callers may ask for: none that pays a model, and no options, some of which import modules."""
@@ -45,6 +48,8 @@ class Terms:
     :param guard: which addresses agents and webhooks may have; None for all.
     :param builtin: whether ``builtin:NAME`` is an agent that callers may ask for.
     :param crm_data: where CRMArena's own data are (``--a2a-crm-data``).
+    :param mcp_bind: ``HOST:PORT`` where trials' tools are served over MCP, which agents call ``mcp_url``; None for this
+        machine's agents only.
     :param operators: callers who see everybody's assessments, and reports, which show what tasks expected.
     :param is_private: whether only this machine is served, to everybody on it: they are operators.
     :param keep: days after which what is stored of an assessment is removed; None for never.
@@ -70,6 +75,8 @@ class Terms:
     builtin: bool = False
     crm_data: str | None = None
     keep: float | None = None
+    mcp_bind: str | None = None
+    mcp_url: str | None = None
     operators: tuple[str, ...] = ()
     is_private: bool = False
 
@@ -107,6 +114,7 @@ def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
     :raises BadRequest: naming everything that cannot be done here.
     """
     problems = [*_agent_problems(request, terms), *_limit_problems(request, terms), *_offer_problems(request, terms)]
+    problems += _tool_problems(request, terms)
     settings = _settings(request, terms)
     whole: list[TrialKey] = []
     if request.evaluation != "conformance":
@@ -145,6 +153,9 @@ def _settings(request: Request, terms: Terms) -> Settings:
         user_llm_args=dict(request.user_llm_args) if model else {},
         judge_llm=terms.judge_llm,
         dialect=request.dialect,
+        tools=request.tools,
+        mcp_bind=terms.mcp_bind if request.tools == "mcp" else None,
+        mcp_url=terms.mcp_url if request.tools == "mcp" else None,
         history=request.history,
         protocol=request.protocol,
         transport=request.transport,
@@ -206,6 +217,18 @@ def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:
             yield f"{name} is {value:g}; this assessor allows at most {most:g}"
     if request.user_llm_args and request.user_llm is None and not terms.models:
         yield "user_llm_args are for a model, and user_llm names none"
+
+
+def _tool_problems(request: Request, terms: Terms) -> Iterator[str]:
+    if request.tools != "mcp":
+        return
+    if missing := missing_modules():
+        yield f"tools is 'mcp', which this assessor does not offer: its operator has not installed {', '.join(missing)}"
+    if request.dialect != "auto":
+        yield "dialect says how calls are written in answers, and with tools 'mcp' the agent makes them: leave it out"
+    is_here = request.agent.startswith(BUILTIN_PREFIX) or is_loopback(urlsplit(request.agent).hostname or "")
+    if terms.mcp_bind is None and not is_here:
+        yield "tools is 'mcp', which this assessor offers to agents on its own machine only (--mcp-bind)"
 
 
 def _offer_problems(request: Request, terms: Terms) -> Iterator[str]:

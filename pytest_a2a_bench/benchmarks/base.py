@@ -15,6 +15,7 @@ from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
+    from pytest_a2a_bench.benchmarks.native import NativeTurns
 
 
 @dataclass
@@ -23,6 +24,7 @@ class TrialContext:
 
     :param seed: the trial's own seed.
     :param deadline: ``time.monotonic()`` value at which the trial must have ended, or None.
+    :param native: where the agent calls tools by itself (``--a2a-tools mcp``), for the benchmark's ``Conversation``.
     """
 
     key: TrialKey
@@ -31,6 +33,7 @@ class TrialContext:
     seed: int
     cancel: threading.Event = field(default_factory=threading.Event)
     deadline: float | None = None
+    native: NativeTurns | None = None
 
     def checkpoint(self) -> float:
         """Return how many seconds the next turn may take.

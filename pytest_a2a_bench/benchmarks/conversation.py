@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pytest_a2a_bench import translate
-from pytest_a2a_bench.errors import AgentOutcomeError
+from pytest_a2a_bench.benchmarks.native import LAST_WORDS, NativeTurns
+from pytest_a2a_bench.errors import A2ABenchError, AgentOutcomeError
 from pytest_a2a_bench.model import AgentSaid, Briefing, DialectFinding, Event, Part, ToolCall, Usage
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.translate.auto import NATIVE
 from pytest_a2a_bench.translate.base import DecodedReply, Dialect
 
 
@@ -48,6 +50,8 @@ class Conversation:
     :param resend: send everything again with each turn (``--a2a-history full``).
     :param bounds: how much of a reply is read and carried out.
     :param before_turn: called before each request; raises to stop the trial; returns the seconds that are left.
+    :param native: takes the calls that the agent makes by itself while it works on a message; None where it is to make
+        them in its answers. To a benchmark both are the same: what the agent says next.
     """
 
     session: Session
@@ -61,48 +65,54 @@ class Conversation:
     usage: Usage = dataclasses.field(default_factory=Usage)
     settled: str | None = None
     last_usage: Usage = dataclasses.field(default_factory=Usage)
+    native: NativeTurns | None = None
+    _spent: Usage = dataclasses.field(default_factory=Usage)
     _sent: int = 0
     _turn: int = 0
     _calls: int = 0
     _reminded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.native is not None:
+            self.settled = NATIVE.name
+            self.briefing = dataclasses.replace(self.briefing, access=self.native.offer(self.briefing.tools))
 
     def ask(self, new: Sequence[Event]) -> AgentSaid:
         """Tell the agent what is new and return what it says: text or calls, never both.
 
         :raises AgentOutcomeError: if the agent gives up, or says nothing twice.
         """
-        self.events.extend(new)
-        self._turn += 1
-        decoded, usage = self._exchange(self._request())
+        got = self._advance(new)
         # One reminder in a conversation, not one per turn: an agent that needs it each time does not speak the dialect.
-        if (decoded.unreadable or _is_empty(decoded)) and not self._reminded:
+        if isinstance(got, DecodedReply) and (got.unreadable or _is_empty(got)) and not self._reminded:
             self._reminded = True
-            decoded, more = self._exchange(self._writer().reminder())
-            usage = usage + more
-        if _is_empty(decoded):
+            got = self._exchange(self._writer().reminder())
+        if isinstance(got, AgentSaid):
+            return got
+        if _is_empty(got):
             raise AgentOutcomeError("the agent's answer is empty: neither text nor a tool call", state="failed")
-        said = self._said(decoded)
-        self.events.append(said)
-        self._sent = len(self.events)
-        self.last_usage = usage
-        self.usage = self.usage + usage
-        return said
+        return self._conclude(got)
 
     def attempt(self, new: Sequence[Event]) -> AgentSaid:
         """Tell the agent what is new and return what it says, whatever that is, after exactly one exchange.
 
         For benchmarks that answer an unreadable reply themselves. ``calls`` wins over text; neither is an empty reply.
         """
-        self.events.extend(new)
-        self._turn += 1
-        decoded, self.last_usage = self._exchange(self._request())
-        self.usage = self.usage + self.last_usage
-        said = self._said(decoded)
-        # An empty reply said nothing that the agent would have to be told again.
-        if not _is_empty(decoded):
-            self.events.append(said)
-        self._sent = len(self.events)
-        return said
+        got = self._advance(new)
+        return got if isinstance(got, AgentSaid) else self._conclude(got)
+
+    def close(self) -> None:
+        """End it, because the benchmark is done: maybe in the middle of a turn in which the agent calls its tools."""
+        if self.native is None:
+            return
+        try:
+            left = self.before_turn()
+        except A2ABenchError:  # its time is up, or it is cancelled: nobody waits for an agent
+            left = 0.0
+        ended = self.native.close(LAST_WORDS if left is None else min(left, LAST_WORDS))
+        self.usage = self.usage + self._spent + ended
+        self._spent = Usage()
+        self._take_findings()
 
     def note(self, finding: DialectFinding) -> None:
         """Record something about the last reply that only the benchmark can know to be wrong."""
@@ -118,13 +128,59 @@ class Conversation:
             return self._writer().encode_request(self.briefing, self.events)
         return self._writer().encode_request(None, self.events[self._sent :])
 
-    def _exchange(self, parts: Sequence[Part]) -> tuple[DecodedReply, Usage]:
-        reply = self.session.send(parts, timeout=self.before_turn())
+    def _advance(self, new: Sequence[Event]) -> AgentSaid | DecodedReply:
+        """Go on: with the next message, or with the turn in which a call of the agent's waits for its result."""
+        self.events.extend(new)
+        if self.native is not None and self.native.is_waiting:
+            self.before_turn()
+            self.native.answer(new)
+            return self._hear(self.native)
+        self._turn += 1
+        return self._exchange(self._request())
+
+    def _exchange(self, parts: Sequence[Part]) -> AgentSaid | DecodedReply:
+        timeout = self.before_turn()
+        if self.native is None:
+            return self._read(self.session.send(parts, timeout=timeout))
+        self.native.begin(parts, timeout)
+        return self._hear(self.native)
+
+    def _hear(self, native: NativeTurns) -> AgentSaid | DecodedReply:
+        """Wait for what comes first: a call that the agent makes by itself, or its reply."""
+        try:
+            got = native.wait()
+        finally:
+            self._take_findings()
+        if not isinstance(got, ToolCall):
+            return self._read(got)
+        said = AgentSaid(calls=(self._with_id(got),))
+        self.events.append(said)
+        # The agent says at the end of its turn what all of it cost.
+        self.last_usage = Usage()
+        return said
+
+    def _read(self, reply: SessionReply) -> DecodedReply:
         decoded = self._writer().decode_reply(reply.parts, self.briefing.tools, self.bounds)
         if self.dialect == "auto":
             self.settled = translate.settle(self.settled, decoded)
         self.findings.extend(dataclasses.replace(f, turn=self._turn) for f in decoded.findings)
-        return decoded, reply.usage or Usage()
+        self._spent = self._spent + (reply.usage or Usage())
+        return decoded
+
+    def _take_findings(self) -> None:
+        if self.native is not None:
+            self.findings.extend(dataclasses.replace(f, turn=self._turn) for f in self.native.findings())
+
+    def _conclude(self, decoded: DecodedReply) -> AgentSaid:
+        """Take in a reply; the agent has then heard, or said itself, all that there is."""
+        said = self._said(decoded)
+        # An empty reply said nothing that the agent would have to be told again.
+        if not _is_empty(decoded):
+            self.events.append(said)
+        self._sent = len(self.events)
+        self.last_usage, self._spent = self._spent, Usage()
+        self.usage = self.usage + self.last_usage
+        return said
 
     def _said(self, decoded: DecodedReply) -> AgentSaid:
         if not decoded.calls:

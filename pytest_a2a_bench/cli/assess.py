@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback, read_variable
+from pytest_a2a_bench.a2a.place import read_place
 from pytest_a2a_bench.benchmarks.tau2.sources import locate_source
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
 from pytest_a2a_bench.settings import SWITCHES
@@ -100,6 +101,12 @@ def configure(parser: ArgumentParser) -> None:
         "(https://HOST:PORT) to which it goes (repeatable)",
     )
     what.add_argument("--allow-builtin", action="store_true", help="Let builtin:NAME be an agent, started here")
+    what.add_argument(
+        "--mcp-bind",
+        metavar="HOST:PORT",
+        help="Where agents elsewhere call the tools of their trials, if asked to by MCP (this machine's agents only)",
+    )
+    what.add_argument("--mcp-url", metavar="URL", help="How agents reach that (http://HOST:PORT)")
     what.add_argument("--judge-llm", metavar="MODEL", help="Model that judges what a benchmark leaves to a judge")
     what.add_argument("--crm-data", metavar="DIR", help="CRMArena's own tasks and rows, as --a2a-crm-data takes them")
     parser.add_argument_group("monitoring").add_argument(
@@ -146,6 +153,7 @@ def run(namespace: Namespace) -> int:
         lambda: _check_numbers(namespace),
         lambda: _check_place(namespace),
         lambda: _guard(namespace),
+        lambda: read_place(namespace.mcp_bind, namespace.mcp_url, "the tools' server", any_port=True),
         lambda: _editions(namespace),
         lambda: _agent_tokens(namespace),
     )
@@ -211,6 +219,8 @@ def _terms(namespace: Namespace) -> Terms:
         builtin=namespace.allow_builtin,
         crm_data=namespace.crm_data,
         keep=namespace.keep_days,
+        mcp_bind=namespace.mcp_bind,
+        mcp_url=namespace.mcp_url,
         operators=tuple(namespace.operator),
         is_private=is_private,
     )

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.place import Place, read_place
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
@@ -31,7 +32,7 @@ from pytest_a2a_bench.conformance.requirements import load_requirements, require
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import read_waivers
-from pytest_a2a_bench.conformance.wire.webhook import Place, check_place, read_place
+from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, matrix, render

@@ -20,6 +20,7 @@ _EXTRAS: Mapping[str, tuple[str, ...]] = {
     "pytest-a2a-bench[agents]": ("uvicorn", "starlette", "sse_starlette"),
     "pytest-a2a-bench[assessor]": ("sqlalchemy", "aiosqlite", "prometheus_client"),
     "pytest-a2a-bench[grpc]": ("grpc", "cryptography"),
+    "pytest-a2a-bench[mcp]": ("mcp_types", "uvicorn"),
     "pytest-a2a-bench[oauth]": ("authlib",),
     "pytest-a2a-bench[xdist]": ("xdist",),
     "pytest-a2a-bench[signatures]": ("jwt", "cryptography", "rfc8785"),

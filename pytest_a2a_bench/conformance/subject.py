@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a.card import narrow_to_endpoint, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.oauth import obtain
+from pytest_a2a_bench.a2a.place import Place
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
 from pytest_a2a_bench.conformance.engine import Planned, plan
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
@@ -20,7 +21,6 @@ from pytest_a2a_bench.conformance.requirements import load_requirements, require
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import Target, declared, targets_of
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
-from pytest_a2a_bench.conformance.wire.webhook import Place
 from pytest_a2a_bench.errors import A2ABenchError, CardError
 from pytest_a2a_bench.redact import redact_url
 

@@ -87,15 +87,33 @@ Event = UserSaid | ToolReturned | AgentSaid
 
 
 @dataclass(frozen=True, slots=True)
+class ToolAccess:
+    """Where an agent reaches the tools of one trial by itself: an MCP server over streamable HTTP.
+
+    :param token: what it shows there (``Authorization: Bearer TOKEN``); good for this trial, and as long as it lasts.
+    """
+
+    url: str
+    token: str = field(repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What goes with every request."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+@dataclass(frozen=True, slots=True)
 class Briefing:
     """What an agent must know before the first turn.
 
     :param facts: details of the task as fields, for dialects that send them as such; the policy tells them in words.
+    :param access: where the agent calls its tools by itself; the tools are then not described to it.
     """
 
     policy: str
     tools: tuple[ToolSpec, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    access: ToolAccess | None = None
 
 
 @dataclass(frozen=True, slots=True)

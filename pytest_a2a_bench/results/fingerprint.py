@@ -42,6 +42,8 @@ WITHOUT_EFFECT = frozenset(
         "max_drop",
         "max_infra_errors",
         "max_latency",
+        "mcp_bind",  # how it is reached
+        "mcp_url",
         "min_pass",
         "min_pass_k",
         "min_pass_without",
@@ -79,8 +81,10 @@ WITHOUT_EFFECT = frozenset(
 """Settings that a result does not depend on. A setting that is not named here makes a difference: forgetting one costs
 a conversation, never a wrong number."""
 
-WITHOUT_EFFECT_IF_EMPTY = frozenset({"reply_limits", "user_retry"})
-"""Settings that hold only what differs from how it always was: results from before there was the option stay good."""
+WITHOUT_EFFECT_BY_DEFAULT = frozenset({"reply_limits", "tools", "user_retry"})
+"""Settings whose default is how it always was: results from before there was the option stay good."""
+
+_DEFAULTS = dataclasses.asdict(Settings())
 
 
 def fingerprint(
@@ -94,7 +98,7 @@ def fingerprint(
     :param package: version of this package.
     """
     values = {k: v for k, v in dataclasses.asdict(settings).items() if k not in WITHOUT_EFFECT}
-    values = {k: v for k, v in values.items() if v or k not in WITHOUT_EFFECT_IF_EMPTY}
+    values = {k: v for k, v in values.items() if v != _DEFAULTS[k] or k not in WITHOUT_EFFECT_BY_DEFAULT}
     values |= {"user_kind": settings.user_kind, "where": where(settings.endpoint or ""), "agent": agent, "data": data}
     values |= {"told": dict(told or {}), "package": package}
     # default=str: an unknown type makes a difference rather than an exception.

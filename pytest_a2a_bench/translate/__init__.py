@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.translate.auto import DIALECTS, detect_request, settle
+from pytest_a2a_bench.translate.auto import DIALECTS, NATIVE, detect_request, settle
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
 
 __all__ = ["DecodedReply", "DecodedRequest", "Dialect", "detect_request", "get", "names", "settle"]
@@ -20,6 +20,6 @@ def get(name: str) -> Dialect:
     :raises ConfigurationError: if there is none of that name.
     """
     try:
-        return DIALECTS[name]
+        return NATIVE if name == NATIVE.name else DIALECTS[name]
     except KeyError:
         raise ConfigurationError(f"there is no dialect {name!r}; choose one of {', '.join(DIALECTS)}") from None

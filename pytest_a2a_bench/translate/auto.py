@@ -14,7 +14,7 @@ from pytest_a2a_bench.translate.data import DataDialect
 from pytest_a2a_bench.translate.org_actions import is_about_org, read_org_reply
 from pytest_a2a_bench.translate.org_dialects import ActionDialect, EntropicDialect, TagsDialect
 from pytest_a2a_bench.translate.reading import Rules, read_reply
-from pytest_a2a_bench.translate.tool_call import ToolCallDialect
+from pytest_a2a_bench.translate.tool_call import NATIVE_REMINDER, ToolCallDialect
 
 _RULES = Rules("auto")
 
@@ -38,6 +38,22 @@ class AutoDialect(ToolCallDialect):
         """Read a request in whichever dialect it is written in."""
         return DIALECTS[detect_request(parts)].decode_request(parts)
 
+
+class NativeDialect(AutoDialect):
+    """What is spoken with an agent that calls its tools by itself, over MCP (``--a2a-tools mcp``).
+
+    Requests are ``tool_call``'s, replies are read in every dialect: an agent may call in words as well.
+    """
+
+    name = "mcp"
+
+    def reminder(self) -> tuple[Part, ...]:
+        """Tell again how to answer."""
+        return (Part.of_text(NATIVE_REMINDER),)
+
+
+NATIVE = NativeDialect()
+"""Not among the dialects, of which a user may choose one: the tools decide about it."""
 
 DIALECTS: dict[str, Dialect] = {
     d.name: d

@@ -3,6 +3,9 @@
 A request is one text: sections, each with a label at the start of a line. A line inside a section that could be taken
 for a label is written with a backslash before it, so that nothing a user or a tool says can pass for something else.
 Agents that read only a message's first part see everything.
+
+Where an agent calls its tools by itself, ``<mcp_server>`` stands in place of the tools, with the configuration that
+clients of MCP take; the same is in a data part, for agents whose code reads it.
 """
 
 from __future__ import annotations
@@ -12,16 +15,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, Part, ToolAccess, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest
 from pytest_a2a_bench.translate.json_forms import call_to_json, read_said, show_said, tools_from_json, tools_to_text
 from pytest_a2a_bench.translate.reading import Rules, read_reply
 
 _OPEN, _CLOSE = "<available_tools>", "</available_tools>"
+_SERVER, _SERVER_END = "<mcp_server>", "</mcp_server>"
 _USER, _TOOL, _AGENT = "User message: ", "Tool result (id=", "Your earlier reply: "
 _LABEL = re.compile(
-    rf"\\*(?:{re.escape(_OPEN)}|{re.escape(_CLOSE)}|User message:|Tool result \(id=|Your earlier reply:)"
+    rf"\\*(?:{re.escape(_OPEN)}|{re.escape(_CLOSE)}|{re.escape(_SERVER)}|{re.escape(_SERVER_END)}"
+    r"|User message:|Tool result \(id=|Your earlier reply:)"
 )
 _TOOL_LABEL = re.compile(r'Tool result \(id=("(?:[^"\\]|\\.)*+"|[^()"\n]*)\):(?: |$)')
 _PLAIN_ID = re.compile(r"[\w.:/+=@ -]*", re.ASCII)
@@ -32,6 +37,16 @@ How to answer: to call a tool, answer with JSON only,
 {"tool_call": {"name": "TOOL", "arguments": {"ARGUMENT": "VALUE"}}}
 or, to call several tools at once, {"tool_calls": [{"name": ..., "arguments": ...}, ...]}.
 To speak to the user, answer in plain text. Never do both in one answer. Tool results come in the next message."""
+
+_HOW_NATIVELY = """\
+How to answer: your tools are offered by the MCP server above (streamable HTTP; send its headers with each request), for
+this conversation only. Call them there while you work on a message; their results come back there. Then end your turn
+with an answer in plain text, which is what you say to the user."""
+
+NATIVE_REMINDER = (
+    "Your last answer was empty, or looked like a tool call and could not be read; the user saw none of it. Please "
+    "answer again.\n" + _HOW_NATIVELY
+)
 
 _REMINDER = (
     "Your last answer looked like a tool call, or was empty, and could not be read; nothing was executed and the user "
@@ -58,7 +73,8 @@ class ToolCallDialect:
             case [UserSaid(text)] if briefing is None and text.strip() and not _LABEL.search(text):
                 sections = [text]
         results = [{"name": e.name, "error": e.error} for e in events if isinstance(e, ToolReturned)]
-        return (Part("text", text="\n\n".join(sections), metadata={_KEY: {"results": results}} if results else None),)
+        whole = Part("text", text="\n\n".join(sections), metadata={_KEY: {"results": results}} if results else None)
+        return (whole, Part.of_data(_servers(briefing.access))) if briefing and briefing.access else (whole,)
 
     def decode_reply(
         self, parts: Sequence[Part], tools: Sequence[ToolSpec], bounds: Bounds = DEFAULT_BOUNDS
@@ -97,8 +113,8 @@ def is_addressed(text: str) -> bool:
 
 
 def lists_tools(text: str) -> bool:
-    """Tell whether a text has a line that begins this dialect's list of tools."""
-    return any(line.startswith(_OPEN) for line in text.split("\n"))
+    """Tell whether a text has a line that begins this dialect's list of tools, or says where they are."""
+    return any(line.startswith((_OPEN, _SERVER)) for line in text.split("\n"))
 
 
 def _dump(value: Any) -> str:
@@ -113,7 +129,24 @@ def _unescape(text: str) -> str:
     return "\n".join(line[1:] if line[:1] == "\\" and _LABEL.match(line) else line for line in text.split("\n"))
 
 
+def _servers(access: ToolAccess) -> dict[str, Any]:
+    """Write where the tools are, in the form that clients of MCP are configured with."""
+    return {"mcpServers": {_KEY: {"type": "http", "url": access.url, "headers": access.headers}}}
+
+
+def _read_access(section: str) -> ToolAccess | None:
+    try:
+        server = json.loads(section[len(_SERVER) :].partition("\n" + _SERVER_END)[0])["mcpServers"][_KEY]
+        scheme, _, token = server["headers"]["Authorization"].partition(" ")
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return None
+    return ToolAccess(str(server["url"]), token) if scheme == "Bearer" and "url" in server else None
+
+
 def _brief(briefing: Briefing) -> str:
+    if briefing.access is not None:
+        servers = _dump(_servers(briefing.access))
+        return f"{_escape(briefing.policy)}\n\n{_SERVER}\n{servers}\n{_SERVER_END}\n\n{_HOW_NATIVELY}"
     # An agent that looks for the closing tag must not find it inside a tool's description.
     tools = tools_to_text(briefing.tools).replace(_CLOSE, "\\u003c" + _CLOSE[1:])
     return f"{_escape(briefing.policy)}\n\n{_OPEN}\n{tools}\n{_CLOSE}\n\n{_HOW}"
@@ -148,8 +181,11 @@ def _read_text(text: str, results: list[Mapping[str, Any]]) -> tuple[Briefing | 
     for index, section in enumerate(sections):
         if section.startswith(_OPEN):
             briefing = Briefing(_unescape(sections[index - 1]) if index == 1 else "", _read_tools(section))
+        elif section.startswith(_SERVER):
+            policy = _unescape(sections[index - 1]) if index == 1 else ""
+            briefing = Briefing(policy, access=_read_access(section))
         elif index == 0 and (section.startswith("\\") or not _LABEL.match(section)):
-            if section and not any(s.startswith(_OPEN) for s in sections[1:2]):
+            if section and not any(s.startswith((_OPEN, _SERVER)) for s in sections[1:2]):
                 events.append(UserSaid(_unescape(section)))
         elif (event := _read_section(section, results)) is not None:
             events.append(event)
@@ -161,7 +197,7 @@ def _split(text: str) -> list[str]:
     sections: list[list[str]] = [[]]
     for line in text.split("\n"):
         label = _LABEL.match(line)
-        if label and not line.startswith(("\\", _CLOSE)):
+        if label and not line.startswith(("\\", _CLOSE, _SERVER_END)):
             if len(sections[-1]) > 1 and sections[-1][-1] == "":
                 sections[-1].pop()
             sections.append([])
@@ -188,7 +224,7 @@ def _read_section(section: str, results: list[Mapping[str, Any]]) -> Event | Non
         return ToolReturned(call_id, str(extra.get("name", "")), content, extra.get("error") is True)
     if section.startswith(_AGENT):
         return read_said(section[len(_AGENT) :])
-    return UserSaid(_unescape(section)) if not section.startswith(_CLOSE) else None
+    return UserSaid(_unescape(section)) if not section.startswith((_CLOSE, _SERVER_END)) else None
 
 
 def _results(part: Part) -> list[Mapping[str, Any]]:

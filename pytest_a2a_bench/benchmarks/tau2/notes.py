@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
+from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index
 from pytest_a2a_bench.benchmarks.tau2.editions import Correction, find_edition
+from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed
 from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.results.stats import count
@@ -27,6 +28,22 @@ def describe_data(settings: Settings) -> str:
         return ""
     commit = f", commit {edition.commit[:12]}" if edition.commit else ""
     return f"tau2 data: {edition.said}{commit}"
+
+
+def announce_user(domains: Sequence[str], settings: Settings) -> Iterator[str]:
+    """Say before a run how many tasks of its domains the scripted user cannot play."""
+    if settings.user_kind != "scripted":
+        return
+    for domain in domains:
+        try:
+            data = find_edition(settings).data
+            tasks = [t.task_id for t in index.load_tasks(domain, settings.split, data)]
+            judged = sum(bool(judgement_needed(index.load_task_json(domain, task, data))) for task in tasks)
+        except (A2ABenchError, OSError, ValueError):  # told where it matters: where a domain joins
+            continue
+        if judged:
+            goals = f"goals of {judged} of {count(len(tasks), 'task')}"
+            yield f"{domain}: {goals} ({settings.split}) need a user's judgement, which a script has not"
 
 
 def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:

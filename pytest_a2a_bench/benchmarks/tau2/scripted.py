@@ -6,7 +6,8 @@ are made with, and every report says so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
@@ -14,6 +15,8 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.benchmarks.tau2.user import fault
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import Deed, Script
+
+_INSTRUCTIONS = ("reason_for_call", "known_info", "unknown_info", "task_instructions")
 
 
 def make_scripted_user(tau2: Tau2, task: Any, tools: Collection[str] = ()) -> Any:
@@ -60,17 +63,21 @@ def _golds(task: Any) -> Iterator[fault.Deed]:
             yield fault.Deed(call.name, call.arguments)
 
 
-def judgement_needed(task: Any) -> str:
-    """Return why a task of tau2's needs a user that can judge, or an empty text."""
-    basis = {
-        str(getattr(b, "value", b)) for b in (task.evaluation_criteria.reward_basis if task.evaluation_criteria else ())
-    }
-    checked = bool(basis - {"NL_ASSERTION"})
-    criteria = task.evaluation_criteria
-    asserted = criteria and any(_is_users(a.env_type) for a in criteria.env_assertions or ())
-    if asserted and not any(gold.by_user for gold in _golds(task)):
+def judgement_needed(task: Mapping[str, Any]) -> str:
+    """Return why a task of tau2's needs a user that can judge, or an empty text.
+
+    :param task: as it stands in tau2's data.
+    """
+    criteria = task.get("evaluation_criteria") or {}
+    # tau2's own default; a task without criteria has none.
+    checked = bool(criteria) and bool(set(criteria.get("reward_basis") or ("DB",)) - {"NL_ASSERTION"})
+    asserted = any(a.get("env_type") == "user" for a in criteria.get("env_assertions") or ())
+    if asserted and not any(a.get("requestor") == "user" for a in criteria.get("actions") or ()):
         return "the user is to act of its own accord, and no reference action says how"
-    return needs_judgement(Scenario.of(task.user_scenario.instructions), checked=checked)
+    instructions = task["user_scenario"]["instructions"]
+    if not isinstance(instructions, str):
+        instructions = SimpleNamespace(**{name: instructions.get(name) for name in _INSTRUCTIONS})
+    return needs_judgement(Scenario.of(instructions), checked=checked)
 
 
 def _is_users(side: Any) -> bool:

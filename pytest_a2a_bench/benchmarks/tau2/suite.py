@@ -121,9 +121,9 @@ def name_variant(provenance: Mapping[str, Any]) -> str:
 
 
 def _announce(domains: Sequence[str], settings: Settings) -> Iterable[str]:
-    from pytest_a2a_bench.benchmarks.tau2 import retrieval
+    from pytest_a2a_bench.benchmarks.tau2 import notes, retrieval
 
-    return retrieval.announce(domains, settings, os.environ)
+    return (*retrieval.announce(domains, settings, os.environ), *notes.announce_user(domains, settings))
 
 
 SUITE = Suite(

@@ -11,8 +11,8 @@ from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import USUAL, Network
 from pytest_a2a_bench.a2a.oauth import authentication
+from pytest_a2a_bench.a2a.place import Place
 from pytest_a2a_bench.conformance.scenarios import Scenarios
-from pytest_a2a_bench.conformance.wire.webhook import Place
 
 _BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 

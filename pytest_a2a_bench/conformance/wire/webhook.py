@@ -10,7 +10,6 @@ import json
 import secrets
 import socket
 import time
-import urllib.parse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -18,6 +17,7 @@ from typing import Any
 
 import h11
 
+from pytest_a2a_bench.a2a.place import Place, authority, family
 from pytest_a2a_bench.errors import ConfigurationError
 
 # Each of these bounds is one that an agent could otherwise use to fill memory or to hold a connection for ever.
@@ -30,45 +30,6 @@ _MOST_DELIVERIES = 500
 _READ_BYTES = 8 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the webhook listens, and what the agent calls it.
-
-    :param url: the address under which the agent reaches it; a path is put after it.
-    """
-
-    host: str
-    port: int
-    url: str
-
-
-def read_place(bind: str | None, url: str | None) -> Place | None:
-    """Return where the user wants the webhook; None for a loopback address of its own choice.
-
-    :param bind: ``HOST:PORT`` to listen on.
-    :param url: how the agent reaches that; by default ``http://HOST:PORT``.
-    :raises ConfigurationError: if the two do not name a place.
-    """
-    if not bind:
-        if url:
-            raise ConfigurationError(f"the webhook's URL is {url}, and nothing says where it listens; give HOST:PORT")
-        return None
-    host, _, number = bind.rpartition(":")
-    # IPv6 in brackets, as in a URL.
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not number.isdecimal() or not 0 < int(number) < 65536:
-        raise ConfigurationError(f"the webhook is to listen on {bind!r}; give HOST:PORT, such as 0.0.0.0:8099")
-    if not url:
-        # Listening everywhere is fine, but nobody can call 0.0.0.0.
-        if host in ("0.0.0.0", "::"):
-            raise ConfigurationError(f"the webhook listens on {bind}, which is no address to call; give its URL too")
-        return Place(host, int(number), f"http://{_authority(host)}:{number}")
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ConfigurationError(f"the webhook's URL is {url!r}; give an http(s) URL without a query")
-    return Place(host, int(number), url.rstrip("/"))
-
-
 def check_place(place: Place | None) -> None:
     """Refuse a place where this machine cannot listen; a port that is taken may be free later.
 
@@ -77,21 +38,13 @@ def check_place(place: Place | None) -> None:
     if place is None:
         return
     try:
-        socket.create_server((place.host, place.port), family=_family(place.host)).close()
+        socket.create_server((place.host, place.port), family=family(place.host)).close()
     except OSError as error:
         # Workers of one run share the user's port: each waits for its turn, so a taken one is no mistake of the user's.
         if error.errno != errno.EADDRINUSE:
-            where = f"{_authority(place.host)}:{place.port}"
+            where = f"{authority(place.host)}:{place.port}"
             what = f"the webhook cannot listen on {where}: {error}; name an address and port of this machine"
             raise ConfigurationError(what) from error
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def _authority(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +150,7 @@ class WebhookReceiver:
     def where(self) -> str:
         """``HOST:PORT`` of where it listens, or is to listen."""
         host, port = self._address()
-        return f"{_authority(host)}:{port}"
+        return f"{authority(host)}:{port}"
 
     def _address(self) -> tuple[str, int]:
         return (self._place.host, self._place.port) if self._place is not None else ("127.0.0.1", 0)

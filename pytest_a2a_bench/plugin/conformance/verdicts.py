@@ -11,6 +11,7 @@ import pytest
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.network import USUAL
+from pytest_a2a_bench.a2a.place import read_place
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
 from pytest_a2a_bench.conformance.finding import CheckResult
@@ -18,7 +19,7 @@ from pytest_a2a_bench.conformance.judging import Judge, RawWire
 from pytest_a2a_bench.conformance.report import Judgement, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
-from pytest_a2a_bench.conformance.wire.webhook import check_place, read_place
+from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConformanceWarning, collect_errors
 from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
 from pytest_a2a_bench.plugin.run import state
@@ -28,10 +29,10 @@ from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports import evidence
 
 if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.place import Place
     from pytest_a2a_bench.conformance.engine import Planned
     from pytest_a2a_bench.conformance.session.target import Target
     from pytest_a2a_bench.conformance.subject import Subject
-    from pytest_a2a_bench.conformance.wire.webhook import Place
 
 JUDGEMENT = pytest.StashKey[Judgement]()
 ANSWER_SECONDS = 30.0

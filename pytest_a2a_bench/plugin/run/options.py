@@ -239,6 +239,10 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
+    if settings.tools == "mcp" or settings.mcp_bind or settings.mcp_url:
+        from pytest_a2a_bench.tool_door import check  # few runs have this option, and all of them this module
+
+        problems += check.problems(settings, bool(config.getoption("tx", None)))
     if settings.agent_model and importlib.util.find_spec("litellm") is None:
         problems.append("--a2a-agent-model needs LiteLLM; run: pip install 'pytest-a2a-bench[tau2]'")
     problems += _output_problems(settings)

@@ -77,22 +77,22 @@ _NEEDS = re.compile(
 _WISHED_OF_US = re.compile(r"\b(?:like|love|want|need|ask(?:ed|ing)?|prefer|wish|for) (?:me|us) to\b", re.I)
 _PREPOSITION = re.compile(r"^\W*(?:for|about|regarding|with|of|on|in|by|from|under|at)\b", re.I)
 _DECISION = re.compile(
-    r"\b(confirm(?!\w* (?:when|once|after|as soon|back|completion|that you(?: have|['\u2019]ve)))\w*|"
+    r"\b(confirm(?!\w* (?:when|once (?:it|that|this|you|done)|after|as soon|back|completion|"
+    r"that you(?: have|['\u2019]ve)))\w*|"
     r"(?<!please )proceed|"
     r"go(ing)? ahead(?! and\b| then and\b)|go-ahead|shall (i|we)|should (i|we)|may i|can i|"
     r"could i|"
     r"do you (want|agree|"
     r"approve|consent|authori[sz]e|accept|wish)|would you like (me|us|to)|is (that|this|it|everything|"
     r"all of (this|that)) "
-    r"(ok|okay|alright|all right|right|correct|fine|accurate|good|what you)|sounds? (good|right|ok)|yes or no|yes/no|"
-    r"['\"\u201c]?\byes\b['\"\u201d]? (to|if|and|or)|(reply|say|answer|type|respond|"
-    r"write)( me)?( with)?( a)?( simple)? "
-    r"['\"\u201c]?yes|(your|the) (approval|consent|go-ahead|permission|ok|okay|word|authori[sz]ation)|"
+    r"(ok|okay|alright|all right|right|correct|fine|accurate|good|what you)|sounds? (good|right|ok)|"
+    r"(?<=\w)\W{1,4}yes\b|yes or no|yes/no|"
+    r"(your|the) (approval|consent|go-ahead|permission|ok|okay|word|authori[sz]ation)|"
     r"are you (sure|happy|ok|"
     r"okay|fine|certain|good|comfortable|in agreement)|agreed?|approve|ok(ay)?\?|right\?|correct\?|alright\?|good\?|"
     r"\by/n\b|want me to|happy for me|fine (with|by|for) you|(ok|okay) (with|by|for) you|"
     r"\b(i|we)\b[^.?!]{0,30}\bpermission to|any objections?|"
-    r"all right (with|for|by) you|want (that|this|it) done|do (that|this|it)( now)?\?|is that a yes|yes\?)",
+    r"all right (with|for|by) you|want (that|this|it) done|do (that|this|it)( now)?\?)",
     re.IGNORECASE,
 )
 _CLOSING = re.compile(
@@ -104,7 +104,7 @@ _CLOSING = re.compile(
     r"(all|everything)( of (it|that|this))? (is|are|has been) (now )?(settled|done|sorted|complete\w*|taken care)|"
     r"everything that can be done|"
     r"all set|next (issue|point|item on|request|matter)|will that be all|(that['\u2019]?s|that (is|was)) (all|it|"
-    r"everything)(?= |\W*$)|"
+    r"everything)(?=(?! (?:i|we) need)(?: |\W*$))|"
     r"more i can|wrap(ped)? up|(bye|farewell|cheerio|cheers|see (you|ya)|so long)(?=\W|$)|covered everything|"
     r"another thing|"
     r"still (need )?(something|anything)|(other|further) (matter|thing)|wish you|enjoy (your|the)|(matter|case|"
@@ -118,7 +118,7 @@ _CLOSING = re.compile(
 _HANDED_OVER = re.compile(
     r"(?:^|[.!?;,]\s+|\n|\b(?:so|i|we|and|now|been|being|is|am|are|have|has)\b[^.!?,;]{0,30}?)"
     r"\b(?:transfer|transferr?ed|transferring|pass(?:ed|ing)|put(?:ting)?|hand(?:ed|ing)|connect(?:ed|ing)|referred|"
-    r"escalated)\b"
+    r"escalated|forward(?:ed|ing)|connecting)\b"
     rf"[^.!?]{{0,40}}\b(?:to|over to|through to|with)\b[^.!?]{{0,25}}\b(?:{PEOPLE}|humans|colleagues|"
     r"representative|person|live agent)\b",
     re.IGNORECASE,
@@ -127,7 +127,8 @@ _MAY = re.compile(
     r"\?|\b(?:can|could|shall|should|would|may|might|if|want|like|unless|happy to|able to|option)\b", re.I
 )
 _TRANSFERRED = re.compile(
-    r"\byou are being transferred|\byou(['\u2019]ve| have) been transferred|\bi(['\u2019]ve| have) transferred you|"
+    r"\byou are being (transferred|connected)|\byou(['\u2019]ve| have) been transferred|"
+    r"\bi(['\u2019]ve| have) transferred you|"
     r"\b(call|chat|case|you) (is|are|was|has been) (now )?(being )?(transferred|handed over|escalated) to",
     re.IGNORECASE,
 )
@@ -145,7 +146,7 @@ class Heard:
 
     :param slots: keys of :data:`SLOTS` that it asks for.
     :param decision: it wants a yes or a no.
-    :param doubt: it asks whether what was said before shall really be: "You're sure, are you?"
+    :param doubt: it asks something that is no fact, as who wants to be sure of what was said before: "You're sure?"
     :param closing: it asks for anything else, or takes its leave.
     """
 
@@ -163,10 +164,7 @@ _WH = re.compile(
     r"may i (ask|know)|would you)\b[\s,]*)*(which|what|who|whom|how|why|when|where)\b",
     re.IGNORECASE,
 )
-_ANAPHORA = re.compile(r"\b(it|this|that|these|those|them|so|go|continue|done|sure|certain|really)\b", re.I)
 _POINTS_BACK = re.compile(r"^\W*(what|which)( \w+)? (is|are|was|were|does|do) (it|that|this|they|those)\b", re.I)
-_SHORT = 5
-"""Words of a question that can only be about what was said before."""
 _LABEL = re.compile(r"^\W*([\w' -]{2,40})[*_\s]*:[*_\s]*(?=[^\s*_/])(.*)$", re.M)
 
 
@@ -184,12 +182,18 @@ def read(text: str, *, offer: bool = False) -> Heard:
     return Heard(
         slots=slots,
         decision=bool(deciding),
-        doubt=not slots and any(_asks(s) and not _WH.search(s) and _about_before(s) for s in sentences),
+        doubt=not slots and any(_asks(s) and not _WH.search(s) for s in sentences),
         question="?" in rest,
         closing=bool(_CLOSING.search(text)),
         refused=bool(_REFUSED.search(rest)),
         transferred=bool(_TRANSFERRED.search(text)) or _handed_over(text),
     )
+
+
+def wants(text: str, slots: Collection[str]) -> bool:
+    """Whether a text may want any of some facts, however it is worded: it names one, or needs something."""
+    needs = any(c.mood is Mood.STATED and _NEEDS.search(c.body) for c in clauses(text))
+    return needs or any(re.search(SLOTS[slot], text, re.I) for slot in slots)
 
 
 def _handed_over(text: str) -> bool:
@@ -205,10 +209,6 @@ def _handed_over(text: str) -> bool:
 
 def _asks(sentence: str) -> bool:
     return sentence.rstrip(" \"')*_").endswith("?")
-
-
-def _about_before(sentence: str) -> bool:
-    return bool(_ANAPHORA.search(sentence)) or len(re.findall(r"\w+", sentence)) <= _SHORT
 
 
 def _slots(text: str, but: Collection[str], *, offer: bool) -> tuple[str, ...]:

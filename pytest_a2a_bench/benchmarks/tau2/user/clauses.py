@@ -100,7 +100,7 @@ _OWN = re.compile(
     r"\b(?:on|from) (?:my|our) (?:side|end)\b|\bi(?:['\u2019]m|ma)\b|\bgonna\b",
     re.I,
 )
-_RELATIVE = re.compile(r"\b(?:that|which)? ?(?:i|we)(?:['\u2019]ve| have| just| already)* (?:sent|gave|raised|"
+_RELATIVE = re.compile(r"(?<=\w) (?:(?:that|which) )?(?:i|we)(?:['\u2019]ve| have| just| already)* (?:sent|gave|raised|"
 r"issued|made|mentioned|hold|keep|have (?=on|for|in)|"
                        r"described|told|asked|said|listed|provided|shared)\b[^,.]*", re.I)  # fmt: skip
 _SUBORDINATE = re.compile(
@@ -116,6 +116,7 @@ _NOT = re.compile(
     r"mustn['\u2019]t|should not|must not|not have to|rather than|instead of|avoid)\b",
     re.I,
 )
+_LATER = re.compile(r"\b(?:later(?: on)?|(?:at )?any ?time|some other time|next time|in (?:the )?future)\W*$", re.I)
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|am|isn['\u2019]t|aren['\u2019]t|has|have|had|hasn['\u2019]t|may|might|can|could|cannot|"
     r"can['\u2019]t|will|would|won['\u2019]t|does|do|did|doesn['\u2019]t|seems?|appears?|looks?|stays?|remains?|"
@@ -150,7 +151,11 @@ r"supposed|is|are) to be|"
                      r"should|must|needs)\b", re.I)  # fmt: skip
 """Those of them that an agent says of itself as well."""
 _CHECKS = re.compile(rf"\b(?:{LOOKS}|review)\w*\b", re.I)
-_THANKED = re.compile(r"^\W*(?:thank|appreciate)\w*(?: you)?(?: so much| very much| again)? for\b", re.I)
+_THANKED = re.compile(
+    r"^\W*(?:(?:thank|appreciate)\w*(?: you)?(?: so much| very much| again)? for|(?:sorry|apologi[sz]es|apologies)"
+    r"(?= (?:about|for|that|if)\b|\W*$))\b",
+    re.I,
+)
 _PAST = re.compile(
     # With what it was done to; "registered e-mail" only names one.
     r"^\W*(?!need|proceed|speed|feed|embed)\w{3,}ed\b(?=\W*$|\W+(?:the|your|my|our|its?|a|an|this|that|to|for|on|off|in|"
@@ -252,7 +257,7 @@ def _mood(part: str, question: bool) -> tuple[Mood, str, bool]:
         return Mood.NAMED, "", False
     if question and _WH.match(body):
         return Mood.ASKED, body, False
-    if _SUBORDINATE.match(body) or _NOT.search(body):
+    if _SUBORDINATE.match(body) or _NOT.search(body) or _LATER.search(body):
         return Mood.STATED, body, False
     told = _told(body)
     if told:

@@ -30,11 +30,19 @@ _LOOK = re.compile(
 )
 _EITHER = re.compile(r"\bon ?(?:/|or) ?off\b|\boff ?(?:/|or) ?on\b", re.I)
 _TOUCHES = re.compile(
-    rf"\W*(?:(?:{SWITCHES})\b|(?:tap|press|hit|click|touch)(?: on)? (?:it|that|the (?:\w+ )?\w+)"
+    rf"\W*(?:(?:{SWITCHES})\b|(?:tap|press|hit|click|touch)(?: on)? (?:it|that|the (?:[\w-]+ ){{0,3}}\w+)"
     r"(?: once)?\W*$)",
     re.I,
 )
 _PRONOUN = re.compile(r"\b(it|that|this|them|those|one|both)\b", re.I)
+_HEAD = 4
+"""Words that a clause's verb stands in: "have a quick look"."""
+_SEES_TO_IT = re.compile(r"\W*(?:see|check|verify)(?: to it)? that\b", re.I)
+_KEEPS = re.compile(
+    r"\W*(?:wait|keep|leave|us(?:e|ing)|hold|remember|ignore|contact|call|text|reply|stay|be|mind|try|test|bear|"
+    r"get back|send|allow me|enjoy|have|let me|thank)\b",
+    re.I,
+)
 _NAVIGATES = re.compile(
     r"^\W*(?:open|go|find|locate|navigate|head|scroll|visit|access|launch|enter|get|look for|tap|press|click|choose|"
     r"select|hit|touch|swipe|pull)\b(?! (?:off|out of)\b)",
@@ -60,16 +68,19 @@ class _Thing:
 
     :param words: how it is called.
     :param change: the tool that changes it.
-    :param changes: what is said where it is to be changed; empty for switches, which are to be on or off.
     :param show: the tool that shows it.
     :param itself: whether naming it is naming the deed.
     """
 
     words: str
     change: str = ""
-    changes: str = ""
     show: str = ""
     itself: bool = False
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is on or off."""
+        return self.change.startswith("toggle_")
 
 
 _PHONE = r"(?:your |the |that |this )?(?:phone|device|handset|mobile|smartphone|it|everything)"
@@ -77,51 +88,51 @@ _PHONE = r"(?:your |the |that |this )?(?:phone|device|handset|mobile|smartphone|
 # In this order: what is more special comes first, and a clause is about the first that it names.
 _THINGS: tuple[_Thing, ...] = (
     _Thing(rf"\bre-?boot|\brestart|\bpower[- ]cycl|\b(?:turn|switch|power|shut)\w* (?:{_PHONE} )?(?:off|"
-           rf"down) and (?:then )?"
-           rf"(?:(?:turn|switch|power)\w* )?(?:it )?(?:back )?on|\bstart {_PHONE} (?:new|fresh|over|again|anew)|"
-           r"\bsoft reset\b", "reboot_device", ".", itself=True),
+           rf"down)(?: \w+)? and (?:then )?(?:(?:turn|switch|power|start)\w* )?(?:it )?(?:back )?(?:on|up)\b|"
+           rf"\bstart {_PHONE} (?:new|fresh|over|up again|again|anew)|\bsoft reset\b",
+           "reboot_device", itself=True),
     _Thing(r"\b(?:air ?plane|aeroplane|flight|plane|aircraft)s?[- ]?(?:mode|icon|symbol|button|tile)",
-           "toggle_airplane_mode", show="check_status_bar"),
-    _Thing(r"\bdata[- ]?(?:sav(?:er|ing)|conserv)|\b(?:low|reduced) data mode", "toggle_data_saver_mode",
-           show="check_data_restriction_status"),
-    _Thing(r"\broaming", "toggle_roaming", show="check_network_status"),
-    _Thing(r"\bwi-?fi[- ]?call|\bcall(?:s|ing) (?:over|via|through|by) wi-?fi", "toggle_wifi_calling",
-           show="check_wifi_calling_status"),
-    _Thing(r"\bvpn|\bvirtual private", "vpn", rf"{_OFF}|\b(?:re-?)?connect(?:ing)?\b|\b(?:enabl|activat)(?:e|ing)\b|"
-           r"\b(?:turn|switch)(?:ing)? (?:\w+ ){0,2}on\b", "check_vpn_status"),
-    _Thing(r"\bapns?\b|\baccess point", "reset_apn_settings",
-           r"\b(?:reset\w*|restor\w*|defaults?|revert\w*|standard|factory|original|clear|"
-           r"back to)\b", "check_apn_settings"),
+           "toggle_airplane_mode", "check_status_bar"),
+    _Thing(r"\bdata[- ]?(?:sav(?:er|ing)|conserv)|\b(?:low|reduced) data mode",
+           "toggle_data_saver_mode", "check_data_restriction_status"),
+    _Thing(r"\broaming", "toggle_roaming", "check_network_status"),
+    _Thing(r"\bwi-?fi[- ]?call|\bcall(?:s|ing) (?:over|via|through|by) wi-?fi",
+           "toggle_wifi_calling", "check_wifi_calling_status"),
+    _Thing(r"\bvpn|\bvirtual private", "vpn", "check_vpn_status"),
+    _Thing(r"\bapns?\b|\baccess point", "reset_apn_settings", "check_apn_settings"),
     _Thing(r"\bnetwork[- ](?:mode|type|preference|selection|generation)|\b(?:preferred|mobile) network (?:mode|type)|"
            r"\bpreferred network|\bmode preference|\b[45]g\b|\blte\b",
-           "network_mode", r"\b(?:set|chang|switch|select|choos|pick|put|updat|us(?:e|ing)\b|mov|adjust|pop|prefer|"
-           r"go (?:to|for)\b|"
-           r"bring|tick)\w*|\bonly\b", "check_network_mode_preference"),
-    _Thing(r"\bpermissions?\b|\b(?:storage|sms|text) access|\baccess to (?:your |the )?(?:storage|sms|text|file)|"
+           "network_mode", "check_network_mode_preference"),
+    _Thing(r"(?<!your )\bpermission\b(?! to (?:proceed|go|do|continue|make))|\bpermissions\b|"
+           r"\b(?:storage|sms|text) access|"
+           r"\b(?:storage|sms)\b.*\bapp\b|\bapp\b.*\b(?:storage|sms)\b|"
+           r"\baccess to (?:your |the )?(?:storage|sms|text|file)|"
            r"\b(?:allow|grant|give|let|permit)\w*\b.*\b(?:storage|sms|text)",
-           "permission", r"\b(?:grant|allow|give|enabl|turn|switch|let|permit|approv|accept|set|tick|"
-           r"check the)\w*\b|\bon\b",
-           "check_app_permissions"),
-    _Thing(r"\bsim\b", "reseat_sim_card", r"\b(?:re-?seat|re-?insert|remov|tak(?:e|ing)|pull|eject|pop|push|slid|"
-           r"out)\w*\b|"
-           r"\b(?:put|plac|insert)\w*\b.*\b(?:in|back|again)\b", "check_sim_status"),
-    _Thing(r"\bspeed ?test|\binternet speed|\bhow fast|\bspeed of your|\bdata speed|"
-           r"\bconnection speed", show="run_speed_test"),
+           "permission", "check_app_permissions"),
+    _Thing(r"\bsim\b", "reseat_sim_card", "check_sim_status"),
+    _Thing(r"\bspeed ?test|\binternet speed|\bhow fast|\bspeed of your|\bdata speed|\bconnection speed",
+           show="run_speed_test"),
     _Thing(r"\b(?:mms|picture message|multimedia message|photo message)", show="can_send_mms"),
-    _Thing(r"\binstalled apps|\bapps (?:are|do you have|you have) installed|"
-           r"\blist of apps", show="check_installed_apps"),
-    _Thing(r"\bstatus[- ]?bar|\bsignal|\bbars\b|\bno service|\b(?:top|upper) (?:of|edge|part|corner|bar|right|left)\b|"
-           r"\b(?:bar|icons?|indicators?|symbols?|line)\b.*\btop\b", show="check_status_bar"),
-    _Thing(r"\b(?:mobile|cellular|cell) (?:data|internet)\b|\bdata (?:connection|switch|toggle)\b|"
-           r"\byour data\b",
-           "toggle_data", show="check_network_status"),
-    _Thing(r"\bwi-?fi", "toggle_wifi", show="check_wifi_status"),
+    _Thing(r"\binstalled apps|\bapps (?:are|do you have|you have) installed|\blist of apps",
+           show="check_installed_apps"),
+    _Thing(r"\bstatus[- ]?bar|\bsignal|\bbars\b|\bno service|(?<!from the )\b(?:top|upper) (?:of|edge|part|"
+           r"corner|bar|right|left)\b|\b(?:bar|icons?|indicators?|symbols?|line)\b.*\btop\b",
+           show="check_status_bar"),
+    _Thing(r"\b(?:mobile|cellular|cell) (?:data|internet)\b|\bdata (?:connection|switch|toggle)\b|\byour data\b",
+           "toggle_data", "check_network_status"),
+    _Thing(r"\bwi-?fi", "toggle_wifi", "check_wifi_status"),
     _Thing(r"\bnetwork (?:status|connection)|\bconnected to (?:a|the|any) network", show="check_network_status"),
     _Thing(r"\bpayments?\b|\bbills?\b|\binvoice|\boverdue|\boutstanding|\bpay\b|\bsettle up\b",
-           "make_payment", r"\b(?:pay|settl|accept|approv|complet|clear|go through|tak(?:e|ing) care|authori[sz]|"
-           r"honou?r|"
-           r"make|making|finali[sz]|confirm)\w*\b", "check_payment_request"),
+           "make_payment", "check_payment_request"),
 )  # fmt: skip
+_DEEDS = re.compile(
+    r"\b(?:(?:off|on|out|only|default|factory)\b|(?:re-?(?:set|stor|vert|seat|insert)|remov|tak|eject|pull|pop|set|chang|"
+    r"switch|select|choos|pick|put|tick|grant|allow|giv|let|permit|enabl|disabl|(?:dis)?connect|pay|settl|accept|approv|"
+    r"complet|mak)\w*)",
+    re.I,
+)
+"""What is done with things, where no verb tells to do it ("APN: reset to default") or where a way begins with one."""
+_PREFERRED = re.compile(r"\bprefer|\bnetwork[- ](?:mode|type)", re.I)
 _MODES = (
     (r"5g", "4g_5g_preferred"),
     (r"4g|lte", "4g_only"),
@@ -157,23 +168,43 @@ def instructed(text: str, offered: Collection[str], symptom: str = "") -> tuple[
     :param offered: names of the user's tools.
     :param symptom: the tool that shows whether the user's trouble is over.
     """
-    acts: list[Act] = []
-    thing: _Thing | None = None
-    for clause in clauses(text):
-        named = list(_named(clause))
-        if named:
-            thing = named[0]
-            for each in named:
-                acts += _acts(each, clause, text)
-        elif thing is not None and (_PRONOUN.search(clause.body) or _bare(clause, thing)):
-            # "Is airplane mode on? If so, turn it off."
-            acts += [a for a in _acts(thing, clause, text) if a.name != thing.show]
-        elif clause.question and symptom and _WORKING.search(clause.body):
-            acts.append(Act(symptom))
+    acts = [act for _, _, found in _read(text, symptom) for act in found]
     for name in offered:
         if name in text and not any(a.name == name for a in acts) and "_" in name and not _takes_arguments(name):
             acts.append(Act(name))
     return _once(acts, offered)
+
+
+def left_open(text: str) -> bool:
+    """Whether a text tells to do something with what a phone has, and in no clause what that is."""
+    read = [(thing, clause, acts) for thing, clause, acts in _read(text) if thing is not None and thing.change]
+    settled = {thing.change for thing, _, acts in read if thing is not None and acts}
+    return any(
+        thing is not None and thing.change not in settled and clause.mood is Mood.TOLD and not _leaves(clause.body)
+        for thing, clause, _ in read
+    )
+
+
+def _read(text: str, symptom: str = "") -> Iterator[tuple[_Thing | None, Clause, list[Act]]]:
+    """Yield what the clauses of a text are about and what they ask for."""
+    thing: _Thing | None = None
+    for clause in clauses(text):
+        named = list(_named(clause))
+        for each in named:
+            yield each, clause, _acts(each, clause, text)
+        if named:
+            thing = named[0]
+        elif thing is not None and (_PRONOUN.search(clause.body) or _bare(clause, thing)):
+            # "Is airplane mode on? If so, turn it off."
+            yield thing, clause, [a for a in _acts(thing, clause, text) if a.name != thing.show]
+        elif clause.question and symptom and _WORKING.search(clause.body):
+            yield None, clause, [Act(symptom)]
+
+
+def _leaves(body: str) -> bool:
+    """Whether what is told leaves everything as it is: it looks, or waits, or talks."""
+    head = " ".join(body.split()[:_HEAD])
+    return bool((_LOOK.search(head) and not _SEES_TO_IT.match(body)) or _KEEPS.match(body))
 
 
 def _once(acts: list[Act], offered: Collection[str]) -> tuple[Act, ...]:
@@ -213,8 +244,8 @@ def _bare(clause: Clause, thing: _Thing) -> bool:
     """Whether a clause says what to do and not with what: "Tap Disconnect.", "Toggle OFF"."""
     if clause.mood is Mood.STATED:
         return False
-    if thing.change and thing.changes not in ("", "."):
-        return bool(re.search(thing.changes, clause.body, re.I)) and len(clause.body.split()) < 7
+    if thing.change and not thing.is_switch and not thing.itself:
+        return bool(_DEEDS.search(clause.body)) and len(clause.body.split()) < 7
     rest = re.sub(rf"{_ON}|{_OFF}|\b(?:{SWITCHES}|tap|press|set|slide|put|the|to|button|slider|option|"
     rf"position|feature|setting|function|"
                   r"back|again|now|and|for|me)\b", " ", clause.body, flags=re.I)  # fmt: skip
@@ -224,13 +255,7 @@ def _bare(clause: Clause, thing: _Thing) -> bool:
 def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
     mood = clause.mood
     begins = re.match(rf"\W*(?:(?:your|the|my|any) )?(?:{thing.words})", clause.body, re.I)
-    if (
-        mood is Mood.TOLD
-        and not clause.addressed
-        and begins
-        and not thing.itself
-        and not re.search(thing.changes or "^$", begins[0], re.I)
-    ):
+    if mood is Mood.TOLD and not clause.addressed and begins and not thing.itself and not _DEEDS.search(begins[0]):
         # It begins with a name and no verb: "Roaming is a setting" states, "Roaming on" wants it.
         mood = _mood_of_named(clause.body[begins.end() :])
     if mood is Mood.STATED:
@@ -238,7 +263,8 @@ def _acts(thing: _Thing, clause: Clause, text: str) -> list[Act]:
     looked_for = mood is Mood.ASKED or (mood is Mood.NAMED and clause.question)
     looks = looked_for or bool(_LOOK.search(clause.body))
     if thing.change and not looked_for:
-        changed = _changes(thing, clause, text, looks=looks)
+        told = mood is Mood.TOLD and not _leaves(clause.body) and not _NAVIGATES.match(clause.body)
+        changed = _changes(thing, clause, text, looks=looks, told=told)
         if changed:
             return changed
     if not thing.show or (not looks and (mood is Mood.NAMED or thing.change)):
@@ -254,25 +280,35 @@ def _mood_of_named(rest: str) -> Mood:
     return Mood.STATED if re.match(rf"\W*(?:\w+ )??{_VERB_OF_A_STATE}", rest, re.I) else Mood.NAMED
 
 
-def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool) -> list[Act]:
+def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool, told: bool) -> list[Act]:
+    """Return the changes that a clause asks for.
+
+    :param told: it can mean nothing but a change, whatever its verb.
+    """
     body = _EITHER.sub(" ", clause.body)
-    if thing.changes and not re.search(thing.changes, body, re.I):
+    # A mode that is named is the deed.
+    named = thing.itself or (thing.change == "network_mode" and _mode(body) and _PREFERRED.search(text))
+    if not (told or thing.is_switch or named or _DEEDS.search(body)):
         return []
     last_off = max((m.start() for m in re.finditer(_OFF, body, re.I)), default=-1)
     last_on = max((m.start() for m in re.finditer(_ON, body, re.I)), default=-1)
     if thing.change == "vpn":
-        return [Act("disconnect_vpn" if last_off >= 0 else "connect_vpn")]
+        return [Act("connect_vpn" if last_on > last_off else "disconnect_vpn")]
     if thing.change == "network_mode":
         mode = _mode(body) or ("" if _NAVIGATES.match(body) else _mode(text))
         return [Act("set_network_mode_preference", {"mode": mode})] if mode and not looks else []
     if thing.change == "permission":
         wanted = _permissions(body) or _permissions(text)
         return [Act("grant_app_permission", {"app_name": _app(text), "permission": p}) for p in wanted]
-    if not thing.change.startswith("toggle_"):
+    if not thing.is_switch:
         return [Act(thing.change)]
     if last_off < 0 and last_on < 0:
         return [Act(thing.change)] if _TOUCHES.match(body) else []
-    if looks and not re.search(rf"\b(?:{SWITCHES}|set|put|enable|disable|activate|deactivate)\b", body, re.I):
+    if (
+        looks
+        and not _SEES_TO_IT.match(body)
+        and not re.search(rf"\b(?:{SWITCHES}|set|put|enable|disable|activate|deactivate)\b", body, re.I)
+    ):
         return []
     if last_off >= 0 and last_on >= 0:
         # "Off and on again": both, in this order.

@@ -53,7 +53,8 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
     ("resume_line", rf"(resum|re-?activat|restor|unsuspend|lift|re-?instat|re-?start|re-?connect|re-?enabl|unblock|"
      rf"unlock|unfreez|"
      rf"get|bring|put|turn|switch|activat|back){_GAP}\b(line|service|suspension|number)|"
-     r"\bline (resum|re-?activat|restor|re-?instat|re-?connect|unblock|unlock)|\bsuspended\W[\s\S]{0,25}\bactive\b",
+     r"\bline (resum|re-?activat|restor|re-?instat|re-?connect|unblock|unlock)|\bsuspension\b|"
+     r"\bsuspended\W[\s\S]{0,25}\bactive\b",
      "have it resumed"),
     ("suspend_line", rf"\bsuspend(?!ed)\w*{_GAP}(line|service)", "have my line suspended"),
     ("send_payment_request", rf"payment request|request for payment|(send|rais|issu|let you have|creat|"
@@ -66,7 +67,8 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
     ("update_task", rf"({_CHANGE}|mark|complet|clos|flag|tick|label|statu)\w*{_GAP}task|\b(mark|flag|tick)\w*|"
      rf"\bstatus\b",
      "have that status"),
-    ("delete", r"delet|\bremov(?!e the sim)", "have anything deleted"),
+    ("delete", rf"delet|\bremov\w*{_GAP}\b(?:tasks?|to-?dos?|reservations?|bookings?|orders?|accounts?|lines?)\b",
+     "have anything deleted"),
     ("transfer", rf"transfer|{PEOPLE}|escalat", "be transferred"),
 )  # fmt: skip
 """How texts speak of kinds of tools: a tool's name begins with the first, a text has the second."""
@@ -78,7 +80,7 @@ _CHOICES: Mapping[str, Mapping[str, str]] = {
     "cabin": {
         "basic_economy": r"basic[ _]economy",
         "economy": r"(?<!basic )(?<!basic_)economy",
-        "business": "business",
+        "business": r"business(?! days?\b)",
     },
     "reason": {"no longer needed": "no longer need", "ordered by mistake": "mistake"},
     "status": {"completed": r"\bcompleted?\b|finished|\bdone\b", "pending": "pending|reopen"},
@@ -90,6 +92,8 @@ _ANY_RIGHT = frozenset({"date", "flight", "payment", "cabin", "reason", "status"
                         "email", "phone", "customer", "bill", "line"})  # fmt: skip
 _MAIN = frozenset({"reservation", "order", "task", "bill"})
 """Kinds that say which of several wishes is meant."""
+_ITSELF = ("bill", "task")
+"""Those of them that are named for their own sake alone."""
 _AMOUNTS = {"amount": r"\$ ?(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(?:dollars|usd)", "gb_amount": r"(\d+(?:\.\d+)?) "
 r"?(?:extra |more )?(?:gb\b|gigs?\b|gigabytes?)",
             "total_baggages": r"\b(\d+)(?: \w+){0,2} (?:bags?|baggages?|suitcases?)"}  # fmt: skip
@@ -170,11 +174,19 @@ def judge(text: str, wanted: Sequence[Wish]) -> Verdict | None:
         strong = [w for w in wanted if w.tool.startswith(_STRONG)]
         pointed = [w for w in wanted if w not in alike and _points(named, w)]
         alike += [w for w in pointed if w not in strong or not spoken or _is_all(text, named, w)]
+    for kind in _ITSELF:
+        # Who names a bill speaks of what is done with it.
+        alike = [w for w in alike if kind in named and kind in w.values()] or alike
     if alike:
         _, verdict = min((_compare(text, named, w) for w in alike), key=lambda found: found[0])
         several = _judge_together(text, named, alike) if verdict.wrong else None
         return several if several is not None and len(several.wrong) < len(verdict.wrong) else verdict
     return Verdict(None, f"I don't want to {spoken[0][1]}") if spoken else None
+
+
+def in_passing(text: str) -> bool:
+    """Whether a text speaks of things that may belong to any offer ("Your card will be charged.") and names none."""
+    return not identifiers(text) and not any(tool.startswith(_STRONG) for tool, _ in kinds(text))
 
 
 def _is_all(text: str, named: Mapping[str, list[str]], wish: Wish) -> bool:

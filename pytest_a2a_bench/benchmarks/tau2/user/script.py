@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user import asks, deeds, device, proposals
@@ -39,17 +39,26 @@ MAX_TEXTS = 150
 """How many texts are heard at all, whatever they move."""
 
 _HOW_CAN_I_HELP = re.compile(
-    rf"{ASKS_WHY_CALLED}|how (can|may|could) (i|we) be of|what exactly|tell me (more|what)|describe|"
+    rf"{ASKS_WHY_CALLED}|\bhow (i|we) (can|could|may) (help|assist)|"
+    r"how (can|may|could) (i|we) be of|what exactly|tell me (more|what)|describe|"
     r"(reason for|purpose of) (your|the) (call|contact)|more (detail|information|about)|in detail",
     re.IGNORECASE,
 )
+_YOUR_MATTER = re.compile(
+    r"\byour (?:request|issue|problem|concern|needs?|matter|case)\b|\bspecifics\b|"
+    r"\bwhat\b(?! else).{0,12} (?:you|u)(?:['\u2019]d| would)?(?: exactly| really| actually)? "
+    r"(?:need|want|like|after)\b|\bin (?:\w+ ){0,3}detail\b",
+    re.IGNORECASE,
+)
+"""What the user calls about, where that is asked for."""
 _ANNOUNCED = re.compile(
     r"\bi(['\u2019]ll| will| am going to|['\u2019]m going to| am about to|['\u2019]m about to)\b", re.I
 )
 _WORKING = re.compile(
     r"\b(moment|wait|stand by|(i|we)( will|['\u2019]ll) (check|look|see|get)|being \w+ed|"
     r"(\d+|one|a|couple of|few) (sec|min)\w*|patience|searching|finding|bear with|hold on|let me|looking|"
-    r"checking|working|pulling|give me a|(i['\u2019]m|i am|we['\u2019]re|we are) (\w+ )?\w+ing)\b",
+    r"checking|working|pulling|"
+    r"hang tight|while (i|we)|give me a|(i['\u2019]m|i am|we['\u2019]re|we are) (\w+ )?\w+ing)\b",
     re.I,
 )
 _ON_THE_PHONE = re.compile(
@@ -67,6 +76,9 @@ _DONE = re.compile(
 _READING = re.compile(
     r"\b(look|check|see|find|search|explain|read|pull up|review|continue|start|help|go on|move on)\b", re.I
 )
+_IN_OTHER_WORDS = "Could you put it in another way?"
+_IDENTITY = ("name", "user id", "email", "zip", "phone")
+"""What agents ask for first, in whatever words."""
 _LABELS: Mapping[str, str] = {
     "email": "e-mail address", "zip": "zip code", "payment": "payment method", "birthday": "date of birth",
     "order": "order number", "reservation": "reservation number", "flight": "flight number", "cause": "reason",
@@ -94,6 +106,8 @@ class Script:
     _heard: dict[str, int] = field(default_factory=dict)
     _statements: int = 0
     _unclear: int = 0
+    _left_open: bool = False
+    _answered: set[str] = field(default_factory=set)
     _texts: int = 0
     _moved: int = 0
     _reminders: int = 0
@@ -136,10 +150,16 @@ class Script:
         if offer is not None and not offer.agreed:
             # What is asked about once more was wished for all the same.
             offer = proposals.judge(fresh, self._wishes)
-        if offer is not None and not identifiers(fresh) and asks.read(fresh).slots:
+        if offer is not None and not identifiers(fresh) and not self._answered.issuperset(asks.read(fresh).slots):
             # "Which name is on the booking?" speaks of one and offers none.
             offer = None
+        if offer is not None and offer.wish is None and self._offer is not None and proposals.in_passing(fresh):
+            # What comes with what was offered before is no offer of its own.
+            offer = None
         heard = asks.read(fresh, offer=offer is not None)
+        if heard.decision and offer is not None and self._answered.issuperset(heard.slots):
+            # Who asks for a yes and names what it was told already does not ask for that.
+            heard = replace(heard, slots=())
         if heard.transferred or (times > MAX_SAME_QUESTIONS and not _WORKING.search(fresh)):
             return None
         self._note_done(fresh)
@@ -152,6 +172,7 @@ class Script:
             # Facts that are asked for beside it are told with what the device shows.
             self._report = [self._answer(fresh, slot) for slot in heard.slots if self._facts.get(slot)]
             self._deeds = list(acts)
+            self._left_open = bool(self._simple) and device.left_open(fresh)
             return self._next_deed()
         reply = self._reply(fresh, heard, offer, times)
         return None if reply is None else self._say(reply)
@@ -171,7 +192,8 @@ class Script:
         told = "\n".join(self._report)
         self._report = []
         thanks = " It works now, thank you!" if self._cured and done is not None and done.name == self._symptom else ""
-        return self._say(f"I have done that. This is what I see:\n{told}{thanks}")
+        unclear = f"\nI am not sure what else I should do. {_IN_OTHER_WORDS}" if self._left_open else ""
+        return self._say(f"I have done that. This is what I see:\n{told}{thanks}{unclear}")
 
     def _acts(self, text: str) -> tuple[device.Act, ...]:
         known = f"{self.scenario.reason}\n{self.scenario.known}\n{self.scenario.instructions}"
@@ -203,17 +225,19 @@ class Script:
         announced = offer is not None and _ANNOUNCED.search(text)
         if heard.decision or announced or doubted or (open_offer and not heard.refused):
             parts.append(self._decide(text, offer, heard))
-        parts += [self._answer(text, slot) for slot in heard.slots]
+        # "Tell me what it is about, with the dates, if any": what is not known is not missed.
+        free = _asks_what_it_is_about(text)
+        parts += [self._answer(text, slot) for slot in heard.slots if not free or self._facts.get(slot)]
         # What was all that was asked for comes first; a farewell beside a question waits.
         parts = [p for p in dict.fromkeys(parts) if p]
         if parts:
             self._statements = 0
             return " ".join(parts)
         if heard.refused:
-            return self._refused()
-        if heard.closing:
+            return self._introduced(text) or self._refused()
+        if heard.closing and not _asks_for_the_matter(text):
             return self._conclude(times)
-        if heard.question or _HOW_CAN_I_HELP.search(text):
+        if heard.question or free:
             return self._tell(text)
         return self._listen(text, times)
 
@@ -236,6 +260,7 @@ class Script:
         return f"No, that is not right. {wrong}." if offer.wish else f"No. {wrong}."
 
     def _answer(self, text: str, slot: str) -> str:
+        self._answered.add(slot)
         label = _LABELS.get(slot, slot)
         said = self.scenario.when_asked(label)
         if said:
@@ -247,9 +272,9 @@ class Script:
         return self.scenario.about(f"{label} {text}", needed=label) or f"I don't have that ({label})."
 
     def _tell(self, text: str) -> str:
-        if _HOW_CAN_I_HELP.search(text):
+        if _asks_what_it_is_about(text):
             return self.scenario.opening()
-        return self._asked_back(text) or self.scenario.about(text) or "I don't have that."
+        return self._introduced(text) or self._asked_back(text) or self.scenario.about(text) or "I don't have that."
 
     def _refused(self) -> str | None:
         if self._pushbacks:
@@ -270,15 +295,27 @@ class Script:
         self._statements += 1
         if (times >= MAX_SAME_STATEMENTS and not _WORKING.search(text)) or self._statements > MAX_STATEMENTS:
             return None
-        return self._asked_back(text) or "Okay, thank you."
+        return self._introduced(text) or self._asked_back(text) or "Okay, thank you."
 
     def _asked_back(self, text: str) -> str:
-        """Say that an instruction was not understood, where there is one: who wrote it can write it in other words."""
-        told = self._simple and any(c.mood is Mood.TOLD for c in clauses(text))
-        if not told or _WORKING.search(text) or _DONE.search(text) or self._unclear >= MAX_UNCLEAR:
+        """Say that an instruction was not understood, where there is one: who wrote it can write it in other words.
+
+        Who is not known yet is most likely asked who it is.
+        """
+        if self._unclear >= MAX_UNCLEAR:
+            return ""
+        told = any(c.mood is Mood.TOLD and (self._simple or c.addressed) for c in clauses(text))
+        busy = _WORKING.search(text) or _DONE.search(text)
+        if (not told or busy) and not (self._simple and device.left_open(text)):
             return ""
         self._unclear += 1
-        return "Sorry, I am not sure what I should do. Could you put it in another way?"
+        return f"Sorry, I am not sure what I should do. {_IN_OTHER_WORDS}"
+
+    def _introduced(self, text: str) -> str:
+        """Say who one is, where an agent that does not know it yet wants something."""
+        if self._answered or not asks.wants(text, _IDENTITY):
+            return ""
+        return " ".join(self._answer(text, slot) for slot in _IDENTITY if self._facts.get(slot))
 
     def _note_done(self, text: str) -> None:
         """Remember which wishes the agent says it has fulfilled: by name, or the one that was agreed to last."""
@@ -294,3 +331,11 @@ class Script:
             self._reminders = 0
             self._open = [w for w in self._open if not any(w is n for n in named)]
             self._heard.clear()
+
+
+def _asks_what_it_is_about(text: str) -> bool:
+    return bool(_HOW_CAN_I_HELP.search(text)) or _asks_for_the_matter(text)
+
+
+def _asks_for_the_matter(text: str) -> bool:
+    return any(c.mood in (Mood.TOLD, Mood.ASKED) and _YOUR_MATTER.search(c.body) for c in clauses(text))

@@ -1,0 +1,113 @@
+"""The turns of an agent that calls tools by itself: a message is under way, and calls come in until it is answered."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import (
+    DialectFinding,
+    Event,
+    Part,
+    ToolAccess,
+    ToolCall,
+    ToolReturned,
+    ToolSpec,
+    Usage,
+)
+from pytest_a2a_bench.tool_door.desk import OVER, Answer, Desk, NativeCall
+
+if TYPE_CHECKING:
+    from pytest_a2a_bench.a2a.turn import AgentReply
+
+LAST_WORDS = 30.0
+"""Most seconds for an agent to end the turn in whose middle its conversation was over: what it cost is counted."""
+
+
+class Sender(Protocol):
+    """What sends messages without waiting for their answers: the A2A client's ``AgentSession``."""
+
+    def begin(self, parts: Sequence[Part], timeout: float | None = None) -> Future[AgentReply]:
+        """Send one message, and return what its answer will be."""
+        ...
+
+    is_over: bool
+    """Set where the conversation is over before its turn: whatever becomes of that says nothing about it."""
+
+
+class NativeTurns:
+    """The turns of one conversation, between the messages that are sent and the desk where calls come in.
+
+    For one thread; only :meth:`Desk.close` may be called from others.
+    """
+
+    def __init__(self, desk: Desk, sender: Sender) -> None:
+        self.desk = desk
+        self._sender = sender
+        self._reply: Future[AgentReply] | None = None
+        self._call: NativeCall | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call waits for its result."""
+        return self._call is not None
+
+    def offer(self, tools: tuple[ToolSpec, ...]) -> ToolAccess:
+        """Say what may be called, and return where."""
+        self.desk.tools, self.desk.is_used = tools, True
+        return self.desk.access
+
+    def begin(self, parts: Sequence[Part], timeout: float | None) -> None:
+        """Send a message, and take calls until it is answered."""
+        self.desk.begin_turn()
+        self._reply = self._sender.begin(parts, timeout)
+        self._reply.add_done_callback(self.desk.note_reply)
+
+    def wait(self) -> ToolCall | AgentReply:
+        """Return the next call, or the reply once it is there and no call came before it.
+
+        :raises A2ABenchError: what became of the message instead of an answer.
+        """
+        reply = self._reply
+        assert reply is not None, "begin() comes first"
+        self._call = self.desk.next_call()
+        if self._call is not None:
+            return self._call.call
+        self._reply = None
+        return reply.result()
+
+    def answer(self, events: Sequence[Event]) -> None:
+        """Give the call that waits its result: what the tool returned, or what a user said to it."""
+        call, self._call = self._call, None
+        if call is not None:
+            texts = [event.content if isinstance(event, ToolReturned) else event.text or "" for event in events]
+            error = any(isinstance(event, ToolReturned) and event.error for event in events)
+            call.answer.set_result(Answer("\n".join(texts), error))
+
+    def findings(self) -> Sequence[DialectFinding]:
+        """Return what there was to find since this was last asked."""
+        return self.desk.findings()
+
+    def close(self, patience: float = LAST_WORDS) -> Usage:
+        """End the conversation, and return what the turn cost that was under way.
+
+        The agent hears in place of a result that it is over, and has a while to end its turn. Never raises.
+
+        :param patience: seconds for that.
+        """
+        self.desk.end()
+        call, self._call = self._call, None
+        if call is not None:
+            call.answer.set_result(Answer(OVER, is_over=True))
+        reply, self._reply = self._reply, None
+        if reply is None:
+            return Usage()
+        self._sender.is_over = True
+        try:
+            return reply.result(max(patience, 0.0)).usage
+        except (A2ABenchError, concurrent.futures.CancelledError, TimeoutError):
+            reply.cancel()
+            return Usage()
