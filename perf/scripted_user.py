@@ -35,13 +35,14 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="hold each Nth task only (default: all)")
     parser.add_argument("--failures", action="store_true", help="name the tasks that did not pass, and why")
     chosen = parser.parse_args()
-    met = [measure(name, chosen) for name in chosen.phrasings.split(",")]
+    known: dict[tuple[str, str], float] = {}
+    met = [measure(Table(name, known), chosen) for name in chosen.phrasings.split(",")]
     return int(not all(met))
 
 
-def measure(phrasings: str, chosen: argparse.Namespace) -> bool:
+def measure(table: Table, chosen: argparse.Namespace) -> bool:
     """Print the table of one set; return whether the aim is met."""
-    table, met = Table(phrasings), True
+    met = True
     rows: dict[str, list[str]] = {agent: [] for agent in chosen.agents.split(",")}
     domains = chosen.domains.split(",")
     for domain in domains:
@@ -51,11 +52,11 @@ def measure(phrasings: str, chosen: argparse.Namespace) -> bool:
             passed = sum(reward == 1.0 for _, reward, _ in results)
             met &= agent in IDLE or passed >= AIM * len(tasks)
             cells.append(f"{passed}/{len(tasks)}")
-            print(f"{phrasings} {domain} {agent}: {cells[-1]}", file=sys.stderr, flush=True)
+            print(f"{table.phrasings} {domain} {agent}: {cells[-1]}", file=sys.stderr, flush=True)
             for task_id, reward, why in results if chosen.failures and agent not in IDLE else ():
                 if reward != 1.0:
                     print(f"    {task_id}: {reward} {why}", file=sys.stderr)
-    print(f"Phrasings: {phrasings}\n")
+    print(f"Phrasings: {table.phrasings}\n")
     print("| agent | " + " | ".join(domains) + " |")
     print("|---" * (len(domains) + 1) + "|")
     for agent, cells in rows.items():

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import examples
 import pytest
@@ -51,12 +53,35 @@ def _warm_python() -> Iterator[None]:
         yield
 
 
+async def _attentive(server: Any) -> None:
+    """Do what uvicorn's loop does, but look ten times as often whether to end."""
+    ticks = 0
+    while not await server.on_tick(ticks // 10 if ticks % 10 == 0 else 1):
+        ticks += 1
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _servers_end_at_once() -> Iterator[None]:
+    """Let servers in this process notice soon that they shall end: there are a thousand of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("uvicorn.server.Server.main_loop", _attentive)
+        yield
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # Side by side they are one worker's, and the five seconds that LiteLLM takes to import are spent once.
+    items.sort(key=lambda item: not calls_models(item))
     if config.getoption("--run-slow") or "slow" in config.getoption("markexpr"):
         return
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="slow; run with --run-slow"))
+
+
+def calls_models(item: pytest.Item) -> bool:
+    """Whether a test is of a module in which a model is called."""
+    return bool({"fake_llm", "FakeLLM", "agents_model"} & vars(getattr(item, "module", item)).keys())
 
 
 @pytest.fixture(scope="session")

@@ -202,7 +202,13 @@ def states(url: str) -> list[str]:
     return [task["status"]["state"] for task in answer["result"]["tasks"]]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["term", "int"])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        pytest.param(signal.SIGTERM, 143, id="term", marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, 130, id="int"),
+    ],
+)
 def test_an_interrupted_run_clears_away(tmp_path: Path, number: signal.Signals, code: int) -> None:
     prompts = tmp_path / "prompts.toml"
     prompts.write_text('slow = "slow please"\ninput = "input please"\n')

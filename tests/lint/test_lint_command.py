@@ -178,6 +178,7 @@ def test_a_citation_comes_from_the_cache_or_from_a_glance(cache: Path, monkeypat
     calls: list[str] = []
     linter = counting(calls)
     monkeypatch.setattr(registry, "get_linter", lambda name: linter)
+    monkeypatch.setattr(lint_known, "split_of", lambda key, settings: settings.split)  # of no registered suite
     lint_known._cached.cache_clear()
     key = TrialKey("farm", "yard", "1")
     assert lint_known.cite(key, Settings()) == {"broken": "at a glance"}

@@ -68,7 +68,7 @@ def write_waiver(path: Path, more: str = "") -> Path:
     return file
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "n2"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "n2"])
 def test_a_correct_agent_passes_everything(bench: Bench, good_url: str, workers: tuple[str, ...]) -> None:
     result = bench.apart("--a2a-endpoint", good_url, "-m", "conformance", *workers)
     found = outcomes(result)

@@ -10,7 +10,7 @@ from pytest_a2a_bench.results import manifest, rescore
 from pytest_a2a_bench.results.lock import InUseError, held
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_a_second_run_is_refused_until_the_first_is_gone(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:

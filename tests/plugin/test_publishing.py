@@ -39,7 +39,7 @@ def test_a_job_summary_and_annotations(desk: Bench, job_summary: Path, workers: 
     assert "\x07" not in text
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_what_a_test_expects_itself_is_no_miss(
     pytester: pytest.Pytester,
     desk: Bench,
@@ -117,7 +117,7 @@ def test_what_an_agent_says_is_no_workflow_command(
     source = (pytester.path / "desk.py").read_text()
     hostile = source.replace('"connection reset by peer"', '"HTTP 500, saying x\\n::add-mask::y\\n ##[error]z"')
     hostile = hostile.replace("so\\x07rry", "so\\n::add-mask::y")
-    assert hostile.count("add-mask") == 2
+    assert hostile.count("add-mask") == 3
     (pytester.path / "desk.py").write_text(hostile)
     monkeypatch.setenv("DESK_TASKS", "bad-b down-c")
     result = desk.apart()

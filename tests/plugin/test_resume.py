@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from harness import Bench, junit_cases, junit_properties, log_of, wait_for
+from rotating import rotating
 
 from pytest_a2a_bench.cli.main import main
 
@@ -166,13 +167,13 @@ def test_a_run_can_be_killed_at_any_moment(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = random.Random(20)
-    kill_at(pytester, desk, monkeypatch, [source.uniform(0.1, 4.0) for _ in range(20)])
+    kill_at(pytester, desk, monkeypatch, rotating([source.uniform(0.1, 4.0) for _ in range(20)], 2))
 
 
 TASKS = " ".join(f"{'bad' if i % 3 == 0 else 'ok'}-0.0{i % 5}-{i}" for i in range(17))
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_merged_shards_are_the_whole(
     pytester: pytest.Pytester,
     desk: Bench,
@@ -199,7 +200,7 @@ def test_merged_shards_are_the_whole(
     }
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_more_shards_than_trials_leave_empty_parts(
     pytester: pytest.Pytester,
     desk: Bench,

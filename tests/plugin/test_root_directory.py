@@ -32,7 +32,7 @@ def test_a_directory_elsewhere_is_refused_before_other_tests_are_run(
     )
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
 def test_with_an_equals_sign_it_is_no_place_of_tests(bench: Bench, elsewhere: Path, workers: tuple[str, ...]) -> None:
     for _ in range(2):
         result = bench.apart(*SUITE, *workers, f"--a2a-results={elsewhere / 'new'}")

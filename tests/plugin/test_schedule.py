@@ -189,8 +189,15 @@ def pytest_runtest_logreport(report):
         )
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize(
+    ("workers", "signum"),
+    [
+        pytest.param((), signal.SIGINT, id="alone-Ctrl-C"),
+        pytest.param((), signal.SIGTERM, id="alone-SIGTERM", marks=pytest.mark.slow),
+        pytest.param(("-n2",), signal.SIGINT, id="workers-Ctrl-C", marks=pytest.mark.slow),
+        pytest.param(("-n2",), signal.SIGTERM, id="workers-SIGTERM"),
+    ],
+)
 def test_interruption_keeps_finished_work_and_reports_it(
     pytester: pytest.Pytester,
     desk: Bench,

@@ -33,7 +33,7 @@ def counts(result: pytest.RunResult) -> dict[str, int]:
     return {name: found[name] for name in ("passed", "failed", "errors") if name in found}
 
 
-@WORKERS
+@SLOW_WITH_WORKERS
 def test_suites_expressions_and_pasted_ids(pytester: pytest.Pytester, suite: Bench, workers: tuple[str, ...]) -> None:
     assert counts(suite.apart(*workers, "--a2a-suite", "front")) == {"passed": 1, "failed": 2}
     assert counts(suite.apart(*workers, "-m", "desk and front")) == {"passed": 1, "failed": 2}
@@ -109,7 +109,7 @@ def test_a_suite_from_an_installed_package(pytester: pytest.Pytester, bench: Ben
     assert bench.apart("--a2a-suite", "desks").ret == 4
 
 
-@WORKERS
+@SLOW_WITH_WORKERS
 def test_own_tests_of_the_same_trials_replace_what_an_expression_chose(
     pytester: pytest.Pytester, suite: Bench, workers: tuple[str, ...]
 ) -> None:

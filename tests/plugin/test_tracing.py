@@ -76,7 +76,10 @@ def test_workers_send_their_own(desk: Bench, receiver: Received, monkeypatch: py
     assert len(receiver.named("trial ")) == 4
 
 
-@pytest.mark.parametrize("case", ["nothing configured", "off", "disabled", "no exporter"])
+@pytest.mark.parametrize(
+    "case",
+    ["nothing configured", "off", *(pytest.param(c, marks=pytest.mark.slow) for c in ("disabled", "no exporter"))],
+)
 def test_without_configuration_nothing_is_imported_or_sent(
     pytester: pytest.Pytester, desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""How many examples a property is tried on: a third in the default run, all of them with ``--run-slow``, as in CI."""
+"""How many examples a property is tried on: a fifth in the default run, all of them with ``--run-slow``, as in CI."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ VARIABLE = "A2A_BENCH_ALL_EXAMPLES"
 
 def examples(number: int) -> int:
     """Return how many of a number of examples to try."""
-    return number if os.environ.get(VARIABLE) else max(20, number // 3)
+    return number if os.environ.get(VARIABLE) else max(12, number // 5)

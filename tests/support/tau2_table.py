@@ -71,12 +71,15 @@ class Speaker:
 
 
 class Table:
-    """Rewards of agents on tasks, with equal outcomes evaluated once."""
+    """Rewards of agents on tasks, with equal outcomes evaluated once.
 
-    def __init__(self, phrasings: str) -> None:
+    :param known: rewards of outcomes, which tables of other phrasings may share: words alone change none.
+    """
+
+    def __init__(self, phrasings: str, known: dict[tuple[str, str], float] | None = None) -> None:
         self.phrasings = phrasings
         self.tau2 = upstream.load()
-        self._known: dict[tuple[str, str], float] = {}
+        self._known = {} if known is None else known
 
     def run(self, domain: str, task: Any, agent: str) -> tuple[float, str]:
         """Return the reward and, where it is not 1, what went wrong as far as the agent knows."""

@@ -22,7 +22,8 @@ def builtin() -> Iterator[Callable[[str], BuiltinAgent]]:
 
     def get(spec: str) -> BuiltinAgent:
         if spec not in _STARTED:
-            _STARTED[spec] = start_builtin(spec)
+            # One with LiteLLM takes five seconds of a processor to start, for which a busy machine takes minutes.
+            _STARTED[spec] = start_builtin(spec, timeout=300)
         return _STARTED[spec]
 
     yield get

@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 from fault_matrix import Cell, Tried, cells, documented, explain, try_cell
+from rotating import rotating
 
 # asyncio forgets a connection that it accepted at the moment at which chaos closes the door.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -34,6 +35,8 @@ def test_a_cell_is_as_documented(cell: Cell) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", [cell for cell in cells() if cell not in QUICK], ids=str)
 def test_every_cell_is_as_documented(cell: Cell) -> None:
+    if cell not in rotating(list(cells()), 3):
+        pytest.skip("another part of the fault matrix is tried, by A2A_BENCH_FUZZ_SEED")
     check(cell)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rotating import rotating
 from trials import RunTrials
 
 from pytest_a2a_bench.agents.brains import WORDS
@@ -79,14 +80,16 @@ def compare(domain: str, keys: list[TrialKey], run_trials: RunTrials) -> list[fl
 
 @pytest.mark.parametrize("domain", ["mock", "telecom"])
 def test_noop_scores_what_the_stock_evaluator_says(domain: str, run_trials: RunTrials) -> None:
-    rewards = compare(domain, [t.key() for t in index.load_tasks(domain)[:12]], run_trials)
+    rewards = compare(domain, [t.key() for t in index.load_tasks(domain)[:5]], run_trials)
     assert 0.0 in rewards
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("domain", ["airline", "retail", "telecom", "mock"])
 def test_noop_scores_what_the_stock_evaluator_says_everywhere(domain: str, run_trials: RunTrials) -> None:
-    rewards = compare(domain, [t.key() for t in index.load_tasks(domain)], run_trials)
+    rewards = compare(
+        domain, [t.key() for t in rotating(index.load_tasks(domain), 1 if domain == "mock" else 3)], run_trials
+    )
     assert 0.0 in rewards
 
 

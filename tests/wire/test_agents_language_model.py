@@ -1,7 +1,8 @@
-"""The ``llm`` agent end to end: our client, a real agent process, LiteLLM, and a scripted model over HTTP."""
+"""The ``llm`` agent end to end: our client, a real agent, LiteLLM, and a scripted model over HTTP."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -12,16 +13,19 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from builtin_server import served
 from fake_llm import FakeLLM, call, say, status
 
 from pytest_a2a_bench import translate
 from pytest_a2a_bench.a2a.client import AgentConnection
-from pytest_a2a_bench.agents.launcher import BuiltinAgent, start_builtin
+from pytest_a2a_bench.agents.server import Served
 from pytest_a2a_bench.errors import InfrastructureError
 from pytest_a2a_bench.model import AgentSaid, Briefing, Part, ToolReturned, ToolSpec, TrialKey, UserSaid
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials.runner import Runner
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 
 Connect = Callable[..., AgentConnection]
 
@@ -48,7 +52,10 @@ SPOKEN = translate.get("tool_call")
 
 
 class Stage:
-    """One agent process for the whole module, whose model plays another script in every test."""
+    """One agent for the whole module, whose model plays another script in every test.
+
+    It lives in this process, which has LiteLLM already; ``tau2/test_llm.py`` has one in a process of its own.
+    """
 
     def __init__(self) -> None:
         self.steps: list[Any] = []
@@ -56,7 +63,8 @@ class Stage:
         base = quote(self.model.api_base, safe="")
         arguments = quote(json.dumps({"temperature": 0.25, "max_retries": 0}), safe="")
         self.spec = f"llm?model=openai/fake-model&api_base={base}&llm_args={arguments}"
-        self.agent: BuiltinAgent = start_builtin(self.spec)
+        self.end = contextlib.ExitStack()
+        self.agent: Served = self.end.enter_context(served(self.spec))
 
     def play(self, *steps: Any) -> None:
         self.steps[:] = steps
@@ -68,9 +76,9 @@ def stage() -> Iterator[Stage]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "test-key")
         made = Stage()
-    yield made
-    made.agent.stop()
-    made.model.close()
+        yield made
+        made.end.close()
+        made.model.close()
 
 
 def test_a_conversation_with_tools(stage: Stage, connect: Connect) -> None:
@@ -149,11 +157,8 @@ def test_a_model_that_fails_is_trouble_with_the_infrastructure(
     assert [m["content"] for m in stage.model.requests[-1]["messages"][1:]] == ["Hello."]
 
 
-def test_as_a_task_it_reports_usage_and_failure_too(
-    stage: Stage, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
-    with start_builtin(stage.spec + "&reply=task") as agent:
+def test_as_a_task_it_reports_usage_and_failure_too(stage: Stage, connect: Connect) -> None:
+    with served(stage.spec + "&reply=task") as agent:
         session = connect(agent.url, timeout=60).session()
         stage.play(say("Hello.", usage={"prompt_tokens": 11, "completion_tokens": 2}), status(500))
         reply = session.send(SPOKEN.encode_request(BRIEFING, [UserSaid("Hi.")]))

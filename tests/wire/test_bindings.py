@@ -157,7 +157,7 @@ def test_async_use_from_another_loop(wired: AgentConnection) -> None:
 
 
 def test_many_conversations_from_many_threads(agent: Scripted, connect: Connect) -> None:
-    connection = connect(agent.url)
+    connection = connect(agent.url, timeout=120)
     answers: dict[int, str] = {}
 
     def one(number: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -16,7 +17,8 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.errors import ConfigurationError
 
-pytest.importorskip("datasets", reason="the extra 'hub' is not installed")
+# Importing it takes a second, and here nobody needs it: the processes that are started do.
+pytestmark = pytest.mark.skipif(not importlib.util.find_spec("datasets"), reason="the extra 'hub' is not installed")
 
 CARD = """\
 ---
