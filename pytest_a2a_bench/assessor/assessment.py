@@ -120,7 +120,9 @@ class Assessment:
         self.progress = Progress(total=len(plan.keys))
         self._terms = terms
         self._directory = terms.directory(name)
-        self._environ = {k: v for k, v in environ.items() if k.lower() in _REACHING}
+        # Whoever asks over A2A cannot name a variable of ours; only a plan made on this machine has one.
+        own = plan.settings.auth_env
+        self._environ = {k: v for k, v in environ.items() if k.lower() in _REACHING or k == own}
         self._note = note
         self._stop = threading.Event()
         self._pool: Pool | None = None
