@@ -77,7 +77,7 @@ class Case(Protocol):
 
 
 Open = Callable[[str], Awaitable["Case"]]
-"""Makes a case of a question (JSON). Raises ValueError if it is none, and an A2ABenchError for what cannot be answered."""
+"""Makes a case of a question (JSON). Raises ValueError if it is none, an A2ABenchError if it cannot be answered."""
 
 
 class Selection:
@@ -102,7 +102,9 @@ class Selection:
         unknown = [one for one in chosen if one not in self._ids]
         if unknown:
             near = {one: difflib.get_close_matches(one, self._ids, 1) for one in unknown[:_MOST_SHOWN]}
-            hints = ", ".join(f"{one!r}" + (f" (there is {found[0]!r})" if found else "") for one, found in near.items())
+            hints = ", ".join(
+                f"{one!r}" + (f" (there is {found[0]!r})" if found else "") for one, found in near.items()
+            )
             return f"{self._asked.domain} has no task {hints}; copy ids from the list"
         wanted = self._asked.count
         if not chosen:
@@ -122,7 +124,9 @@ class Selection:
         kept = [one for one in dict.fromkeys(chosen) if one in self._ids]
         count = self._asked.count or len(kept) or _USUAL
         filled = list(dict.fromkeys([*kept, *self._ids]))[:count]
-        return TaskSelection(task_ids=filled, reasoning=f"Chosen from the beginning of the list, without the model: {why}.")
+        return TaskSelection(
+            task_ids=filled, reasoning=f"Chosen from the beginning of the list, without the model: {why}."
+        )
 
 
 class Interpreting:
@@ -142,7 +146,9 @@ class Interpreting:
             found = Interpretation.model_validate_json(answer)
         except ValidationError as error:
             return f"this is not the JSON object that is wanted ({_first(error)})"
-        strangers = self._facts.figures.strangers("\n".join([found.summary, *found.key_findings, *found.recommendations]))
+        strangers = self._facts.figures.strangers(
+            "\n".join([found.summary, *found.key_findings, *found.recommendations])
+        )
         if strangers:
             shown = ", ".join(list(dict.fromkeys(strangers))[:_MOST_SHOWN])
             return f"the results do not have these numbers: {shown}; use only numbers that the results have"

@@ -52,9 +52,7 @@ class CheckedModel(BaseLlm):  # type: ignore[misc]
         """What the model behind can do."""
         return self.inner.capabilities if self.inner is not None else super().capabilities
 
-    async def generate_content_async(
-        self, llm_request: LlmRequest, stream: bool = False
-    ) -> AsyncIterator[LlmResponse]:
+    async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
         """Yield one answer, which holds."""
         case = await self._open(llm_request)
         if isinstance(case, BaseModel):

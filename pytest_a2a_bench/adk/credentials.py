@@ -67,7 +67,7 @@ def choose(name: str, endpoint: str, known: Sequence[Credential], environ: Mappi
         return mine[0] if len(mine) == 1 and environ.get(mine[0]) else None
     if name not in {one.name for one in known}:
         raise ConfigurationError(
-            "auth_token takes the name of a credential, never the credential itself (if a token was passed, it has been "
+            "auth_token takes the name of a credential, never the credential itself (if one was passed, it has been "
             f"seen by a model: replace it); {_offer(known)}"
         )
     if name not in mine:

@@ -1,4 +1,4 @@
-"""What the files of an evaluation say, in one object for a model; and in words, where no model may be trusted with it."""
+"""What the files of an evaluation say: in one object for a model, and in words where there is none."""
 
 from __future__ import annotations
 

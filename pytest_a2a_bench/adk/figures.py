@@ -121,7 +121,9 @@ def _without(text: str, names: Iterable[str]) -> str:
     if not digits:
         return text
     one = r"[\"'`]?\d+[\"'`]?"
-    several = re.compile(rf"({_TASKS})({one}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s*){one})*)(?![\w.%])", re.IGNORECASE)
+    several = re.compile(
+        rf"({_TASKS})({one}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s*){one})*)(?![\w.%])", re.IGNORECASE
+    )
     return several.sub(lambda m: m[1] + _other_numbers(m[2], digits), text)
 
 

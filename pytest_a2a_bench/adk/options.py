@@ -1,4 +1,4 @@
-"""What an operator sets for the ADK agent, from the environment: ADK reads an agent's own ``.env`` before its module."""
+"""What an operator sets for the ADK agent, in the environment: ADK reads an agent's own ``.env`` into it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _cidr(text: str) -> tuple[str, ...]:
 
 
 VARIABLES = (
-    Variable("A2A_ADK_MODEL", "model", "MODEL", f"The agent's own model: Gemini's or LiteLLM's name ({DEFAULT_MODEL})", str),
+    Variable("A2A_ADK_MODEL", "model", "MODEL", f"Its model: Gemini's or a LiteLLM name ({DEFAULT_MODEL})", str),
     Variable("A2A_ADK_RESULTS", "results", "DIR", "What evaluations leave (a2a-evaluations)", Path),
     Variable(
         "A2A_ADK_CREDENTIALS",
@@ -75,14 +75,14 @@ VARIABLES = (
         "Environment variables with agents' tokens, and whom each may be sent to: SHOP_TOKEN@https://shop.example.com",
         read_credentials,
     ),
-    Variable("A2A_ADK_ALLOW_CIDR", "allow-cidr", "RANGE", "Addresses of agents beside public ones and this machine", _cidr),
+    Variable("A2A_ADK_ALLOW_CIDR", "allow-cidr", "RANGE", "Agents' addresses beside public ones and loopback", _cidr),
     Variable("A2A_ADK_USER_LLM", "user-llm", "MODEL", "Model of tau2's simulated user (none: it is scripted)", str),
     Variable("A2A_ADK_JUDGE_LLM", "judge-llm", "MODEL", "Model that judges what a benchmark leaves to a judge", str),
     Variable("A2A_ADK_CRM_DATA", "crm-data", "DIR", "CRMArena's own tasks and rows, as --a2a-crm-data takes them", str),
     Variable("A2A_ADK_CONCURRENCY", "concurrency", "N", "Conversations in flight in one evaluation (4)", _whole),
     Variable("A2A_ADK_TIMEOUT", "timeout", "SECONDS", "Most seconds for one turn of an agent (300)", _number),
-    Variable("A2A_ADK_WAIT", "wait", "SECONDS", "Most seconds that a question for the status waits for the end (5)", _number),
-    Variable("A2A_ADK_TAG_TRIALS", "tag-trials", "on|off", "Name the task to the agent in message metadata (off)", _switch),
+    Variable("A2A_ADK_WAIT", "wait", "SECONDS", "Most seconds that asking for the status waits (5)", _number),
+    Variable("A2A_ADK_TAG_TRIALS", "tag-trials", "on|off", "Tell the agent each task's name (off)", _switch),
 )  # fmt: skip
 """Every setting; ``a2a-bench adk new`` has an option for each."""
 

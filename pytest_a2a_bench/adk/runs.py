@@ -316,7 +316,7 @@ def _split_of(domain: str, task_ids: list[str]) -> str | None:
     suite = registry.load("tau2")
     if domain not in suite.available():
         return None
-    for split in suite.splits(domain):
+    for split in sorted(suite.splits(domain), key=lambda name: name != "base"):
         if set(task_ids) <= {task.task_id for task in suite.load_tasks(domain, split)}:
             return split
     return None

@@ -84,9 +84,7 @@ class Tools:
         Returns:
             run_id, status (waiting or running) and results_path. Ask get_evaluation_status for its end.
         """
-        look = await asyncio.to_thread(
-            self.runs.start, domain, a2a_endpoint, task_ids, auth_token, max_steps=max_steps
-        )
+        look = await asyncio.to_thread(self.runs.start, domain, a2a_endpoint, task_ids, auth_token, max_steps=max_steps)
         return {"run_id": look.record.name, "status": look.record.state, "results_path": str(look.directory)}
 
     async def get_evaluation_status(self, run_id: str) -> dict[str, Any]:
@@ -141,7 +139,7 @@ class Tools:
         config = dataclasses.replace(config, network=dataclasses.replace(config.network, guard=runs.terms.guard))
         subject = look_at(config, timeout=10.0)
         if subject.problem:
-            found = "; ".join(one.message for one in subject.findings[:3])
+            found = "; ".join(one.found for one in subject.findings[:3])
             raise InfrastructureError(f"{endpoint}: {subject.problem}{f' ({found})' if found else ''}")
         card = subject.card
         broken = [one.row.id for one in judge(subject.card_results()) if one.status == "failed"]
@@ -224,6 +222,8 @@ def _task(task_id: str, description: str, domain: str) -> dict[str, str]:
 def _builtin(endpoint: str) -> dict[str, Any]:
     name = endpoint.removeprefix(BUILTIN_PREFIX)
     if name not in BUILTIN:
-        raise ConfigurationError(f"{endpoint} is not offered; there are {', '.join(BUILTIN_PREFIX + n for n in BUILTIN)}")
+        raise ConfigurationError(
+            f"{endpoint} is not offered; there are {', '.join(BUILTIN_PREFIX + n for n in BUILTIN)}"
+        )
     capabilities: Mapping[str, bool] = {"streaming": True}
     return {"endpoint": endpoint, "name": f"built-in {name}", "capabilities": dict(capabilities), "validated": True}

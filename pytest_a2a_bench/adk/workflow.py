@@ -56,11 +56,12 @@ class WorkflowRequest(BaseModel):
 class EvaluationWorkflow(BaseAgent):  # type: ignore[misc]
     """The steps, each told in an event of its own. Its state carries the run, so that the next message goes on with it.
 
+    :param evaluations: the tools. (ADK looks for tools of a model under the usual name.)
     :param selector: chooses tasks; asked only where the request describes them.
     :param interpreter: puts the results into words.
     """
 
-    tools: Any = Field(exclude=True)
+    evaluations: Any = Field(exclude=True)
     selector: LlmAgent
     interpreter: LlmAgent
 
@@ -80,7 +81,7 @@ class EvaluationWorkflow(BaseAgent):  # type: ignore[misc]
             yield self._tell(ctx, f"This cannot be done: {error}")
 
     async def _carry_out(self, ctx: InvocationContext, asked: WorkflowRequest) -> AsyncIterator[Event]:
-        found = await self.tools.register_agent(asked.endpoint, asked.auth_token)
+        found = await self.evaluations.register_agent(asked.endpoint, asked.auth_token)
         kept = "keeps the protocol" if found["validated"] else found["error"]
         yield self._tell(ctx, f"register: {found['name']} ({asked.endpoint}), its card {kept}")
         chosen = TaskSelection(task_ids=asked.task_ids, reasoning="as named in the request")
@@ -98,7 +99,7 @@ class EvaluationWorkflow(BaseAgent):  # type: ignore[misc]
                 yield self._tell(ctx, f"This cannot be done: {chosen.reasoning}")
                 return
         yield self._tell(ctx, f"select: {', '.join(chosen.task_ids) or 'all'} ({chosen.reasoning})")
-        run = await self.tools.run_evaluation(
+        run = await self.evaluations.run_evaluation(
             asked.domain, asked.endpoint, chosen.task_ids, asked.auth_token, asked.max_steps
         )
         run_id = run["run_id"]
@@ -109,7 +110,7 @@ class EvaluationWorkflow(BaseAgent):  # type: ignore[misc]
     async def _follow(self, ctx: InvocationContext, run_id: str, question: str) -> AsyncIterator[Event]:
         """Wait for the end, telling what changes, and have it interpreted."""
         said = ""
-        while (status := await self.tools.get_evaluation_status(run_id))["status"] in UNFINISHED:
+        while (status := await self.evaluations.get_evaluation_status(run_id))["status"] in UNFINISHED:
             if status["progress"] != said:
                 said = status["progress"]
                 yield self._tell(ctx, f"run: {status['status']}, {said}")
@@ -131,7 +132,7 @@ class EvaluationWorkflow(BaseAgent):  # type: ignore[misc]
         if not run_id or _URL.search(said):
             return ""
         try:
-            await asyncio.to_thread(self.tools.runs.look, run_id)
+            await asyncio.to_thread(self.evaluations.runs.look, run_id)
         except A2ABenchError:
             return ""
         return run_id
@@ -173,8 +174,6 @@ def make_workflow(options: AdkOptions | None = None, *, runs: Runs | None = None
 
     :raises ConfigurationError: if a setting is wrong.
     """
-
-
     chosen = options or (runs.options if runs is not None else AdkOptions.from_environment(os.environ))
     own = model or resolve(chosen.model)
     tools = Tools(runs or runs_of(chosen))
@@ -182,7 +181,7 @@ def make_workflow(options: AdkOptions | None = None, *, runs: Runs | None = None
     return EvaluationWorkflow(
         name=NAME,
         description="Registers an agent, selects tasks, runs them and interprets the results, always in this order.",
-        tools=tools,
+        evaluations=tools,
         selector=selector,
         interpreter=interpreter,
         sub_agents=[selector, interpreter],
@@ -200,7 +199,9 @@ def read_request(said: str) -> WorkflowRequest:
         return WorkflowRequest.model_validate(json.loads(said[start : end + 1] if 0 <= start < end else said))
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
-        raise A2ABenchError(f"the request is not what this workflow takes ({wrong}); expected such as {_SHAPE}") from None
+        raise A2ABenchError(
+            f"the request is not what this workflow takes ({wrong}); expected such as {_SHAPE}"
+        ) from None
     except (ValueError, RecursionError):
         raise A2ABenchError(f"this workflow takes a JSON object, such as {_SHAPE}") from None
 
