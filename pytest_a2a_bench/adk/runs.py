@@ -126,7 +126,7 @@ class Runs:
         if problems:
             raise ConfigurationError("; ".join(problems))
         run_id = uuid.uuid4().hex[:12]
-        stored = {**request.to_json(), "credential": name}
+        stored = {**request.to_json(), "credential": name, "task_count": len(planned.keys)}
         record = Record(run_id, caller, {}, stored, submitted=time.time())
         with contextlib.suppress(OSError):
             self.terms.results.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -144,10 +144,11 @@ class Runs:
         live = self._live.get(run_id)
         record = self._read(run_id)
         directory = self.terms.directory(run_id)
-        count = int(record.request.get("task_count") or 0)
+        # How many checks the protocol has for an agent is known once it has been looked at.
+        count = int(record.request.get("task_count") or record.max_score or 0)
         if live is not None:
-            # The file is written a moment after the fact.
-            return Look(record, directory, count or len(live.assessment.plan.keys), live.assessment.progress.text)
+            progress = live.assessment.progress
+            return Look(record, directory, count or progress.total, progress.text)
         done = sum(1 for _ in Store(directory).trials.glob("*.json"))
         return Look(record, directory, count, f"{done} trials done" if not record.summary else "")
 
@@ -232,7 +233,6 @@ class Runs:
         return planned
 
     def _begin(self, record: Record, planned: Plan, claim: Lock) -> None:
-        record = dataclasses.replace(record, request={**record.request, "task_count": len(planned.keys)})
         assessment = Assessment(record.name, planned, self.terms, self.environ)
         live = _Live(record, assessment, claim)
         with self._guard:

@@ -59,7 +59,9 @@ def test_from_the_agents_url_to_what_it_means(new_runs: Callable[..., Runs], opt
     events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, f"evaluate {oracle}"))
     assert model.lines == []
     assert answers(events, "register_agent")[0]["validated"] is True
-    assert answers(events, "task_selector") == [{"task_ids": ["update_task_1", "create_task_1"], "reasoning": "they fit"}]
+    assert answers(events, "task_selector") == [
+        {"task_ids": ["update_task_1", "create_task_1"], "reasoning": "they fit"}
+    ]
     assert answers(events, "get_evaluation_status")[0]["status"] == "completed"
     assert answers(events, "get_evaluation_results")[0]["score"] == 2
     [found] = answers(events, "results_interpreter")
@@ -86,7 +88,9 @@ def test_a_session_and_its_evaluation_go_on_in_the_next_process(
 def test_errors_say_what_to_do_and_end_nothing(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
     model = scripted(
         call("get_evaluation_status", run_id="abc"),
-        call("run_evaluation", domain="mock", a2a_endpoint="builtin:oracle", task_ids=["nope"], auth_token="sk-live-123"),
+        call(
+            "run_evaluation", domain="mock", a2a_endpoint="builtin:oracle", task_ids=["nope"], auth_token="sk-live-123"
+        ),
         call("register_agent", endpoint="http://127.0.0.1:9/"),
         call("cancel_evaluation"),
         call("task_selector", domain="airlin", request="any"),
@@ -177,9 +181,7 @@ def test_a_model_that_does_not_answer_loses_no_results(
     assert "it did not answer (RuntimeError: no quota)" in found["summary"]
 
 
-def test_no_model_ever_sees_a_credential(
-    new_runs: Callable[..., Runs], options: AdkOptions, oracle: str
-) -> None:
+def test_no_model_ever_sees_a_credential(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
     token = "hunter2-hunter2-hunter2"
     bound = dataclasses.replace(options, credentials=read_credentials(f"SHOP_TOKEN@{oracle}"))
     model = scripted(
@@ -200,6 +202,8 @@ def test_no_model_ever_sees_a_credential(
 
 
 @pytest.mark.parametrize("name", ["none", "gpt-4"])
-def test_a_model_that_is_none_is_refused_in_words(new_runs: Callable[..., Runs], options: AdkOptions, name: str) -> None:
+def test_a_model_that_is_none_is_refused_in_words(
+    new_runs: Callable[..., Runs], options: AdkOptions, name: str
+) -> None:
     with pytest.raises(ConfigurationError, match="A2A_ADK_MODEL is"):
         make_evaluator(dataclasses.replace(options, model=name), runs=new_runs())

@@ -76,9 +76,9 @@ def test_tasks_are_listed_with_what_they_are_about(tools: Tools, domain: str, nu
 def test_splits_and_requirements_are_listed_too(tools: Tools) -> None:
     assert len(asyncio.run(tools.list_tasks("airline", "test"))) == 20
     assert len(asyncio.run(tools.list_tasks("conformance"))) > 200
-    with pytest.raises(ConfigurationError, match="no split .rest.; it has train"):
+    with pytest.raises(ConfigurationError, match=r"no split .rest.; it has train"):
         asyncio.run(tools.list_tasks("airline", "rest"))
-    with pytest.raises(ConfigurationError, match="no domain 'airlin'; there are airline, retail"):
+    with pytest.raises(ConfigurationError, match=r"no domain .airlin.; there are airline, retail"):
         asyncio.run(tools.list_tasks("airlin"))
 
 
@@ -230,6 +230,7 @@ def test_a_credential_reaches_its_agent_and_nobody_else(
 def test_nothing_of_google_is_needed_for_the_tools() -> None:
     program = (
         "import sys, pytest_a2a_bench.adk.tools, pytest_a2a_bench.adk.cases, pytest_a2a_bench.adk.folder;"
-        "import pytest_a2a_bench.cli.adk; print([m for m in sys.modules if m.startswith(('google.adk', 'google.genai'))])"
+        "import pytest_a2a_bench.cli.adk;"
+        "print([m for m in sys.modules if m.startswith(('google.adk', 'google.genai'))])"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"

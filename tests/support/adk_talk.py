@@ -30,7 +30,9 @@ class ScriptedLlm(BaseLlm):  # type: ignore[misc]
 
     async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
         # A schema may be a class, which is no JSON.
-        seen = llm_request.model_copy(update={"config": llm_request.config.model_copy(update={"response_schema": None})})
+        seen = llm_request.model_copy(
+            update={"config": llm_request.config.model_copy(update={"response_schema": None})}
+        )
         self.requests.append(seen.model_dump_json(exclude_none=True, exclude={"tools_dict"}))
         line = self.lines.pop(0)
         if callable(line):
