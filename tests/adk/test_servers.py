@@ -129,9 +129,11 @@ def numbers(directory: Path) -> dict[str, tuple[Any, ...]]:
     return {str(r.key): (r.reward, r.status, r.turns, r.termination_reason, r.seed, r.fingerprint) for r in results}
 
 
-def of_pytest(pytester: pytest.Pytester, agent: str, suite: str, ids: list[str]) -> dict[str, tuple[Any, ...]]:
+def of_pytest(
+    pytester: pytest.Pytester, agent: str, suite: str, ids: list[str], *more: str
+) -> dict[str, tuple[Any, ...]]:
     run = pytester.runpytest_subprocess(
-        f"--a2a-endpoint={agent}", "--a2a-tag-trials", f"--a2a-suite={suite}", "--a2a-max-steps=30",
+        f"--a2a-endpoint={agent}", "--a2a-tag-trials", f"--a2a-suite={suite}", *more,
         "--a2a-results=direct", "--a2a-concurrency=4", "-k", " or ".join(f"{task}-t0" for task in ids),
     )  # fmt: skip
     assert run.ret == 0, run.stdout.str()
@@ -156,7 +158,7 @@ def test_over_adks_own_server(model: Model, oracle_url: str, pytester: pytest.Py
 
     def say_to_it(text: str) -> list[dict[str, Any]]:
         body = {**where, "new_message": {"role": "user", "parts": [{"text": text}]}}
-        answer = httpx.post(f"{url}/run", json=body, timeout=120, trust_env=False)
+        answer = httpx.post(f"{url}/run", json=body, timeout=None, trust_env=False)
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()
         return found
@@ -172,7 +174,7 @@ def test_over_adks_own_server(model: Model, oracle_url: str, pytester: pytest.Py
     assert "3 of 3 passed" in told
     assert "93 passed" not in told
     assert model.lines == []
-    assert numbers(only_run(results)) == of_pytest(pytester, oracle_url, "airline", AIRLINE)
+    assert numbers(only_run(results)) == of_pytest(pytester, oracle_url, "airline", AIRLINE, "--a2a-max-steps=30")
 
 
 def test_over_a2a(model: Model, oracle_url: str, pytester: pytest.Pytester) -> None:
