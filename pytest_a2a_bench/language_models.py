@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import threading
 from typing import Any
 
 from pytest_a2a_bench.containment import load_litellm
@@ -73,3 +75,67 @@ def failed(whose: str, error: Exception) -> LLMError:
     status = getattr(error, "status_code", None)
     refused = status in _REFUSALS or (status in (None, 500) and _NO_KEY.search(str(error)) is not None)
     return LLMError(f"{whose} failed: {describe_failure(error)}", refused=refused)
+
+
+_BUNDLED = "gpt-4"
+"""Whose tokenizer comes with LiteLLM; others' may have to be downloaded."""
+
+
+class PriceList:
+    """What LiteLLM knows of a model: its tokenizer and its prices. Loaded when first asked. For several threads.
+
+    :param model: any LiteLLM name.
+    :ivar exact: whether the tokens are the model's own; else a common tokenizer counted them.
+    """
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.exact = True
+        self._lock = threading.Lock()
+        self._tokenizer = ""
+
+    @functools.cached_property
+    def _litellm(self) -> Any:
+        return import_litellm("--a2a-agent-model")
+
+    @property
+    def words(self) -> str:
+        """The model, and whose tokenizer counted, for people."""
+        return self.model if self.exact else f"{self.model} (tokens as {_BUNDLED} counts them)"
+
+    def tokens(self, text: str) -> int:
+        """Count the tokens of a text.
+
+        :raises MissingExtraError: if LiteLLM is not installed.
+        """
+        with self._lock:
+            if not self._tokenizer:
+                self._tokenizer = self._choose()
+        return int(self._litellm.token_counter(model=self._tokenizer, text=text))
+
+    def _choose(self) -> str:
+        try:
+            self._litellm.token_counter(model=self.model, text="a")
+        except Exception:  # its tokenizer cannot be had here
+            self.exact = False
+            return _BUNDLED
+        return self.model
+
+    def cost(self, usage: Usage) -> float | None:
+        """Return what these tokens cost in dollars; None where the model is in no price list, or none are known."""
+        if usage.input_tokens is None and usage.output_tokens is None:
+            return None
+        try:
+            known = self._litellm.get_model_info(self.model)
+        except Exception:
+            return None
+        prices = known.get("input_cost_per_token"), known.get("output_cost_per_token")
+        if None in prices:
+            return None
+        return (usage.input_tokens or 0) * float(prices[0]) + (usage.output_tokens or 0) * float(prices[1])
+
+
+@functools.lru_cache(maxsize=8)
+def price_list(model: str) -> PriceList:
+    """Return the process's one for a model."""
+    return PriceList(model)

@@ -79,6 +79,7 @@ class Settings:
     :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
+    :param agent_model: LiteLLM's name of the agent's model, for estimates of what the agent does not report.
     :param user_retry: how often a trial is held again in which the simulated user was at fault.
     :param benchmark_options: what the benchmarks' own options came to, by name; each benchmark reads its own
         (``Suite.options``).
@@ -118,6 +119,7 @@ class Settings:
     user_llm_args: dict[str, Any] = field(default_factory=dict)
     user_retry: int = 0
     judge_llm: str | None = None
+    agent_model: str | None = None
     results: str = "a2a-results"
     html: str | None = None
     tag_trials: bool = False

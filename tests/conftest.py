@@ -24,6 +24,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not collect_ignore_glob:
+        from hypothesis import HealthCheck, settings
+
+        # How long an example takes, or its making, tells how busy the machine is.
+        settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.load_profile("steady")
     if hasattr(config, "workerinput"):
         return
     if config.getoption("--run-slow"):

@@ -17,9 +17,8 @@ import httpcore
 import httpx
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, origin_of
-from pytest_a2a_bench.a2a.bodies import SSEParser, as_objects, excerpt, parse_json
+from pytest_a2a_bench.a2a.bodies import Meter, SSEParser, as_objects, excerpt, parse_json
 from pytest_a2a_bench.a2a.config import ClientConfig
-from pytest_a2a_bench.a2a.meter import Meter
 from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
 from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
 from pytest_a2a_bench.errors import (

@@ -87,10 +87,14 @@ InEvent = InMessage | InTask | StatusUpdate | ArtifactUpdate
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One message of the conversation, as it was sent or received."""
+    """One message of the conversation, as it was sent or received.
+
+    :param requests: how many requests the conversation had taken when it was received.
+    """
 
     direction: Literal["sent", "received"]
     parts: tuple[Part, ...]
     timestamp: str
     message_id: str | None = None
     state: str | None = None
+    requests: int = 0

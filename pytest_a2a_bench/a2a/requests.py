@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.a2a.bodies import Meter
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.delivery import is_repeatable, is_uncertain, uncertain
-from pytest_a2a_bench.a2a.meter import Meter
 from pytest_a2a_bench.errors import InfrastructureError, TransportError
 from pytest_a2a_bench.model import ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_secrets

@@ -13,12 +13,11 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.a2a.bodies import ended_by
 from pytest_a2a_bench.a2a.delivery import unasked
 from pytest_a2a_bench.a2a.messages import TERMINAL, HistoryEntry, OutMessage
-from pytest_a2a_bench.a2a.meter import ended_by
-from pytest_a2a_bench.a2a.reading import read_events
 from pytest_a2a_bench.a2a.requests import RAW_LIMIT, RequestRecord, Requests
-from pytest_a2a_bench.a2a.turn import AgentReply, Turn
+from pytest_a2a_bench.a2a.turn import AgentReply, Turn, read_events
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -342,7 +341,9 @@ class AgentSession:
         number = sum(e.direction == "received" for e in self.history)
         self.findings += [DialectFinding("wire", note, turn=number) for note in reply.notes]
         self.findings += [DialectFinding("secret-repeated", _repeats(kind), turn=number) for kind in repeated]
-        self.history.append(HistoryEntry("received", reply.parts, _now(), state=reply.state))
+        self.history.append(
+            HistoryEntry("received", reply.parts, _now(), state=reply.state, requests=len(self.metrics))
+        )
         if reply.state != "auth-required":  # that ends in an infrastructure error, whose duration says nothing
             self.turn_seconds.append(self._tape.timed(seconds) if self._tape else seconds)
         self._check_outcome(turn, reply)

@@ -1,4 +1,4 @@
-"""From what arrives in one turn to one reply (pure).
+"""From what arrives in one turn to one reply: the turn itself is pure, :func:`read_events` waits for what it is fed.
 
 Rules: a Message's parts are the answer; else the artifacts of the a2a_task; else the text of its status. What an agent
 says while ``working`` is never the answer; nor is the history, where servers keep just that. An a2a_task
@@ -7,13 +7,27 @@ that waits for input answers with its question: the status before the artifacts.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pytest_a2a_bench.a2a.messages import SETTLED, Artifact, ArtifactUpdate, InEvent, InMessage, InTask, StatusUpdate
+from pytest_a2a_bench.a2a.messages import (
+    SETTLED,
+    TERMINAL,
+    Artifact,
+    ArtifactUpdate,
+    InEvent,
+    InMessage,
+    InTask,
+    StatusUpdate,
+)
+from pytest_a2a_bench.a2a.requests import RequestRecord
+from pytest_a2a_bench.errors import InfrastructureError, StreamStalledError
 from pytest_a2a_bench.model import Part, Usage
 
 # A2A has no field for tokens and money, so agents report them in metadata: as `usage` with the names of OpenAI or
@@ -240,3 +254,60 @@ def _number(value: Any) -> float | int | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if math.isfinite(value) and 0 <= value < 2**63 else None
+
+
+_DRAIN_SECONDS = 0.2
+"""How long a stream may stay open after its last event; closing it at once would look like a lost client."""
+
+
+async def read_events(
+    events: AsyncGenerator[InEvent, None], turn: Turn, record: RequestRecord, stall_seconds: float
+) -> float:
+    """Feed a turn until the events end or, a moment after the answer is there, are no longer waited for.
+
+    :param stall_seconds: most seconds of silence once the first event was there. An agent that has not begun to
+        answer is slow, not stalled, and has the whole turn.
+    :returns: when the answer was there, or the events ended without one.
+    :raises StreamStalledError: if a stream began and went silent.
+    """
+    count = 0
+    while not (turn.settled or turn.final):
+        try:
+            event = await _next(events, record, stall_seconds if count else None, count)
+        except StopAsyncIteration:
+            return time.perf_counter()
+        with record.meter.reading():
+            turn.feed(event)
+        count += 1
+    answered_at = time.perf_counter()
+    with suppress(TimeoutError, InfrastructureError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for event in events:
+                if not (turn.settled and isinstance(event, InTask) and event.state not in TERMINAL):
+                    turn.feed(event)
+    return answered_at
+
+
+async def _next(
+    events: AsyncGenerator[InEvent, None], record: RequestRecord, seconds: float | None, count: int
+) -> InEvent:
+    """Return the next event; anything that arrives, be it only a comment, is a sign of life and gives new time."""
+    if seconds is None:
+        return await anext(events)
+    clock = asyncio.get_running_loop().time
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            record.heard = lambda: limit.reschedule(clock() + seconds)
+            return await anext(events)
+    except TimeoutError as error:
+        raise StreamStalledError(
+            f"{record.method} {record.endpoint}: the stream stalled: nothing came for {seconds:g} s after event {count}"
+            "; the agent had begun to answer, so this is no slow start; see what is between here and the agent, or "
+            "raise --a2a-stall-timeout if it is silent for longer while it works"
+        ) from error
+    finally:
+        record.heard = _ignore
+
+
+def _ignore() -> None:
+    """Nobody waits for a sign of life."""

@@ -1,8 +1,9 @@
-"""The agent card of a built-in agent: one interface for each binding and protocol version that is really served."""
+"""Cards of what we serve: one interface for each binding and protocol version that is really served."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -59,39 +60,58 @@ def _bracketed(host: str) -> str:
 def build_card(options: AgentOptions, description: str, where: Addresses) -> AgentCard:
     """Write the card."""
     model = (options.model or os.environ.get(MODEL_ENV)) if options.name == "llm" else None
-    card = AgentCard(
+    urls = {"jsonrpc": where.http, "rest": where.http.rstrip("/") + REST_PREFIX, "grpc": where.grpc}
+    skill = AgentSkill(
+        id="customer-service",
+        name="Customer service with tools",
+        description="Reads a policy and a list of tools, talks to the user and calls the tools.",
+        tags=["benchmark", *registry.BUILT_IN, "tool-calling"],
+    )
+    return write_card(
         # With another model it is another agent, which results must be able to tell.
         name=f"pytest-a2a-bench {options.name}" + (f" ({model})" if model else ""),
         description=description,
-        version=__version__,
-        supported_interfaces=_interfaces(options, where),
+        urls={_BINDINGS[transport]: url for transport in options.transports if (url := urls[transport])},
+        versions=options.protocols,
         capabilities=AgentCapabilities(
             streaming=options.streaming, push_notifications=False, extended_agent_card=False
         ),
+        skills=[skill],
+        needs_token=bool(options.auth_env),
+    )
+
+
+def write_card(
+    *,
+    name: str,
+    description: str,
+    urls: Mapping[str, str],
+    versions: Sequence[str],
+    capabilities: AgentCapabilities,
+    skills: Sequence[AgentSkill],
+    needs_token: bool,
+) -> AgentCard:
+    """Write a card for something that is served at some URLs, in every version at each.
+
+    :param urls: binding, as cards name it -> URL; the first is preferred.
+    :param needs_token: whether callers must send a bearer token.
+    """
+    card = AgentCard(
+        name=name,
+        description=description,
+        version=__version__,
+        supported_interfaces=[
+            AgentInterface(url=url, protocol_binding=binding, protocol_version=version)
+            for version in versions
+            for binding, url in urls.items()
+        ],
+        capabilities=capabilities,
         default_input_modes=["text/plain", "application/json"],
         default_output_modes=["text/plain", "application/json"],
-        skills=[
-            AgentSkill(
-                id="customer-service",
-                name="Customer service with tools",
-                description="Reads a policy and a list of tools, talks to the user and calls the tools.",
-                tags=["benchmark", *registry.BUILT_IN, "tool-calling"],
-            )
-        ],
+        skills=skills,
     )
-    if options.auth_env:
-        card.security_schemes["bearer"].CopyFrom(
-            SecurityScheme(http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer"))
-        )
+    if needs_token:
+        scheme = SecurityScheme(http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer"))
+        card.security_schemes["bearer"].CopyFrom(scheme)
         card.security_requirements.append(SecurityRequirement(schemes={"bearer": StringList()}))
     return card
-
-
-def _interfaces(options: AgentOptions, where: Addresses) -> list[AgentInterface]:
-    urls = {"jsonrpc": where.http, "rest": where.http.rstrip("/") + REST_PREFIX, "grpc": where.grpc}
-    return [
-        AgentInterface(url=url, protocol_binding=_BINDINGS[transport], protocol_version=version)
-        for version in options.protocols
-        for transport in options.transports
-        if (url := urls[transport])
-    ]

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from a2a.types import (
-    AgentCapabilities,
-    AgentCard,
-    AgentInterface,
-    AgentSkill,
-    HTTPAuthSecurityScheme,
-    SecurityRequirement,
-    SecurityScheme,
-    StringList,
-)
+from a2a.types import AgentCapabilities, AgentCard, AgentSkill
 
-from pytest_a2a_bench import __version__
+from pytest_a2a_bench.agents.card import write_card
 
 REST_PREFIX = "/rest"
 VERSIONS = ("1.0", "0.3")
@@ -29,32 +20,22 @@ def build_card(base: str, *, needs_token: bool) -> AgentCard:
     root = base.rstrip("/")
     # AgentBeats' gateway puts its own address in the place of the card's, so 0.3 has to be spoken at the root.
     urls = {"JSONRPC": f"{root}/", "HTTP+JSON": f"{root}{REST_PREFIX}"}
-    card = AgentCard(
+    return write_card(
         name="pytest-a2a-bench assessor",
         description=(
             "Assesses an A2A agent: holds conversations of tau2-bench or CRMArena with it, or judges its card and "
             "protocol, and returns rewards with their intervals, errors apart from failures."
         ),
-        version=__version__,
-        supported_interfaces=[
-            AgentInterface(url=url, protocol_binding=binding, protocol_version=version)
-            for version in VERSIONS
-            for binding, url in urls.items()
-        ],
+        urls=urls,
+        versions=VERSIONS,
         capabilities=AgentCapabilities(streaming=True, push_notifications=True, extended_agent_card=False),
-        default_input_modes=["text/plain", "application/json"],
-        default_output_modes=["text/plain", "application/json"],
         skills=[
             _skill("tau2", "tau2-bench", "Customer service with tools, a policy and a simulated user.", "airline"),
             _skill("crmarena", "CRMArena", "Questions about a CRM org, answered by queries.", "mini"),
             _skill("conformance", "A2A conformance", "The agent's card and what it does on the wire.", "conformance"),
         ],
+        needs_token=needs_token,
     )
-    if needs_token:
-        scheme = SecurityScheme(http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer"))
-        card.security_schemes["bearer"].CopyFrom(scheme)
-        card.security_requirements.append(SecurityRequirement(schemes={"bearer": StringList()}))
-    return card
 
 
 def _skill(skill_id: str, name: str, description: str, domain: str) -> AgentSkill:

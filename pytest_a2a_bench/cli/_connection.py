@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,24 @@ from pytest_a2a_bench.settings import Settings
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the options; messages name them with the prefix, so both spellings are taken."""
-    group = parser.add_argument_group("connection", "As in pytest, with --a2a- before the name or without.")
-    for option in CONNECTION:
+    told = "As in pytest, with --a2a- before the name or without."
+    add_options(parser, CONNECTION, "connection", told, ("--", "--a2a-"))
+
+
+def add_options(
+    parser: ArgumentParser, options: Sequence[Option], title: str, about: str, prefixes: Sequence[str]
+) -> None:
+    """Declare some of pytest's options as a command's.
+
+    :param prefixes: what may stand before an option's name, such as ``--a2a-``.
+    """
+    group = parser.add_argument_group(title, about)
+    for option in options:
         told = f"{option.help} (environment: {option.env})"
-        names = (f"--{option.cli_stem}", option.cli)
+        names = [f"{prefix}{option.cli_stem}" for prefix in prefixes]
         if option.flag:
             group.add_argument(*names, dest=option.dest, action="store_const", const="on", default=None, help=told)
-            opposite = (f"--no-{option.cli_stem}", f"--a2a-no-{option.cli_stem}")
+            opposite = [f"{prefix}no-{option.cli_stem}" for prefix in prefixes]
             group.add_argument(
                 *opposite, dest=option.dest, action="store_const", const="off", help=f"The opposite of {names[0]}"
             )
@@ -36,9 +47,19 @@ def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] 
 
     :raises ConfigurationError: naming all that is wrong.
     """
+    return ClientConfig.from_settings(read_settings(namespace, endpoint, CONNECTION, environ), environ)
+
+
+def read_settings(
+    namespace: Namespace, endpoint: str, options: Sequence[Option], environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """Return the settings that some of pytest's options come to.
+
+    :raises ConfigurationError: naming all that is wrong.
+    """
     values: dict[str, Any] = {}
     wrong = []
-    for option in CONNECTION:
+    for option in options:
         text, where = _find(option, namespace, environ)
         if text:
             try:
@@ -49,7 +70,7 @@ def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] 
     wrong += connection_problems(settings, environ)
     if wrong:
         raise ConfigurationError("; ".join(wrong))
-    return ClientConfig.from_settings(settings, environ)
+    return settings
 
 
 def _find(option: Option, namespace: Namespace, environ: Mapping[str, str]) -> tuple[str, str]:

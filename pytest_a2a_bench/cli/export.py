@@ -2,57 +2,96 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.platforms import leaderboard
-from pytest_a2a_bench.results import manifest
-from pytest_a2a_bench.results.store import StoreError, write_atomically
+from pytest_a2a_bench.reports import protocol_metrics
+from pytest_a2a_bench.results import lock, manifest
+from pytest_a2a_bench.results.store import Store, StoreError, write_atomically
 from pytest_a2a_bench.secret import dump_json
 
 LEADERBOARD = "leaderboard"
 """The format that is no benchmark's: AgentBeats' leaderboards, of which DuckDB reads a directory of files."""
+
+METRICS = "metrics"
+"""Another one: the requests of every trial, as tau2's A2A integration documents them."""
+
+_STANDARD_OUTPUT = "-"
+_LOOK_EVERY = 0.5
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     formats = [
         LEADERBOARD,
+        METRICS,
         *(name for name in registry.names() if (suite := registry.find(name)) is not None and suite.exporter),
     ]
     parser.add_argument("format", choices=formats, help="whose format")
     parser.add_argument("directory", type=Path, metavar="DIR", help="results directory")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help="file to write")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="file to write; with metrics - is standard output"
+    )
     parser.add_argument("--domain", metavar="NAME", help="the domain, where there are several and a file holds one")
     parser.add_argument(
         "--allow-incomplete", action="store_true", help="count trials without a reward as failures, instead of refusing"
     )
     parser.add_argument("--id", metavar="ID", help="leaderboard: what it calls the agent")
     parser.add_argument("--role", default=leaderboard.ROLE, help="leaderboard: the agent's role (%(default)s)")
+    parser.add_argument("--jsonl", action="store_true", help="metrics: a line for each trial, instead of one array")
+    parser.add_argument(
+        "--follow", action="store_true", help="metrics: with --jsonl, go on with what a run finishes until it ends"
+    )
 
 
-def _export(namespace: Namespace, found: manifest.SelectedResults) -> tuple[dict[str, Any], Sequence[str]]:
+def _export(namespace: Namespace, found: manifest.SelectedResults) -> tuple[Any, Sequence[str]]:
     if namespace.format == LEADERBOARD:
         participants = {namespace.role: namespace.id}
         return leaderboard.export(found, namespace.domain, namespace.allow_incomplete, participants)
+    if namespace.format == METRICS:
+        return [protocol_metrics.of_trial(r) for r in found.results if _is_wanted(r.key, namespace)], ()
     exporter = import_module(registry.load(namespace.format).exporter)
     told: tuple[dict[str, Any], Sequence[str]] = exporter.EXPORT(found, namespace.domain, namespace.allow_incomplete)
     return told
 
 
+def _is_wanted(key: TrialKey, namespace: Namespace) -> bool:
+    return namespace.domain in (None, key.domain)
+
+
+def _contradictions(namespace: Namespace) -> Iterator[str]:
+    if (namespace.format == LEADERBOARD) != (namespace.id is not None):
+        yield f"--id is how a leaderboard knows the agent; give it with {LEADERBOARD} only"
+    if namespace.format != METRICS and (namespace.jsonl or namespace.output == _STANDARD_OUTPUT):
+        yield f"--jsonl and -o {_STANDARD_OUTPUT} are for {METRICS}"
+    if namespace.follow and not namespace.jsonl:
+        yield "--follow writes line by line: add --jsonl"
+
+
 def run(namespace: Namespace) -> int:
     """Export, and say what whoever uses the file must know."""
-    if (namespace.format == LEADERBOARD) != (namespace.id is not None):
-        raise ConfigurationError(f"export: --id is how a leaderboard knows the agent; give it with {LEADERBOARD} only")
+    problems = list(_contradictions(namespace))
+    if problems:
+        raise ConfigurationError(f"export: {'; '.join(problems)}")
+    if namespace.jsonl:
+        return _write_lines(namespace)
     found = manifest.load_selected(namespace.directory)
     data, lines = _export(namespace, found)
+    if namespace.output == _STANDARD_OUTPUT:
+        print(json.dumps(data, indent=2))
+        return 0
     try:
-        write_atomically(namespace.output, dump_json(data))
+        write_atomically(Path(namespace.output), dump_json(data))
     except OSError as exc:
         raise StoreError(f"{namespace.output} cannot be written: {exc}") from exc
     for line in lines:
@@ -61,3 +100,43 @@ def run(namespace: Namespace) -> int:
         print(f"left out: {found.others} trial files that are not of the last run")
     print(f"written to {namespace.output}")
     return 0
+
+
+def _write_lines(namespace: Namespace) -> int:
+    if namespace.output == _STANDARD_OUTPUT:
+        _stream(namespace, sys.stdout)
+        return 0
+    try:
+        with Path(namespace.output).open("w", encoding="utf-8") as target:
+            count = _stream(namespace, target)
+    except OSError as exc:
+        raise StoreError(f"{namespace.output} cannot be written: {exc}") from exc
+    print(f"{count} trials written to {namespace.output}")
+    return 0
+
+
+def _stream(namespace: Namespace, target: TextIO) -> int:
+    """Write a line for each trial, and return how many."""
+    count = 0
+    for result in _finished(namespace):
+        target.write(json.dumps(protocol_metrics.of_trial(result)) + "\n")
+        target.flush()
+        count += 1
+    return count
+
+
+def _finished(namespace: Namespace) -> Iterator[TrialResult]:
+    """Yield the trials of the last run, each once; of one that goes on, as they end."""
+    told = manifest.load(namespace.directory)
+    store, runs = Store(namespace.directory), {told.run_id, *told.merged}
+    waiting = [key for key in map(TrialKey.parse, told.keys) if _is_wanted(key, namespace)]
+    while True:
+        goes_on = namespace.follow and lock.is_in_use(namespace.directory)
+        for key in list(waiting):
+            result = store.read(key)
+            if result is not None and result.run_id in runs:
+                waiting.remove(key)
+                yield result
+        if not goes_on or not waiting:
+            return
+        time.sleep(_LOOK_EVERY)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.lint import SEVERITIES, DomainLint, Linter, LintReport, LintRequest, Rule
-from pytest_a2a_bench.benchmarks.lint_cache import LintCache
+from pytest_a2a_bench.benchmarks.lint_known import LintCache
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.errors import ConfigurationError, collect_errors
 from pytest_a2a_bench.reports import lint

@@ -43,6 +43,7 @@ COMMANDS = {
     "report": "make one HTML page of a results directory",
     "rescore": "evaluate stored conversations again and show which rewards change",
     "schema": "print the JSON Schema of a result file, or check files against it",
+    "tau2": "run tau2's own command line with an agent behind A2A",
     "verify": "replay stored conversations through the benchmark's own implementation, and compare",
 }
 """Every subcommand with its line in the help text; each is the module of that name in this package."""
@@ -91,7 +92,9 @@ def _run(argv: Sequence[str]) -> int:
         return 0
 
 
-_SECRET_OPTION = re.compile(r"--(?:a2a-)?(?:(?:controller-)?auth|oauth-client-secret|client-key|client-passphrase)-env")
+_SECRET_OPTION = re.compile(
+    r"--(?:agent-)?(?:a2a-)?(?:(?:controller-)?auth|oauth-client-secret|client-key|client-passphrase)-env"
+)
 """Options that name an environment variable with a secret in it."""
 
 

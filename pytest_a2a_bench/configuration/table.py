@@ -99,6 +99,12 @@ OPTIONS: tuple[Option, ...] = (
     Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", read_model_arguments),
     Option("user_retry", "N", "Times a trial is held again in which the simulated user was at fault", whole(0)),
     Option("judge_llm", "MODEL", "Model that judges what a benchmark leaves to a judge", read_text),
+    Option(
+        "agent_model",
+        "MODEL",
+        "The agent's model, any LiteLLM name: estimates tokens and cost where the agent reports none",
+        read_text,
+    ),
     Option("results", "DIR", "Directory for result files", read_text, locate=locate_file),
     Option(
         "html",

@@ -19,7 +19,7 @@ from pytest_a2a_bench.model.messages import (
     ToolSpec,
     UserSaid,
 )
-from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile, sum_usage
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
     SCHEMA_VERSION,
@@ -31,8 +31,9 @@ from pytest_a2a_bench.model.results import (
     TrialStatus,
     Turn,
     UserFault,
+    Verification,
+    VerificationStatus,
 )
-from pytest_a2a_bench.model.verification import Verification, VerificationStatus
 
 __all__ = [
     "REWARD_TOLERANCE",
@@ -63,4 +64,5 @@ __all__ = [
     "VerificationStatus",
     "percentile",
     "slugify",
+    "sum_usage",
 ]

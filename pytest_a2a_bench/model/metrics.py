@@ -25,6 +25,14 @@ class Usage:
         )
 
 
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    """Add up what is known."""
+    total = Usage()
+    for usage in usages:
+        total = total + usage
+    return total
+
+
 def add_known(a: Any, b: Any) -> Any:
     """Add what is known: None is not zero, and nothing known stays None."""
     if a is None or b is None:
@@ -40,6 +48,7 @@ class ProtocolMetrics:
     :param latency_ms: from the first byte sent to the end of the answer (of the stream, where it streams).
     :param timestamp: ISO 8601 in UTC, when the request was sent.
     :param attempt: 1 for the first try, more for retries of the same request.
+    :param estimated: whether the tokens are a tokenizer's count of the messages, where the agent reported none.
     """
 
     request_id: str
@@ -53,11 +62,20 @@ class ProtocolMetrics:
     output_tokens: Count | None = None
     error: str | None = None
     attempt: Count = 1
+    estimated: bool = False
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of this request, reported or estimated."""
+        return Usage(self.input_tokens, self.output_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsAggregate:
-    """Sums and percentiles over :class:`ProtocolMetrics`. Latencies are milliseconds; None where unmeasured."""
+    """Sums and percentiles over :class:`ProtocolMetrics`. Latencies are milliseconds; None where unmeasured.
+
+    Tokens are those that agents reported; estimated ones are left out.
+    """
 
     requests: int = 0
     errors: int = 0
@@ -74,9 +92,7 @@ class MetricsAggregate:
         """Aggregate some requests."""
         items = list(metrics)
         latencies = sorted(m.latency_ms for m in items)
-        usage = Usage()
-        for m in items:
-            usage = usage + Usage(m.input_tokens, m.output_tokens)
+        usage = sum_usage(m.usage for m in items if not m.estimated)
         return cls(
             requests=len(items),
             errors=sum(m.error is not None for m in items),

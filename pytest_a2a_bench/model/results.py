@@ -1,4 +1,4 @@
-"""What came of a trial."""
+"""What came of a trial, and what a benchmark's own implementation says of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,26 @@ from pytest_a2a_bench.model.fields import Finite, Seconds, to_plain
 from pytest_a2a_bench.model.keys import TrialKey
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
 from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, add_known, percentile
-from pytest_a2a_bench.model.verification import Verification
+
+VerificationStatus = Literal["verified", "differs", "not_verifiable", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of holding a finished trial against the benchmark's own implementation.
+
+    :param status: ``verified`` where all is the same and ``differs`` where it is not; ``not_verifiable`` where the
+        benchmark's own says nothing to compare with; ``failed`` where whoever verifies met trouble of its own.
+    :param reason: why it is not verifiable, or failed.
+    :param differences: what is different, one line each with both sides.
+    :param by: what it was held against: a distribution and its version.
+    """
+
+    status: VerificationStatus
+    reason: str = ""
+    differences: tuple[str, ...] = ()
+    by: str = ""
+
 
 SCHEMA_VERSION = 1
 """Version of the trial result file; raised when a reader of the old form would misread the new one."""
@@ -128,6 +147,8 @@ class TrialResult:
     :param duration: seconds that the conversation took, without loading the benchmark and evaluating.
     :param turn_latencies: seconds of each turn, from sending to the settled answer, with its retries and polls.
     :param agent_usage: what the agent reported about itself over A2A, if it did.
+    :param estimated_usage: what it is reckoned to have used of that which it did not report (``--a2a-agent-model``):
+        tokens of the messages, dollars by a price list. Never added to what was reported.
     :param user_usage: what the user simulator (and judge) cost.
     :param category: what the task is about, where its benchmark has categories.
     :param provenance: which user simulator, judge, evaluation type, benchmark version and dialect produced it.
@@ -159,6 +180,7 @@ class TrialResult:
     turn_latencies: tuple[Seconds, ...] = ()
     findings: tuple[DialectFinding, ...] = ()
     agent_usage: Usage = field(default_factory=Usage)
+    estimated_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
     context_id: str | None = None
     dialect: str | None = None

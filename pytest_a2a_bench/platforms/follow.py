@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.a2a.bodies import Meter
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.messages import InEvent, InMessage, InTask, OutMessage, StatusUpdate
-from pytest_a2a_bench.a2a.meter import Meter
 from pytest_a2a_bench.a2a.requests import RequestRecord
 from pytest_a2a_bench.a2a.turn import Turn
 from pytest_a2a_bench.a2a.wire import Wire

@@ -19,6 +19,7 @@ from pytest_a2a_bench.results.verified import Tally
 REPORTED_PROVENANCE = (
     "user",
     "user_llm",
+    "agent_model",
     "judge",
     "evaluation_type",
     "benchmark",
@@ -88,6 +89,7 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         duration=float(values.get("duration_s", 0.0)),
         transcript=(Turn("agent"),) * int(values.get("turns", 0)),
         agent_usage=Usage(values.get("tokens_in"), values.get("tokens_out"), values.get("cost_usd")),
+        estimated_usage=Usage(*(values.get(f"estimated_{name}") for name in ("tokens_in", "tokens_out", "cost_usd"))),
         dialect=values.get("dialect"),
         seed=values.get("seed"),
         held_again=("no longer known",) * int(values.get("held_again", 0)),
@@ -244,6 +246,10 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         counted = ", ".join(f"{count}x {one_line(reason, 60)}" for reason, count in again.most_common())
         yield f"{what} held again, because a message may have arrived or not (--a2a-redeliver): {counted}"
     yield from _user_faults(results)
+    models = _values([r for r in results if r.estimated_usage != Usage()], "agent_model")
+    if models:
+        what = f"{models.total()} of {len(results)} trials, from their messages alone, for {_counted(models)}"
+        yield f"~ is an estimate where the agent reported nothing (--a2a-agent-model): {what}"
     if any(r.verification for r in results):
         yield Tally.of(results).sentence
     replaced = [str(r.provenance["replaced"]) for r in results if r.provenance.get("replaced")]
@@ -313,7 +319,7 @@ def _cells(s: DomainSummary, most: int) -> dict[str, str]:
         "p50": _seconds(s.latency_p50),
         "p95": _seconds(s.latency_p95),
         "tokens in/out": _tokens(s),
-        "cost": "-" if s.cost_usd is None else f"${s.cost_usd:.4f}",
+        "cost": _cost(s),
     }
     return cells
 
@@ -330,9 +336,14 @@ def _aligned(table: list[list[str]]) -> list[str]:
 
 
 def _tokens(s: DomainSummary) -> str:
-    if s.input_tokens is None and s.output_tokens is None:
-        return "-"
-    return f"{s.input_tokens or 0}/{s.output_tokens or 0}"
+    known = ((s.input_tokens, s.output_tokens, ""), (s.estimated.input_tokens, s.estimated.output_tokens, "~"))
+    return " ".join(f"{mark}{i or 0}/{o or 0}" for i, o, mark in known if (i, o) != (None, None)) or "-"
+
+
+def _cost(s: DomainSummary) -> str:
+    """What was reported, and after a tilde what is reckoned beside it: never one sum."""
+    known = ((s.cost_usd, ""), (s.estimated.cost_usd, "~"))
+    return " ".join(f"{mark}${dollars:.4f}" for dollars, mark in known if dollars is not None) or "-"
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -19,6 +19,7 @@ from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings
 
 WITHOUT_EFFECT = frozenset(
     {
+        "agent_model",  # only reckons
         "auth_env",
         "baseline",
         "breaker",

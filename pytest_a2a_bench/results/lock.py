@@ -80,6 +80,19 @@ def held(directory: Path, what: str) -> Iterator[None]:
         lock.release()
 
 
+def is_in_use(directory: Path) -> bool:
+    """Tell whether a process writes into a results directory, as far as its lock tells; nothing is taken."""
+    try:
+        handle = os.open(directory / NAME, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        holder = _read(handle)
+    finally:
+        os.close(handle)
+    return bool(holder) and not _is_gone(holder)
+
+
 def _is_locked(path: Path, handle: int, what: str) -> bool:
     """Lock an open file and write into it who we are; false where it is not in its place any more."""
     try:

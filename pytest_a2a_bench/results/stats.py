@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
-from pytest_a2a_bench.model import TrialResult, Usage, percentile
+from pytest_a2a_bench.model import TrialResult, Usage, percentile, sum_usage
 
 
 def pass_hat_k(trials: int, successes: int, k: int) -> float:
@@ -49,7 +49,8 @@ class DomainSummary:
         evaluated trial that has it.
     :param latency_p50: seconds per turn of the agent, with retries and polls.
     :param input_tokens: what the agents reported about themselves.
-    :param cost_usd: agent, user simulator and judge together.
+    :param cost_usd: agent, user simulator and judge together, as far as they reported it.
+    :param estimated: what agents are reckoned to have used that reported nothing.
     """
 
     suite: str
@@ -74,6 +75,7 @@ class DomainSummary:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    estimated: Usage = field(default_factory=Usage)
 
 
 VariantOf = Callable[[TrialResult], str]
@@ -114,11 +116,9 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
         by_task[result.key.task_key, result.key.label].append(result.success)
     # Over all trials: an agent that answered slowly and then broke was slow.
     latencies = sorted(seconds for r in results for seconds in r.turn_latencies)
-    agent, everything = Usage(), Usage()
-    for result in results:
-        agent = agent + result.agent_usage
-        # What a broken trial cost was paid as well.
-        everything = everything + result.agent_usage + result.user_usage
+    # What a broken trial cost was paid as well.
+    agent = sum_usage(r.agent_usage for r in results)
+    everything = agent + sum_usage(r.user_usage for r in results)
     return DomainSummary(
         suite=suite,
         domain=domain,
@@ -142,6 +142,7 @@ def _summary(suite: str, domain: str, variant: str, results: list[TrialResult]) 
         input_tokens=agent.input_tokens,
         output_tokens=agent.output_tokens,
         cost_usd=everything.cost_usd,
+        estimated=sum_usage(r.estimated_usage for r in results),
     )
 
 

@@ -14,7 +14,7 @@ from pytest_a2a_bench.model import ToolCall
 from pytest_a2a_bench.translate.calls import Reading
 from pytest_a2a_bench.translate.json_blocks import BROKEN, Block, parse_json
 from pytest_a2a_bench.translate.python_calls import find_python_calls
-from pytest_a2a_bench.translate.spans import Span, leave, starting_at
+from pytest_a2a_bench.translate.quoting import Span, leave, starting_at
 
 _SKIP = re.compile(r"\s*(?:```\w{0,20}\s*)?")
 _NAME = r"[\"']?(?:functions\.|tools\.)?(?P<{}>[\w.-]{{1,128}})"

@@ -11,9 +11,20 @@ from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, CpuAllowance
 from pytest_a2a_bench.translate.calls import Reading, keep_sane, read_calls
 from pytest_a2a_bench.translate.foreign import find_foreign, find_invented
 from pytest_a2a_bench.translate.json_blocks import BROKEN, MAX_TEXT, Block, find_blocks
-from pytest_a2a_bench.translate.quoting import UNSAID, Place, find_fences, place_of
-from pytest_a2a_bench.translate.spans import Span, around, leave, outermost, without
-from pytest_a2a_bench.translate.thoughts import Thought, find_thoughts, may_think
+from pytest_a2a_bench.translate.quoting import (
+    UNSAID,
+    Place,
+    Span,
+    Thought,
+    around,
+    find_fences,
+    find_thoughts,
+    leave,
+    may_think,
+    outermost,
+    place_of,
+    without,
+)
 
 RAW_LIMIT = 2_000
 """Characters of an unreadable call that a finding keeps."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pytest_a2a_bench.model import ToolCall
 from pytest_a2a_bench.translate.json_blocks import BROKEN, Block, parse_json
-from pytest_a2a_bench.translate.spans import Span, around, leave, starting_at
+from pytest_a2a_bench.translate.quoting import Span, around, leave, starting_at
 
 _OPEN = re.compile(r"(?<![\w.])(?:(?:default_api|functions?|tools?|api)\.)?([A-Za-z_]\w{0,127})(?:\.call)?\(")
 _KEY = re.compile(r"\s*([A-Za-z_]\w{0,127})\s*=(?!=)\s*")

@@ -1,4 +1,7 @@
-"""Read an agent's reply: what every dialect shares, and the few rules in which they differ."""
+"""Read an agent's reply: what every dialect shares, and the few rules in which they differ.
+
+What goes beyond ``--a2a-reply-limits`` is cut off, and a finding says so.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,45 @@ from typing import Any
 from pytest_a2a_bench.model import DialectFinding, Part, ToolCall, ToolSpec
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, CpuAllowance, is_deeper
 from pytest_a2a_bench.translate.base import DecodedReply
-from pytest_a2a_bench.translate.calls import Reading, find_message, is_respond, read_calls, respond_content
+from pytest_a2a_bench.translate.calls import (
+    Reading,
+    drop_echoes,
+    find_message,
+    is_respond,
+    merge_calls,
+    read_calls,
+    respond_content,
+)
 from pytest_a2a_bench.translate.foreign import FORMS
 from pytest_a2a_bench.translate.integers import read_texts, restore_integers
-from pytest_a2a_bench.translate.limits import cut_parts, limit_finding, too_deep, too_slow
-from pytest_a2a_bench.translate.merging import drop_echoes, merge_calls
 from pytest_a2a_bench.translate.parsing import RAW_LIMIT, Scan, find_shared_thoughts, scan_text
-from pytest_a2a_bench.translate.quoting import UNSAID, Verdict, judge, waits_for_user
-from pytest_a2a_bench.translate.thoughts import Thought
+from pytest_a2a_bench.translate.quoting import UNSAID, Thought, Verdict, judge, waits_for_user
+
+
+def limit_finding(bounds: Bounds, name: str, message: str) -> DialectFinding:
+    """Return a finding that names the bound; its rule is ``limit-NAME``."""
+    return DialectFinding(f"limit-{name}", f"{message} ({bounds.show(name)})")
+
+
+def cut_parts(parts: Sequence[Part], bounds: Bounds) -> tuple[Sequence[Part], list[DialectFinding]]:
+    """Return the parts that are read, and what is to be said about the others."""
+    if len(parts) <= bounds.parts:
+        return parts, []
+    message = f"the reply has {len(parts)} parts; only the first {bounds.parts} are read"
+    return parts[: bounds.parts], [limit_finding(bounds, "parts", message)]
+
+
+def too_slow(bounds: Bounds) -> DialectFinding:
+    """Return what is to be said about a reply that took too long to read."""
+    message = f"finding the calls in the reply took more than {bounds.cpu:g} s of CPU time; the rest of it is not read"
+    return limit_finding(bounds, "cpu", message)
+
+
+def too_deep(bounds: Bounds) -> DialectFinding:
+    """Return what is to be said about a reply with something in it that is nested too deeply."""
+    message = f"the reply holds JSON that is nested deeper than {bounds.depth} levels; that is not read"
+    return limit_finding(bounds, "depth", message)
+
 
 _MAX_FINDINGS = 5
 

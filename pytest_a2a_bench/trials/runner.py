@@ -36,6 +36,7 @@ from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
+from pytest_a2a_bench.trials import estimating
 from pytest_a2a_bench.trials.attempt import Attempt
 from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
@@ -209,6 +210,7 @@ class Runner:
         finally:
             if attempt.session is not None:
                 attempt.session.finish()
+                estimating.fill_in(attempt.session, self.settings.agent_model)
         outcome.error = self._whose_time(attempt, outcome.error)
         if attempt.session is not None:
             outcome = refuse_tainted(outcome, attempt.session)
@@ -319,7 +321,7 @@ class Runner:
 
     def _result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
         error, session, abandoned = outcome.error, attempt.session, attempt.abandoned
-        return TrialResult(
+        result = TrialResult(
             key=attempt.key,
             status=classify(error),
             run_id=self.run_id,
@@ -354,6 +356,7 @@ class Runner:
             user_fault=outcome.user_fault,
             user_retries=abandoned.faults,
         )
+        return estimating.estimated(result, self.settings.agent_model)
 
 
 def _other_data(before: str, provenance: Mapping[str, Any]) -> dict[str, str]:

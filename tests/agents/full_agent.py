@@ -13,10 +13,11 @@ from typing import Any
 import grpc.aio
 import httpx
 import uvicorn
-from a2a.auth.user import User
+from a2a.auth.user import UnauthenticatedUser, User
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.server.routes.common import StarletteUser
 from a2a.server.tasks import BasePushNotificationSender, InMemoryPushNotificationConfigStore, InMemoryTaskStore
 from a2a.types import (
     AgentCapabilities,
@@ -67,23 +68,11 @@ def _refuse(request: HTTPConnection, error: Exception) -> Response:
     return JSONResponse(body, 401, headers={"WWW-Authenticate": "Bearer"})
 
 
-class _GrpcUser(User):
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def is_authenticated(self) -> bool:
-        return bool(self._name)
-
-    @property
-    def user_name(self) -> str:
-        return self._name
-
-
 class _GrpcUsers(DefaultGrpcServerCallContextBuilder):
     def build_user(self, context: grpc.aio.ServicerContext) -> User:
         sent = dict(context.invocation_metadata() or ())
-        return _GrpcUser(USERS.get(str(sent.get("authorization", "")), ""))
+        name = USERS.get(str(sent.get("authorization", "")))
+        return StarletteUser(SimpleUser(name)) if name else UnauthenticatedUser()
 
 
 class _GrpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc]

@@ -14,7 +14,7 @@ from lint_tasks import CLEAN, UPDATE, task, write_domain
 
 from pytest_a2a_bench.benchmarks import lint_known, registry
 from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintFinding, LintReport, LintRequest, Rule
-from pytest_a2a_bench.benchmarks.lint_cache import LintCache
+from pytest_a2a_bench.benchmarks.lint_known import LintCache
 from pytest_a2a_bench.benchmarks.tau2.lint.policy import CLAUSES, ONE_USER
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.model import TrialKey

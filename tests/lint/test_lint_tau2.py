@@ -14,11 +14,9 @@ from lint_tasks import CLEAN, UPDATE, action, task, write_domain
 
 from pytest_a2a_bench.benchmarks.lint import LintRequest
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, upstream
-from pytest_a2a_bench.benchmarks.tau2.lint.data import RawTask
-from pytest_a2a_bench.benchmarks.tau2.lint.glance import glance
+from pytest_a2a_bench.benchmarks.tau2.lint.data import RawTask, Records, glance
 from pytest_a2a_bench.benchmarks.tau2.lint.linter import LINTER
 from pytest_a2a_bench.benchmarks.tau2.lint.policy import CLAUSES, Policy
-from pytest_a2a_bench.benchmarks.tau2.lint.records import Records
 from pytest_a2a_bench.benchmarks.tau2.lint.replay import Changes
 from pytest_a2a_bench.errors import ConfigurationError
 

@@ -17,8 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index, upstream
-from pytest_a2a_bench.benchmarks.tau2.corrections import CORRECTING, actions_of, task_digest, text_of
-from pytest_a2a_bench.benchmarks.tau2.editions import data_directory, digest_of
+from pytest_a2a_bench.benchmarks.tau2.editions import (
+    CORRECTING,
+    actions_of,
+    data_directory,
+    digest_of,
+    task_digest,
+    text_of,
+)
 from pytest_a2a_bench.benchmarks.tau2.evaluate import gold_environment
 from pytest_a2a_bench.errors import A2ABenchError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_a2a_bench.benchmarks.tau2 import upstream
-from pytest_a2a_bench.benchmarks.tau2.arithmetic import REFUSED, defuse, is_small
+from pytest_a2a_bench.benchmarks.tau2.agent import REFUSED, defuse, is_small
 from pytest_a2a_bench.model import ToolCall
 
 

@@ -17,8 +17,14 @@ from tau2_checkouts import CHECKOUT, make_checkout, needs_checkout, retitled
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.tau2 import index, notes
-from pytest_a2a_bench.benchmarks.tau2.corrections import Correction, corrections_of, edition_of, task_digest
-from pytest_a2a_bench.benchmarks.tau2.editions import data_directory, find_edition
+from pytest_a2a_bench.benchmarks.tau2.editions import (
+    Correction,
+    corrections_of,
+    data_directory,
+    edition_of,
+    find_edition,
+    task_digest,
+)
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.reports.failures import explain
 from pytest_a2a_bench.reports.html.records import detail

@@ -14,6 +14,7 @@ import pytest
 from made_trials import made_trial
 
 from pytest_a2a_bench.benchmarks.tau2 import retrieval, upstream
+from pytest_a2a_bench.benchmarks.tau2.benchmark import Tau2Benchmark
 from pytest_a2a_bench.benchmarks.tau2.suite import name_variant
 from pytest_a2a_bench.errors import ConfigurationError, LLMError, PrerequisiteMissingError
 from pytest_a2a_bench.settings import Settings
@@ -117,6 +118,19 @@ def test_what_a_named_one_lacks(
 def test_an_unknown_name_lists_those_that_there_are(tau2: upstream.Tau2) -> None:
     with pytest.raises(ConfigurationError, match=r"--a2a-retrieval=bm52: tau2 1\.0\.1 has no such.*alltools, bm25, "):
         chosen(tau2, "bm52")
+
+
+def test_what_is_there_is_looked_for_once_a_run(
+    tau2: upstream.Tau2, lacks: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_a2a_bench.benchmarks.tau2.benchmark.load", lambda **_: tau2)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    benchmark, run = Tau2Benchmark(), Settings()
+    before = benchmark.data_version(retrieval.DOMAIN, run)
+    assert before.endswith(", retrieval alltools")
+    lacks.add("rg")
+    assert benchmark.data_version(retrieval.DOMAIN, run) == before
+    assert benchmark.data_version(retrieval.DOMAIN, Settings()) != before
 
 
 def test_it_is_said_and_kept_apart(tau2: upstream.Tau2, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,7 @@ from tau2_table import Table, load
 
 from pytest_a2a_bench.benchmarks.tau2.scripted import make_script
 from pytest_a2a_bench.benchmarks.tau2.user import device
-from pytest_a2a_bench.benchmarks.tau2.user.judgement import needs_judgement
-from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import MAX_SAME_STATEMENTS, Script
 
 SCENARIO = Scenario(

@@ -19,9 +19,9 @@ from trials import RunTrials
 from warm_python import FRESH
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, stock_process
-from pytest_a2a_bench.benchmarks.tau2.differences import both
+from pytest_a2a_bench.benchmarks.tau2.evaluate import both
 from pytest_a2a_bench.benchmarks.tau2.index import Installation
-from pytest_a2a_bench.benchmarks.tau2.model_calls import ModelCalls, read_calls
+from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, read_calls
 from pytest_a2a_bench.benchmarks.tau2.stock_process import SCRIPT, StockProcess, VerifierError
 from pytest_a2a_bench.benchmarks.tau2.verification import MOST, Tau2Verifier, compare, make_job
 from pytest_a2a_bench.model import Reward, TrialResult, Verification

@@ -18,7 +18,7 @@ from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, LARGEST, MAX_DEPTH, Bo
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.translate.base import DecodedReply
-from pytest_a2a_bench.translate.merging import merge_calls
+from pytest_a2a_bench.translate.calls import merge_calls
 from pytest_a2a_bench.translate.org_actions import TOOLS as ORG
 
 BOOK = [ToolSpec("book")]

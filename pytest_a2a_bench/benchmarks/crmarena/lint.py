@@ -29,7 +29,7 @@ from pytest_a2a_bench.benchmarks.crmarena.sources.opening import MiniSource, Sou
 from pytest_a2a_bench.benchmarks.crmarena.sources.rows import try_tasks
 from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, MONTHS, NONE, STAGES, CrmTask
 from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintFinding, LintRequest, Rule
-from pytest_a2a_bench.benchmarks.lint_cache import code_digest
+from pytest_a2a_bench.benchmarks.lint_known import code_digest
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE
 from pytest_a2a_bench.errors import ConfigurationError, EvaluatorError
 from pytest_a2a_bench.settings import Settings

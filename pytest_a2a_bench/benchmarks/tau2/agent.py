@@ -1,16 +1,23 @@
 """tau2's agent interface over A2A: each turn of the orchestrator is one message to the endpoint.
 
 The class is made for the installed flavour's base class, so that tau2's own registry accepts it too.
+
+tau2's tool ``calculate`` evaluates whatever is made of digits and operators, ``9**9**9**9`` too: that never ends.
+Python's big numbers cannot be interrupted and hold the interpreter's lock, so one such call would stop the whole
+process, and again in upstream's evaluator, which replays it. So the call itself is made harmless before anybody carries
+it out (:func:`defuse`).
 """
 
 from __future__ import annotations
 
+import ast
 import functools
+import math
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from pytest_a2a_bench.benchmarks.conversation import Conversation
-from pytest_a2a_bench.benchmarks.tau2.arithmetic import defuse
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
 
@@ -48,7 +55,13 @@ def _to_event(message: Any, names: dict[str, str]) -> Event:
 
 
 @functools.cache
-def _agent_class(base: Any, messages: Any) -> Any:
+def agent_class(base: Any, messages: Any) -> Any:
+    """Return the class of agents behind A2A for the installed flavour of tau2.
+
+    :param base: what its agents are subclasses of.
+    :param messages: the module of its messages.
+    """
+
     class A2AAgent(base):  # type: ignore[misc]
         """An agent that lives behind an A2A endpoint."""
 
@@ -113,4 +126,68 @@ def _to_tau2_usage(usage: Usage) -> dict[str, int] | None:
 
 def make_agent(tau2: Tau2, tools: list[Any], policy: str, conversation: Conversation) -> Any:
     """Make an agent for tau2's ``Orchestrator``."""
-    return _agent_class(tau2.agent_base, tau2.messages)(tools, policy, conversation)
+    return agent_class(tau2.agent_base, tau2.messages)(tools, policy, conversation)
+
+
+TOOL: Final = "calculate"
+REFUSED: Final = "an expression whose value is too large"
+"""What stands in place of the expression; tau2's tool answers that it has invalid characters."""
+
+_MAX_BITS: Final = 100_000
+_MAX_LENGTH: Final = 10_000
+
+
+def defuse(call: ToolCall) -> ToolCall:
+    """Return a call; one of ``calculate`` that takes for ever has an expression that is refused in its place."""
+    expression = call.arguments.get("expression") if call.name == TOOL else None
+    if not isinstance(expression, str) or "**" not in expression or is_small(expression):
+        return call
+    return ToolCall(call.name, {**call.arguments, "expression": REFUSED}, call.id)
+
+
+def is_small(expression: str) -> bool:
+    """Tell whether no intermediate value of an arithmetic expression needs more than some 100,000 bits.
+
+    What is no expression is small: evaluating it fails at once.
+    """
+    if len(expression) > _MAX_LENGTH:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(expression.strip(), mode="eval")
+        return _bits(tree.body) <= _MAX_BITS
+    except (OverflowError, RecursionError, MemoryError):
+        return False
+    except (SyntaxError, ValueError):
+        return True
+
+
+def _bits(node: ast.expr) -> float:
+    """Return how many bits a value has at most.
+
+    :raises OverflowError: if they, or those of a value on the way to it, are too many.
+    """
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return math.log2(abs(value)) if abs(value) > 1 else 0.0
+        case ast.UnaryOp(operand=operand):
+            return _bits(operand)
+        case ast.BinOp(left=left, op=op, right=right):
+            bits = _bits_of(op, _bits(left), _bits(right))
+            if bits > _MAX_BITS:
+                raise OverflowError
+            return bits
+    return 0.0
+
+
+def _bits_of(op: ast.operator, left: float, right: float) -> float:
+    match op:
+        case ast.Pow():
+            # A fraction to a negative power grows as well, but in floats, which have an end.
+            return max(left, 1.0) * math.exp2(min(right, 64.0))
+        case ast.Add() | ast.Sub():
+            return max(left, right) + 1
+        case ast.Mult():
+            return left + right
+    return max(left, right)

@@ -14,9 +14,8 @@ from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
-from pytest_a2a_bench.benchmarks.tau2.goal import goal_of
-from pytest_a2a_bench.benchmarks.tau2.model_calls import ModelCalls, keeping
-from pytest_a2a_bench.benchmarks.tau2.scripted import judgement_needed, make_scripted_user
+from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, keeping
+from pytest_a2a_bench.benchmarks.tau2.scripted import goal_of, judgement_needed, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
@@ -47,6 +46,9 @@ class Tau2Benchmark:
 
     name = index.SUITE_NAME
 
+    def __init__(self) -> None:
+        self._chosen: tuple[Settings, Tau2, retrieval.Retrieval | None] | None = None
+
     def data_version(self, domain: str, settings: Settings) -> str:
         """Return tau2's distribution and version, the edition of its data, and how documents are found.
 
@@ -55,7 +57,7 @@ class Tau2Benchmark:
         version = self.evaluator(domain, settings)
         if domain != retrieval.DOMAIN:
             return version
-        chosen = retrieval.choose(load(data=find_edition(settings).data), domain, settings, os.environ)
+        chosen = self._documents(load(data=find_edition(settings).data), domain, settings)
         return version if chosen is None else f"{version}, retrieval {chosen.name}"
 
     def evaluator(self, domain: str, settings: Settings) -> str:
@@ -68,8 +70,18 @@ class Tau2Benchmark:
         told = edition.provenance(domain, task_id)
         if domain != retrieval.DOMAIN:
             return told
-        chosen = retrieval.choose(load(data=edition.data), domain, settings, os.environ)
+        chosen = self._documents(load(data=edition.data), domain, settings)
         return {**told, **(chosen.provenance() if chosen else {})}
+
+    def _documents(self, tau2: Tau2, domain: str, settings: Settings) -> retrieval.Retrieval | None:
+        """Return how a run's documents are found: keys, packages and programs are looked for once for its settings."""
+        if domain != retrieval.DOMAIN:
+            return None
+        known = self._chosen
+        if known is None or known[0] is not settings or known[1] is not tau2:
+            known = settings, tau2, retrieval.choose(tau2, domain, settings, os.environ)
+            self._chosen = known
+        return known[2]
 
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
@@ -78,7 +90,7 @@ class Tau2Benchmark:
         edition = find_edition(settings)
         tau2 = load(with_llm=settings.user_kind == "llm" or settings.judge_llm is not None, data=edition.data)
         task = read_task(tau2, context.key.domain, context.key.task_id, edition.data)
-        documents = retrieval.choose(tau2, context.key.domain, settings, os.environ)
+        documents = self._documents(tau2, context.key.domain, settings)
         try:
             # Before the conversation: a trial that cannot be judged is not held.
             if llm.needs_judge(tau2, task):

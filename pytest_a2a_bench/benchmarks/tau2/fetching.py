@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_a2a_bench.benchmarks.base import Fetcher
-from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, corrections, index, pins
+from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, editions, index, pins
 from pytest_a2a_bench.benchmarks.tau2.editions import digest_of
 from pytest_a2a_bench.benchmarks.tau2.pins import Pin
 from pytest_a2a_bench.benchmarks.tau2.sources import GIT, UPSTREAM, Revision, read_revision
@@ -96,7 +96,7 @@ def _pinned_before(revision: Revision) -> Pin | None:
 def _domains(pin: Pin) -> Iterator[str]:
     for domain, digest in pin.digests.items():
         count = len(index.load_tasks(domain, "base", pin.directory))
-        yield f"{domain}: {corrections.edition_of(domain, digest) or digest[:12]}, {count} base tasks"
+        yield f"{domain}: {editions.edition_of(domain, digest) or digest[:12]}, {count} base tasks"
 
 
 def _fetch(git: str, revision: Revision) -> Pin:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
-from pytest_a2a_bench.benchmarks.tau2.corrections import Correction
-from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
+from pytest_a2a_bench.benchmarks.tau2.editions import Correction, find_edition
 from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.results.stats import count

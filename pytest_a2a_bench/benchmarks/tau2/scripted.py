@@ -6,13 +6,13 @@ are made with, and every report says so.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.player import read_gold
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
-from pytest_a2a_bench.benchmarks.tau2.user.judgement import needs_judgement
-from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario
+from pytest_a2a_bench.benchmarks.tau2.user import fault
+from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, needs_judgement
 from pytest_a2a_bench.benchmarks.tau2.user.script import Deed, Script
 
 
@@ -26,15 +26,38 @@ def make_scripted_user(tau2: Tau2, task: Any, tools: Collection[str] = ()) -> An
 
 def make_script(task: Any, tools: Collection[str] = ()) -> Script:
     """Make the user's side of a conversation about a task of tau2's."""
+    golds = list(_golds(task))
+    actions = [(gold.name, gold.arguments) for gold in golds if not gold.by_user]
+    own = [(gold.name, gold.arguments) for gold in golds if gold.by_user]
+    return Script(Scenario.of(task.user_scenario.instructions), actions, _to_say(task), tools, own)
+
+
+def goal_of(task: Any, tools: Collection[str] = ()) -> fault.Goal:
+    """Return what the user of a task wants, for judging how it was played (:mod:`.user.fault`).
+
+    :param tools: names of the user's own tools in this task's environment.
+    """
+    said = tuple(map(str, _to_say(task)))
+    return fault.Goal(Scenario.of(task.user_scenario.instructions), tuple(_golds(task)), said, tools)
+
+
+def _to_say(task: Any) -> list[Any]:
+    """Return what the agent is to say."""
     criteria = task.evaluation_criteria
-    actions = [(a.name, a.arguments) for a in (criteria.actions if criteria else None) or [] if not _is_user(a)]
-    if criteria and not criteria.actions:
+    return (criteria.communicate_info if criteria else None) or []
+
+
+def _golds(task: Any) -> Iterator[fault.Deed]:
+    criteria = task.evaluation_criteria
+    if criteria is None:
+        return
+    for action in criteria.actions or ():
+        compared = None if action.compare_args is None else tuple(action.compare_args)
+        yield fault.Deed(action.name, action.arguments, _is_users(action.requestor), compared)
+    if not criteria.actions:
         # A task may only say what must hold at the end: that is then what the user wants.
-        gold = read_gold(task.model_dump(mode="json"))
-        actions = [(call.name, dict(call.arguments)) for call in gold.where_offered]
-    own = _own_actions(criteria)
-    communicate = (criteria.communicate_info if criteria else None) or []
-    return Script(Scenario.of(task.user_scenario.instructions), actions, communicate, tools, own)
+        for call in read_gold(task.model_dump(mode="json")).where_offered:
+            yield fault.Deed(call.name, call.arguments)
 
 
 def judgement_needed(task: Any) -> str:
@@ -44,22 +67,14 @@ def judgement_needed(task: Any) -> str:
     }
     checked = bool(basis - {"NL_ASSERTION"})
     criteria = task.evaluation_criteria
-    if criteria and any(_is_user_assertion(a) for a in criteria.env_assertions or ()) and not _own_actions(criteria):
+    asserted = criteria and any(_is_users(a.env_type) for a in criteria.env_assertions or ())
+    if asserted and not any(gold.by_user for gold in _golds(task)):
         return "the user is to act of its own accord, and no reference action says how"
     return needs_judgement(Scenario.of(task.user_scenario.instructions), checked=checked)
 
 
-def _own_actions(criteria: Any) -> list[Deed]:
-    """Return the user's part of the golds."""
-    return [(a.name, a.arguments) for a in (criteria.actions if criteria else None) or [] if _is_user(a)]
-
-
-def _is_user_assertion(assertion: Any) -> bool:
-    return str(getattr(assertion.env_type, "value", assertion.env_type)) == "user"
-
-
-def _is_user(action: Any) -> bool:
-    return str(getattr(action.requestor, "value", action.requestor)) == "user"
+def _is_users(side: Any) -> bool:
+    return str(getattr(side, "value", side)) == "user"
 
 
 class _ScriptedUser:

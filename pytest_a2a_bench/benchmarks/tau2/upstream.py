@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import aim, index
+from pytest_a2a_bench.benchmarks.tau2 import index, isolation
 from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm
 from pytest_a2a_bench.benchmarks.tau2.isolation import isolate_environments
 from pytest_a2a_bench.containment import contained_imports, load_litellm
@@ -67,7 +67,7 @@ def load(*, with_llm: bool = False, data: Path | None = None) -> Tau2:
         if with_llm:
             _require_litellm()
         found = _load()
-    aim.choose(data or index.find_installation().data)
+    isolation.choose(data or index.find_installation().data)
     return found
 
 
@@ -122,7 +122,7 @@ def _collect_parts(distribution: str) -> Tau2:
         evaluate_simulation=evaluator.evaluate_simulation,
         nl_assertions_module=importlib.import_module("tau2.evaluator.evaluator_nl_assertions"),
         orchestrator_class=importlib.import_module("tau2.orchestrator.orchestrator").Orchestrator,
-        agent_base=_agent_base(),
+        agent_base=agent_base(),
         user_simulator=user.UserSimulator,
         registry=evaluator.registry,
         stop_token=user.STOP,
@@ -142,12 +142,14 @@ def _aim(tau2: Tau2, installed: Path) -> None:
     @functools.wraps(find)
     def get_env_constructor(*args: Any, **kwargs: Any) -> Any:
         name = next(iter([*args, *kwargs.values()]), "")
-        return aim.aimed(find(*args, **kwargs), installed, f"the domain {name}")
+        return isolation.aimed(find(*args, **kwargs), installed, f"the domain {name}")
 
     tau2.registry.get_env_constructor = get_env_constructor
     told = "get_global_user_sim_guidelines"
     user = importlib.import_module("tau2.user.user_simulator")
-    reading = aim.aimed(getattr(user, told), installed, "what simulated users are told", below="tau2/user_simulator")
+    reading = isolation.aimed(
+        getattr(user, told), installed, "what simulated users are told", below="tau2/user_simulator"
+    )
     setattr(user, told, reading)
 
 
@@ -167,7 +169,11 @@ def read_task(tau2: Tau2, domain: str, task_id: str, data: Path | None = None) -
         ) from error
 
 
-def _agent_base() -> Any:
+def agent_base() -> Any:
+    """Return the class that agents of the installed flavour are subclasses of.
+
+    :raises AttributeError: if there is none that we know.
+    """
     # One of the two is there, by flavour.
     for module, name in (("tau2.agent.base_agent", "HalfDuplexAgent"), ("tau2.agent.base", "LocalAgent")):
         try:

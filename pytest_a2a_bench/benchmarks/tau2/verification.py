@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
-from pytest_a2a_bench.benchmarks.tau2.differences import both, differences
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
-from pytest_a2a_bench.benchmarks.tau2.model_calls import read_calls
+from pytest_a2a_bench.benchmarks.tau2.evaluate import both, differences
+from pytest_a2a_bench.benchmarks.tau2.llm import read_calls
 from pytest_a2a_bench.benchmarks.tau2.stock_process import StockProcess, VerifierError
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialResult, Verification

@@ -7,6 +7,7 @@ and so that they can be sent to xdist's workers.
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -238,6 +239,8 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
+    if settings.agent_model and importlib.util.find_spec("litellm") is None:
+        problems.append("--a2a-agent-model needs LiteLLM; run: pip install 'pytest-a2a-bench[tau2]'")
     problems += _output_problems(settings)
     for suite in registry.known():
         problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))

@@ -129,6 +129,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("tokens in", result.agent_usage.input_tokens),
         ("tokens out", result.agent_usage.output_tokens),
         ("cost", None if result.cost is None else f"${result.cost:.4f}"),
+        ("estimated", _estimated(result)),
         ("user", result.provenance.get("user_llm") or result.provenance.get("user")),
         ("judge", result.provenance.get("judge")),
         ("benchmark changed", variant_of(result)),
@@ -146,6 +147,17 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("context", result.context_id),
     )
     return [[name, one_line(str(value), _FACT)] for name, value in pairs if value not in (None, "")]
+
+
+def _estimated(result: TrialResult) -> str:
+    used = result.estimated_usage
+    known = (
+        ("tokens in", used.input_tokens),
+        ("tokens out", used.output_tokens),
+        ("cost", None if used.cost_usd is None else f"${used.cost_usd:.4f}"),
+    )
+    told = ", ".join(f"{name} {value}" for name, value in known if value is not None)
+    return f"{told}, for {result.provenance.get('agent_model')}" if told else ""
 
 
 def _verified(result: TrialResult) -> str:
@@ -208,6 +220,7 @@ def _request(m: ProtocolMetrics) -> dict[str, Any]:
         "attempt": m.attempt,
         "in": m.input_tokens,
         "out": m.output_tokens,
+        "estimated": m.estimated,
         "error": one_line(m.error or "", 300),
     }
 

@@ -1,7 +1,8 @@
 """The files of one domain, read as they are: whatever is wrong with them is a finding and no exception.
 
 Data are the installed tau2's, or those of a directory: a checkout of upstream or of a fork (``data/tau2/domains``), a
-data directory (``tau2/domains``), a directory of domains, or one domain.
+data directory (``tau2/domains``), a directory of domains, or one domain. Beside them stand the rules that look at a
+task alone (:func:`glance`: no database, no tool, no import of tau2), and a database's :class:`Records`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from pytest_a2a_bench.benchmarks.lint import LintFinding, LintRequest
 from pytest_a2a_bench.benchmarks.tau2 import index
@@ -254,3 +257,86 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _texts(inner)
+
+
+_STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
+_SHORT = 2
+
+
+def glance(task: RawTask) -> Iterator[LintFinding]:
+    """Yield what a task's own text shows."""
+    actions = task.actions
+    if actions and all(action.get("requestor", "assistant") == "user" for action in actions):
+        what = (
+            f"all {len(actions)} gold actions are the user's" if actions[1:] else "the only gold action is the user's"
+        )
+        yield task.find("user-only-gold", what, "/evaluation_criteria/actions")
+    yield from _expected_texts(task)
+    for token in _STOP_TOKENS:
+        if token in task.scenario:
+            yield task.find("stop-token-in-scenario", f"the user's instructions contain {token}", "/user_scenario")
+
+
+def _expected_texts(task: RawTask) -> Iterator[LintFinding]:
+    # Only where the reward asks for them: else they are remarks.
+    if "COMMUNICATE" not in reward_basis(task):
+        return
+    scenario = task.scenario.lower().replace(",", "")
+    for number, text in enumerate(task.communicate):
+        place = f"/evaluation_criteria/communicate_info/{number}"
+        if "," in text:
+            yield task.find("text-never-matches", f"expected text {number + 1} has a comma, and never matches", place)
+        elif len(text.strip()) <= _SHORT:
+            found = f"expected text {number + 1} is {len(text.strip())} characters long, and found in almost anything"
+            yield task.find("short-text", found, place)
+        elif text.lower() in scenario:
+            yield task.find("text-in-scenario", f"expected text {number + 1} is in the user's instructions", place)
+
+
+def reward_basis(task: RawTask) -> tuple[str, ...]:
+    """Return what the reward is made of: tau2's default is the database and what is communicated."""
+    basis = task.criteria.get("reward_basis")
+    return tuple(map(str, basis)) if isinstance(basis, list) else ("DB", "COMMUNICATE")
+
+
+class Records:
+    """The records of a live database, as plain values.
+
+    :param database: tau2's, or None where a domain has none.
+    """
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+
+    def get(self, table: str, key: Any) -> Mapping[str, Any] | None:
+        """Return one record; None where there is no such table or record."""
+        rows = getattr(self._database, table, None)
+        row = rows.get(key) if isinstance(rows, Mapping) and isinstance(key, str) else None
+        found: Any = row.model_dump() if isinstance(row, BaseModel) else row
+        return found if isinstance(found, Mapping) else None
+
+    def owner(self, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the user that a call is about: the owner of the order or booking that it names, or who it names."""
+        named = arguments.get("user_id")
+        for table, argument in (("orders", "order_id"), ("reservations", "reservation_id")):
+            record = self.get(table, arguments.get(argument))
+            named = record.get("user_id") if record is not None else named
+        return self.get("users", named)
+
+    def contains(self, text: str) -> bool:
+        """Tell whether any record has a text as a key or as a value."""
+        return self._database is not None and text in strings_of(self._database.model_dump())
+
+
+def strings_of(value: Any) -> Iterator[str]:
+    """Yield every text in a plain value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if isinstance(key, str):
+                yield key
+            yield from strings_of(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from strings_of(inner)

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.lint import LintFinding
-from pytest_a2a_bench.benchmarks.tau2.lint.data import DomainData, RawTask
-from pytest_a2a_bench.benchmarks.tau2.lint.glance import reward_basis
+from pytest_a2a_bench.benchmarks.tau2.lint.data import DomainData, RawTask, reward_basis
 
 _RULE = "editions-differ"
 

@@ -11,10 +11,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from pytest_a2a_bench.benchmarks.lint import LintFinding
-from pytest_a2a_bench.benchmarks.tau2.lint.data import RawTask
-from pytest_a2a_bench.benchmarks.tau2.lint.glance import reward_basis
+from pytest_a2a_bench.benchmarks.tau2.lint.data import RawTask, Records, reward_basis, strings_of
 from pytest_a2a_bench.benchmarks.tau2.lint.policy import Policy
-from pytest_a2a_bench.benchmarks.tau2.lint.records import Records, strings_of
 from pytest_a2a_bench.benchmarks.tau2.lint.replay import Changes, Replayer, Step, take_state
 from pytest_a2a_bench.redact import one_line
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.lint import DomainLint, Linter, LintFinding, LintRequest
-from pytest_a2a_bench.benchmarks.lint_cache import code_digest
+from pytest_a2a_bench.benchmarks.lint_known import code_digest
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS, index, upstream
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.lint import data, editions
-from pytest_a2a_bench.benchmarks.tau2.lint.data import DomainData, RawTask
-from pytest_a2a_bench.benchmarks.tau2.lint.glance import glance
+from pytest_a2a_bench.benchmarks.tau2.lint.data import DomainData, RawTask, glance
 from pytest_a2a_bench.benchmarks.tau2.lint.rules import RULES
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.redact import one_line

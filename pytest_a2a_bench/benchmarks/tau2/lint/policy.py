@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2.lint.records import Records
+from pytest_a2a_bench.benchmarks.tau2.lint.data import Records
 
 Arguments = Mapping[str, Any]
 Judge = Callable[[Records, Arguments, "re.Match[str]", str], str]

@@ -8,6 +8,16 @@ from dataclasses import dataclass
 
 from pytest_a2a_bench.benchmarks.tau2.user.clauses import Mood, clauses, cleaned
 from pytest_a2a_bench.benchmarks.tau2.user.facts import identifiers
+from pytest_a2a_bench.benchmarks.tau2.user.words import (
+    ASKS_FOR,
+    CHANGES,
+    EMAIL_ADDRESS,
+    LISTED,
+    NOT_POSSIBLE,
+    PEOPLE,
+    UNABLE,
+    plain,
+)
 
 SLOTS: Mapping[str, str] = {
     "user id": r"\b(id|identifier)\b( of| for| on)? (your |the )?(user|customer|account|profile|member)|"
@@ -48,9 +58,8 @@ SLOTS: Mapping[str, str] = {
 }
 """What agents ask for, and how."""
 
-_EMAIL_ADDRESS = re.compile(r"\b(e-?)?mail address", re.I)
 _REQUEST = re.compile(
-    r"\?|\b(please|kindly|provide|share|tell me|give me|send me|let me (know|have)|supply|state|specify|enter|"
+    rf"\?|\b(please|kindly|{ASKS_FOR}|let me (know|have)|"
     r"type|verify|confirm|i(['\u2019]ll| will|['\u2019]d)? (also |first |just )?(need|require|like|want)|"
     r"may i|can i|could i|"
     r"need (your|the|to know)|ask (you )?for|required?:?|missing|"
@@ -110,8 +119,8 @@ _HANDED_OVER = re.compile(
     r"(?:^|[.!?;,]\s+|\n|\b(?:so|i|we|and|now|been|being|is|am|are|have|has)\b[^.!?,;]{0,30}?)"
     r"\b(?:transfer|transferr?ed|transferring|pass(?:ed|ing)|put(?:ting)?|hand(?:ed|ing)|connect(?:ed|ing)|referred|"
     r"escalated)\b"
-    r"[^.!?]{0,40}\b(?:to|over to|through to|with)\b[^.!?]{0,25}\b(?:human|humans|colleagues?|representative|person|"
-    r"live agent|supervisor|specialist)\b",
+    rf"[^.!?]{{0,40}}\b(?:to|over to|through to|with)\b[^.!?]{{0,25}}\b(?:{PEOPLE}|humans|colleagues|"
+    r"representative|person|live agent)\b",
     re.IGNORECASE,
 )
 _MAY = re.compile(
@@ -123,12 +132,9 @@ _TRANSFERRED = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"\b(i|we)( am|['\u2019]m| are|['\u2019]re)? ?(sorry,? but|afraid|unable|not able|not allowed|not permitted|"
-    r"cannot|can['\u2019]t|"
-    r"can not|won['\u2019]t|will not be able)|\b(is|are|was) (not|n't) (possible|allowed|eligible|permitted|available)|"
-    r"\bnot (possible|eligible|allowed|permitted)|\bunfortunately|\bpolicy does(n't| not)|"
-    r"\bcannot be (cancel|chang|modif|"
-    r"refund|return|exchang|done)|\bimpossible",
+    rf"\b(i|we)( am|['\u2019]m| are|['\u2019]re)? ?({UNABLE}|not allowed|not permitted|will not be able)|"
+    rf"\b(is|are|was) (not|n't) ({NOT_POSSIBLE}|available)|\bnot ({NOT_POSSIBLE})|\bunfortunately|"
+    rf"\bpolicy does(n't| not)|\bcannot be ({CHANGES}|refund|done)|\bimpossible",
     re.IGNORECASE,
 )
 
@@ -170,8 +176,7 @@ def read(text: str, *, offer: bool = False) -> Heard:
     :param offer: it offers to do something: what its yes-or-no question names is offered and not asked for.
     """
     rest = _CLOSING.sub(" ", text)
-    # A list belongs to the sentence that announces it.
-    joined = re.sub(r":?\s*\n\s*(?:[-*\u2022]|\d[.)])\s*", ", ", cleaned(rest, bullets=True))
+    joined = LISTED.sub(", ", cleaned(rest, bullets=True))
     sentences = [s for s in re.split(r"(?<=[.!?])\s+|\n+", joined) if s.strip()]
     # Whatever its words, a question that names an offer wants a yes or a no.
     deciding = [s for s in sentences if not _WH.search(s) and (_DECISION.search(s) or (offer and _asks(s)))]
@@ -213,16 +218,16 @@ def _slots(text: str, but: Collection[str], *, offer: bool) -> tuple[str, ...]:
     :param offer: what is only named belongs to the offer.
     """
     left = _LABEL.sub(lambda m: m[0] if not _labelled(m[1], m[2]) else "", cleaned(text))
-    offered = [_words(sentence) for sentence in but]
+    offered = [plain(sentence) for sentence in but]
     asking: list[str] = []
     last = ""
     for clause in clauses(left):
-        body = _EMAIL_ADDRESS.sub("email", clause.body)
+        body = EMAIL_ADDRESS.sub("email", clause.body)
         if clause.mood is Mood.ASKED and _POINTS_BACK.search(body):
             # "You have a number there. What is it?"
             body = f"{body} {last}"
         last = body
-        if offered and any(_words(clause.body) in sentence for sentence in offered):
+        if offered and any(plain(clause.body) in sentence for sentence in offered):
             continue
         if clause.mood is Mood.NAMED and (
             offer or _PREPOSITION.match(body) or len(body.split()) > 8 + 8 * clause.question
@@ -241,7 +246,3 @@ def _labelled(label: str, value: str) -> bool:
     """Whether a line gives something ("Order: #W1") and asks for nothing ("Please send: your e-mail")."""
     short = len(label.split()) <= 4 and not _REQUEST.search(label)
     return short and not any(re.search(pattern, value, re.I) for pattern in SLOTS.values())
-
-
-def _words(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from pytest_a2a_bench.benchmarks.tau2.user.words import LOOKS, TELLS
+
 _MARKUP = re.compile(r"[*_`~]{2,}|(?<!\w)[*_`](?=\S)|(?<=\S)[*_`](?!\w)|^[ \t]*#+ |^[ \t]*>+ ?", re.M)
 _BULLET = re.compile(r"^[ \t]*(?:[-*\u2022\u25cf\u25aa\u2013]|\(?(?:\d+|[a-z])[.)]|step \d+[:.)])[ \t]*", re.M | re.I)
 _LIST_NUMBER = re.compile(r"(?:(?<=[:;,.]\s)|(?<=^))\(?\d+[.)]\s+", re.M)
@@ -139,11 +141,7 @@ _WH = re.compile(
 )
 
 
-_WONDERS = re.compile(
-    r"\b(?:tell|know|see|check|confirm|inform|say|report|look|verify|note|"
-    r"describe)\b(?: \w+)?\W*$",
-    re.I,
-)
+_WONDERS = re.compile(rf"\b(?:{TELLS})\b(?: \w+)?\W*$", re.I)
 _INDIRECT = re.compile(r"^\W*(?:which|whether|what|how|if|where|when)\b", re.I)
 
 
@@ -151,7 +149,7 @@ _SHARED = re.compile(r"(?:go ahead|make sure|ensure|see to it|try|be sure|(?:nee
 r"supposed|is|are) to be|"
                      r"should|must|needs)\b", re.I)  # fmt: skip
 """Those of them that an agent says of itself as well."""
-_CHECKS = re.compile(r"\b(?:check|look|see|verify|confirm|review)\w*\b", re.I)
+_CHECKS = re.compile(rf"\b(?:{LOOKS}|review)\w*\b", re.I)
 _THANKED = re.compile(r"^\W*(?:thank|appreciate)\w*(?: you)?(?: so much| very much| again)? for\b", re.I)
 _PAST = re.compile(
     # With what it was done to; "registered e-mail" only names one.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user.clauses import Clause, Mood, clauses
+from pytest_a2a_bench.benchmarks.tau2.user.words import SWITCHES, TELLS
 
 _ON = (
     r"(?<!tap )(?<!click )(?<!press )(?<!focus )(?<!based )(?<!work )(?<!move )(?<!check )(?<!later )(?<!depending )"
@@ -22,14 +23,14 @@ _OFF = (
     r"no longer|not(?: be| currently)? (?:connected|using|on|in|active|enabled))\b"
 )
 _LOOK = re.compile(
-    r"\b(check|look|see|tell|know|inform|read|peek|glance|report|say|show|describe|view|find out|verify|confirm|"
-    r"what|which|whether|if|how|examine|inspect|watch|observe|share|list|name|note|telling|looking|checking|see[kn]|"
+    rf"\b({TELLS}|read|peek|glance|show|view|find out|"
+    r"what|which|whether|if|how|examine|inspect|watch|observe|share|list|name|telling|looking|checking|see[kn]|"
     r"update me|give me|let me|reading)\b",
     re.I,
 )
 _EITHER = re.compile(r"\bon ?(?:/|or) ?off\b|\boff ?(?:/|or) ?on\b", re.I)
 _TOUCHES = re.compile(
-    r"\W*(?:(?:toggle|flip|turn|switch)\b|(?:tap|press|hit|click|touch)(?: on)? (?:it|that|the (?:\w+ )?\w+)"
+    rf"\W*(?:(?:{SWITCHES})\b|(?:tap|press|hit|click|touch)(?: on)? (?:it|that|the (?:\w+ )?\w+)"
     r"(?: once)?\W*$)",
     re.I,
 )
@@ -214,7 +215,7 @@ def _bare(clause: Clause, thing: _Thing) -> bool:
         return False
     if thing.change and thing.changes not in ("", "."):
         return bool(re.search(thing.changes, clause.body, re.I)) and len(clause.body.split()) < 7
-    rest = re.sub(rf"{_ON}|{_OFF}|\b(?:turn|switch|toggle|tap|press|set|slide|flip|put|the|to|button|slider|option|"
+    rest = re.sub(rf"{_ON}|{_OFF}|\b(?:{SWITCHES}|tap|press|set|slide|put|the|to|button|slider|option|"
     rf"position|feature|setting|function|"
                   r"back|again|now|and|for|me)\b", " ", clause.body, flags=re.I)  # fmt: skip
     return not re.search(r"\w", rest) and rest != clause.body
@@ -271,12 +272,7 @@ def _changes(thing: _Thing, clause: Clause, text: str, *, looks: bool) -> list[A
         return [Act(thing.change)]
     if last_off < 0 and last_on < 0:
         return [Act(thing.change)] if _TOUCHES.match(body) else []
-    if looks and not re.search(
-        r"\b(?:turn|switch|toggle|set|put|flip|enable|disable|activate|"
-        r"deactivate)\b",
-        body,
-        re.I,
-    ):
+    if looks and not re.search(rf"\b(?:{SWITCHES}|set|put|enable|disable|activate|deactivate)\b", body, re.I):
         return []
     if last_off >= 0 and last_on >= 0:
         # "Off and on again": both, in this order.

@@ -25,6 +25,17 @@ from pytest_a2a_bench.benchmarks.tau2.user import asks, device, proposals
 from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.proposals import Wish
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
+from pytest_a2a_bench.benchmarks.tau2.user.words import (
+    ASKS_FOR,
+    ASKS_WHY_CALLED,
+    CHANGED,
+    CHANGES,
+    LISTED,
+    NOT_POSSIBLE,
+    PEOPLE,
+    UNABLE,
+    plain,
+)
 from pytest_a2a_bench.model import ToolCall, Turn, UserFault
 from pytest_a2a_bench.redact import one_line
 
@@ -45,8 +56,8 @@ _READ = 8_000
 _SHOWN = 160
 
 _REFUSED = re.compile(
-    r"\b(can ?not|can['\u2019]t|unable|not able|won['\u2019]t|will not be|impossible|unfortunately|afraid|sorry,? but|"
-    r"not (possible|eligible|allowed|permitted|available|offered|something)|"
+    rf"\b({UNABLE}|will not be|impossible|unfortunately|"
+    rf"not ({NOT_POSSIBLE}|available|offered|something)|"
     r"(does|do|did|is|are)(n['\u2019]t| not) (allow|permit|qualify|cover|eligible|possible|offer|support)\w*|"
     r"outside (of )?(my|what|the scope)|beyond my|no way to|out of my)\b",
     re.IGNORECASE,
@@ -54,16 +65,16 @@ _REFUSED = re.compile(
 # "This cannot be undone" warns of what a confirmation does.
 _WARNING = re.compile(
     r"\b(can ?not|can['\u2019]t|unable to|not able to|won['\u2019]t be able to) (be )?(undone|undo|revers|"
-    r"(change|modif|cancel|return|exchang)\w* (\w+ ){0,3}(again|afterwards?|later|once))\w*",
+    rf"({CHANGES})\w* (\w+ ){{0,3}}(again|afterwards?|later|once))\w*",
     re.IGNORECASE,
 )
 _HANDED_OVER = re.compile(
-    r"\b(transfer\w*|human|colleague|specialist|supervisor|manager|representative|escalat\w*|"
+    rf"\b(transfer\w*|{PEOPLE}|manager|representative|escalat\w*|"
     r"hand(ed|ing)? (you )?over)\b",
     re.IGNORECASE,
 )
 _DEED = (
-    r"(cancell?ed|booked|updated|changed|modified|returned|exchanged|refunded|processed|sent|issued|created|added|"
+    rf"({CHANGED}|modified|refunded|processed|issued|added|"
     r"removed|deleted|submitted|completed?|enabled|disabled|activated|resumed|refueled|upgraded|applied|marked|resolved|"
     r"fixed|arranged|done|taken care of|set up|sorted)"
 )
@@ -74,20 +85,18 @@ _CLAIMED = re.compile(
     re.IGNORECASE,
 )
 _ASKING = re.compile(
-    r"\b(provide|share|tell me|give me|send me|supply|state|specify|enter|may i have|i(['\u2019]ll| will)? need|"
+    rf"\b({ASKS_FOR}|may i have|i(['\u2019]ll| will)? need|"
     r"let me (know|have)(?! (if|should|when|whether))|(need|verify|confirm) (your|the)|what|which)\b",
     re.IGNORECASE,
 )
 _OPEN_QUESTION = re.compile(
-    r"how (can|may|could) (i|we) (help|assist)|what (can|could) (i|we) (do|help)|what (would you like|"
-    r"do you (want|need)|brings|is it about|are you calling|seems to be|is the (problem|issue|matter|reason))|"
+    rf"{ASKS_WHY_CALLED}|what (can|could) (i|we) help|what is the reason|"
     r"describe (your|the|what)|tell me (more )?(about|what)|(more )?details? (about|of|on) (your|the|what)",
     re.IGNORECASE,
 )
 _WAIT = re.compile(
     r"\b(one|a|just a) (moment|minute|second)\b|\bbear with\b|\bplease (hold|wait|stand by|give me)\b|\bhold on\b", re.I
 )
-_LIST = re.compile(r":?\s*\n\s*(?:[-*\u2022]|\d[.)])\s*")
 _DECLINED = re.compile(
     r"\b(no|nope|not|never|nothing|none|nevermind|forget|cancel that|instead|rather|declin\w*|refus\w*|enough|wrong|"
     r"incorrect|mistake|unless|but|however|human|manager|supervisor|someone|somebody|elsewhere|later|call back|"
@@ -235,8 +244,8 @@ class _Course:
         """Tell whether anything that the agent did or said may be why the user left."""
         if self.strange or self.row > MAX_TEXTS:
             return True
-        plain = [_plain(text) for text in self.texts]
-        if plain[-1] in plain[:-1]:
+        said = [plain(text) for text in self.texts]
+        if said[-1] in said[:-1]:
             return True
         heard = "\n".join(self.texts)
         if _REFUSED.search(_WARNING.sub(" ", heard)) or _HANDED_OVER.search(heard):
@@ -257,8 +266,7 @@ class _Course:
         :param agreed: whether the user said yes to it and left all the same.
         """
         text = self.texts[-1]
-        # A list belongs to the sentence that announces it.
-        requests = (s for s in sentences(_LIST.sub(", ", text)) if "?" in s or _ASKING.search(s))
+        requests = (s for s in sentences(LISTED.sub(", ", text)) if "?" in s or _ASKING.search(s))
         asked = " ".join(s for s in requests if not asks.read(s).closing)
         offer = proposals.judge(text, self._wishes) if self._wishes else None
         if offer is not None and not identifiers(text) and asks.read(asked).slots:
@@ -296,10 +304,6 @@ def _claims(text: str) -> bool:
 
 def _bounded(text: str) -> str:
     return text if len(text) <= _READ else f"{text[: _READ // 2]}\n{text[-_READ // 2 :]}"
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))
 
 
 def _last_words(turns: Sequence[Turn], role: str) -> str:

@@ -9,10 +9,10 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.tau2.user.facts import IDENTIFIERS, identifiers, leaves
+from pytest_a2a_bench.benchmarks.tau2.user.words import EMAIL_ADDRESS, PEOPLE, SPOKEN
 
 _READING = re.compile(r"^(get|find|list|search|check|calculate|think|look|read|kb|log_)", re.I)
 _GAP = r"(?:[^.?!]|\.\d)*"
-_EMAIL_ADDRESS = re.compile(r"\be-?mail address", re.I)
 _DIFFERENCE = re.compile(r"[^.?!\n]*\bdifference\b[^.?!\n]*", re.I)
 _CHANGE = (
     r"(chang|updat|modif|switch|replac|correct|edit|adjust|rebook|mov|upgrad|downgrad|swap|set|put|add|amend|alter|"
@@ -67,7 +67,7 @@ _KINDS: tuple[tuple[str, str, str], ...] = (
      rf"\bstatus\b",
      "have that status"),
     ("delete", r"delet|\bremov(?!e the sim)", "have anything deleted"),
-    ("transfer", r"transfer|human|supervisor|colleague|specialist|escalat", "be transferred"),
+    ("transfer", rf"transfer|{PEOPLE}|escalat", "be transferred"),
 )  # fmt: skip
 """How texts speak of kinds of tools: a tool's name begins with the first, a text has the second."""
 
@@ -154,7 +154,7 @@ def mentioned(text: str) -> dict[str, list[str]]:
 def kinds(text: str) -> tuple[tuple[str, str], ...]:
     """Return the kinds of tools that a text speaks of, with how one refuses them."""
     # A certificate that pays for something is not one to be sent, and an e-mail address is no place.
-    plain = re.sub(_EMAIL_ADDRESS, "email", re.sub(IDENTIFIERS["payment"], " ", text))
+    plain = re.sub(EMAIL_ADDRESS, "email", re.sub(IDENTIFIERS["payment"], " ", text))
     # What becomes of a difference in price follows from a change and is no offer of its own.
     plain = re.sub(_DIFFERENCE, lambda sentence: re.sub(r"\brefund\w*", " ", sentence[0], flags=re.I), plain)
     return tuple((tool, refusal) for tool, pattern, refusal in _KINDS if re.search(pattern, plain, re.I))
@@ -245,12 +245,12 @@ def _faults(kind: str, said: Sequence[str], right: Sequence[str]) -> list[str]:
     if kind in _ANY_RIGHT:
         if any(v in right for v in said):
             return []
-        return [f"the {name} should be {_plain(right[0])}, not {_plain(said[0])}"]
+        return [f"the {name} should be {_spoken(right[0])}, not {_spoken(said[0])}"]
     # Which items there are is for the agent to find out: they are refused and not named.
     missing = [v for v in right if v not in said] if kind != "item" else []
     if strangers:
-        instead = f" should be {_plain(_closest(strangers[0], missing))}, not" if missing else " is not"
-        return [f"the {name}{instead} {_plain(strangers[0])}"]
+        instead = f" should be {_spoken(_closest(strangers[0], missing))}, not" if missing else " is not"
+        return [f"the {name}{instead} {_spoken(strangers[0])}"]
     # Orders are changed once: half of the items would be the end of it. New items are the agent's to name.
     return []
 
@@ -273,9 +273,5 @@ def _amount_faults(text: str, wish: Wish) -> list[str]:
     return faults
 
 
-def _plain(value: str) -> str:
-    return (
-        value.replace("basic_economy", "basic economy")
-        .replace("one_way", "one way")
-        .replace("round_trip", "round trip")
-    )
+def _spoken(value: str) -> str:
+    return SPOKEN.get(value, value)

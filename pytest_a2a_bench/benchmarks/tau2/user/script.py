@@ -12,6 +12,7 @@ from pytest_a2a_bench.benchmarks.tau2.user.clauses import Mood, clauses, without
 from pytest_a2a_bench.benchmarks.tau2.user.facts import Facts, identifiers
 from pytest_a2a_bench.benchmarks.tau2.user.proposals import Verdict, Wish
 from pytest_a2a_bench.benchmarks.tau2.user.scenario import Scenario, sentences
+from pytest_a2a_bench.benchmarks.tau2.user.words import ASKS_WHY_CALLED, CHANGED, SPOKEN, plain
 
 Deed = tuple[str, dict[str, Any]]
 """A call of one of the user's own tools: name and arguments."""
@@ -38,9 +39,7 @@ MAX_TEXTS = 150
 """How many texts are heard at all, whatever they move."""
 
 _HOW_CAN_I_HELP = re.compile(
-    r"how (can|may|could) (i|we) (help|assist|be of)|what (can|could) (i|we) do|what (would you like|"
-    r"do you (want|need)|brings|"
-    r"is it about|are you calling|seems to be|is the (problem|issue|matter)|exactly)|tell me (more|what)|describe|"
+    rf"{ASKS_WHY_CALLED}|how (can|may|could) (i|we) be of|what exactly|tell me (more|what)|describe|"
     r"(reason for|purpose of) (your|the) (call|contact)|more (detail|information|about)|in detail",
     re.IGNORECASE,
 )
@@ -62,7 +61,7 @@ _ON_THE_PHONE = re.compile(
 _DONE = re.compile(
     r"\b(done|completed?|processed|success\w*|has been|have been|i(['\u2019]ve| have)|is now|are now|was|"
     r"were|all set)\b"
-    r"|^(cancelled|booked|updated|changed|returned|exchanged|sent|created)\b",
+    rf"|^({CHANGED})\b",
     re.IGNORECASE,
 )
 _READING = re.compile(
@@ -73,7 +72,6 @@ _LABELS: Mapping[str, str] = {
     "order": "order number", "reservation": "reservation number", "flight": "flight number", "cause": "reason",
     "item": "item id", "trip": "kind of trip", "baggage": "number of bags", "phone": "phone number",
 }  # fmt: skip
-_SPOKEN_VALUES = {"basic_economy": "basic economy", "one_way": "one way", "round_trip": "round trip"}
 
 
 @dataclass
@@ -131,9 +129,9 @@ class Script:
         self._awaited = [awaited for awaited in self._awaited if awaited.lower() not in text.replace(",", "").lower()]
         text = without_examples(text)
         # What one has said oneself asks for nothing: an agent that repeats it moves nothing.
-        fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s) not in self._said)
+        fresh = " ".join(s for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if plain(s) not in self._said)
         fresh = text if len(fresh) >= len(text) - 1 else fresh
-        times = self._heard[_plain(fresh)] = self._heard.get(_plain(fresh), 0) + 1
+        times = self._heard[plain(fresh)] = self._heard.get(plain(fresh), 0) + 1
         offer = proposals.judge(fresh, self._open or self._wishes)
         if offer is not None and not offer.agreed:
             # What is asked about once more was wished for all the same.
@@ -191,7 +189,7 @@ class Script:
     def _say(self, text: str) -> str:
         # Whatever a scenario holds: the tokens that end a simulation are said by its edge alone.
         text = re.sub(r"#{3}[A-Z-]+#{3}", "", text).strip()
-        said = {_plain(s) for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if _plain(s)}
+        said = {plain(s) for s in re.split(r"(?<=[.!?;])[ \t]+|\n", text) if plain(s)}
         if not said <= self._said:
             self._moved = self._texts
         self._said |= said
@@ -230,7 +228,7 @@ class Script:
             # Agreeing once more moves nothing: an agent that repeats what it hears would have a yes for ever.
             self._moved = self._moved if known else self._texts
             # It moved: what was said before may be said again.
-            self._heard = {said: times for said, times in self._heard.items() if said == _plain(text)}
+            self._heard = {said: times for said, times in self._heard.items() if said == plain(text)}
             return "Yes, please go ahead."
         if offer.wish is None and not self._wishes and _READING.search(text):
             return "Please tell me first what you find."
@@ -242,7 +240,7 @@ class Script:
         said = self.scenario.when_asked(label)
         if said:
             return said
-        values = [_SPOKEN_VALUES.get(v, v) for v in self._facts.get(slot)]
+        values = [SPOKEN.get(v, v) for v in self._facts.get(slot)]
         if values:
             verb = "is" if len(values) == 1 else "are"
             return f"My {label} {verb} {' and '.join(values)}."
@@ -296,7 +294,3 @@ class Script:
             self._reminders = 0
             self._open = [w for w in self._open if not any(w is n for n in named)]
             self._heard.clear()
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))

@@ -82,7 +82,7 @@ function drawWire(record) {
     make("td", {}, m.at), make("td", {}, m.method, m.error && make("div", { class: "problem" }, m.error)),
     make("td", { class: "num" }, m.status === null ? "–" : String(m.status)), make("td", { class: "num" }, show.seconds(m.ms / 1000)),
     make("td", { class: "num" }, String(m.attempt)),
-    make("td", { class: "num" }, m.in === null && m.out === null ? "–" : `${m.in ?? 0} / ${m.out ?? 0}`)));
+    make("td", { class: "num" }, m.in === null && m.out === null ? "–" : `${m.estimated ? "~" : ""}${m.in ?? 0} / ${m.out ?? 0}`)));
   return [
     make("h3", {}, "On the wire"),
     make("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Requests" },

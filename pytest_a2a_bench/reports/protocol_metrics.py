@@ -1,0 +1,73 @@
+"""Requests on the wire, trial by trial, in the form that tau2's A2A integration documents for its metrics file.
+
+For each trial ``task_id``, ``agent_type``, ``protocol_metrics`` and ``summary``. What is not known is left out instead
+of being null, an ``error`` is there only where a request failed, and tokens that are no report of the agent's say
+``"estimated": true``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_a2a_bench.model import ProtocolMetrics, TrialResult
+
+AGENT_TYPE = "a2a_agent"
+
+_VERBS = ("GET", "POST", "PUT", "DELETE")
+_HTTP_STATUSES = range(100, 600)
+
+
+def of_trial(result: TrialResult) -> dict[str, Any]:
+    """Return the record of one trial; beside the documented names it has ``key`` and ``status``."""
+    return {
+        "task_id": result.key.task_id,
+        "agent_type": AGENT_TYPE,
+        "key": str(result.key),
+        "status": result.status,
+        "protocol_metrics": [_request(m) for m in result.metrics],
+        "summary": _summary(result),
+    }
+
+
+def _request(m: ProtocolMetrics) -> dict[str, Any]:
+    verb = m.method.partition(" ")[0]
+    values = {
+        "request_id": m.request_id,
+        "endpoint": m.endpoint,
+        # JSON-RPC and gRPC post whatever the operation is.
+        "method": verb if verb in _VERBS else "POST",
+        # gRPC's statuses are not HTTP's.
+        "status_code": m.status_code if m.status_code in _HTTP_STATUSES else None,
+        "latency_ms": m.latency_ms,
+        "input_tokens": m.input_tokens,
+        "output_tokens": m.output_tokens,
+        "context_id": m.context_id,
+        "error": m.error,
+        "timestamp": m.timestamp,
+        "estimated": m.estimated or None,
+    }
+    return _known(values)
+
+
+def _summary(result: TrialResult) -> dict[str, Any]:
+    wire, reported = result.wire, result.agent_usage
+    is_estimated = (reported.input_tokens, reported.output_tokens) == (None, None)
+    tokens = result.estimated_usage if is_estimated else reported
+    dollars = result.estimated_usage.cost_usd if reported.cost_usd is None else reported.cost_usd
+    known = [n for n in (tokens.input_tokens, tokens.output_tokens) if n is not None]
+    return _known(
+        {
+            "total_requests": wire.requests,
+            "total_tokens": sum(known) if known else None,
+            "total_latency_ms": round(wire.latency_ms_total, 3),
+            "avg_latency_ms": round(wire.latency_ms_total / wire.requests, 3) if wire.requests else None,
+            "error_count": wire.errors,
+            "estimated_cost_usd": dollars,
+            "estimated": True if known and is_estimated else None,
+        }
+    )
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

