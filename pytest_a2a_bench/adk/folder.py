@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from pytest_a2a_bench import __version__
+from a2a.types import AgentCapabilities, AgentCard, AgentSkill
+from google.protobuf.json_format import MessageToDict
+
+from pytest_a2a_bench.agents.card import write_card
 from pytest_a2a_bench.errors import ConfigurationError
 
 EVALUATOR, WORKFLOW = "tau2_evaluator", "tau2_workflow"
@@ -48,32 +50,23 @@ _SKILLS = {
 }
 
 
-def card_of(name: str, url: str) -> dict[str, Any]:
+def card_of(name: str, url: str, *, needs_token: bool = False) -> AgentCard:
     """Return the agent card of one of the agents, with an interface for 1.0 and one for 0.3.
 
     :param url: where its JSON-RPC is answered.
     """
     skill_id, title, description, example = _SKILLS[name]
-    return {
-        "name": name,
-        "description": description,
-        "version": __version__,
-        "supportedInterfaces": [
-            {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version} for version in ("1.0", "0.3")
-        ],
-        "capabilities": {"streaming": True, "pushNotifications": False},
-        "defaultInputModes": ["text/plain"],
-        "defaultOutputModes": ["text/plain", "application/json"],
-        "skills": [
-            {
-                "id": skill_id,
-                "name": title,
-                "description": description,
-                "tags": ["evaluation", "benchmark", "tau2-bench", "crmarena", "a2a"],
-                "examples": [example],
-            }
-        ],
-    }
+    tags = ["evaluation", "benchmark", "tau2-bench", "crmarena", "a2a"]
+    return write_card(
+        name=name,
+        description=description,
+        urls={"JSONRPC": url},
+        versions=("1.0", "0.3"),
+        # ADK keeps configurations of push notifications, and sends none.
+        capabilities=AgentCapabilities(streaming=True),
+        skills=[AgentSkill(id=skill_id, name=title, description=description, tags=tags, examples=[example])],
+        needs_token=needs_token,
+    )
 
 
 def write(directory: Path, variables: Mapping[str, str], base: str) -> list[Path]:
@@ -97,7 +90,8 @@ def write(directory: Path, variables: Mapping[str, str], base: str) -> list[Path
                 "__init__.py": "from . import agent\n",
                 "agent.py": _AGENT.format(title=title, module=module, maker=maker),
                 ".env": "".join(f"{key}={_quoted(value)}\n" for key, value in variables.items()),
-                "agent.json": json.dumps(card_of(name, f"{base.rstrip('/')}/a2a/{name}"), indent=2) + "\n",
+                "agent.json": json.dumps(MessageToDict(card_of(name, f"{base.rstrip('/')}/a2a/{name}")), indent=2)
+                + "\n",
             }
             for file, text in texts.items():
                 (place / file).write_text(text, encoding="utf-8")

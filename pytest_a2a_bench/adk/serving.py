@@ -12,12 +12,10 @@ from pathlib import Path
 
 import uvicorn
 from a2a.server.tasks import DatabaseTaskStore
-from a2a.types import AgentCard
 from google.adk.a2a.utils.agent_to_a2a import to_a2a
 from google.adk.agents import BaseAgent
 from google.adk.runners import Runner
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
-from google.protobuf.json_format import ParseDict
 from sqlalchemy.ext.asyncio import create_async_engine
 from starlette.applications import Starlette
 
@@ -68,7 +66,7 @@ def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = No
 
     app = to_a2a(
         agent,
-        agent_card=ParseDict(card_of(agent.name, url), AgentCard()),
+        agent_card=card_of(agent.name, url, needs_token=callers is not None),
         runner=runner,
         task_store=DatabaseTaskStore(engine),
         lifespan=live,
