@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -37,11 +37,14 @@ def select(*ids: str) -> str:
     return json.dumps({"task_ids": ids, "reasoning": "they fit"})
 
 
-def finished(runs: Runs, oracle: str, domain: str = "mock", ids: tuple[str, ...] = tuple(TASKS)) -> str:
-    """Hold an evaluation without any model, and return its name."""
-    run_id = runs.start(domain, oracle, list(ids)).record.name
-    assert runs.wait(run_id, 120).record.state == "completed"
-    return run_id
+@pytest.fixture(scope="module")
+def finished(oracle: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runs, str]]:
+    """An evaluation that was held without any model, and its name."""
+    runs = Runs(AdkOptions(model="none", results=tmp_path_factory.mktemp("finished"), tag_trials=True), {})
+    run_id = runs.start("mock", oracle, TASKS).record.name
+    assert runs.wait(run_id, 600).record.state == "completed"
+    yield runs, run_id
+    runs.close()
 
 
 def test_from_the_agents_url_to_what_it_means(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
@@ -152,10 +155,9 @@ def test_a_wrong_selection_is_asked_again(
     ],
 )
 def test_a_number_that_is_not_there_is_refused(
-    new_runs: Callable[..., Runs], options: AdkOptions, oracle: str, said: str, why: str
+    finished: tuple[Runs, str], options: AdkOptions, said: str, why: str
 ) -> None:
-    runs = new_runs()
-    run_id = finished(runs, oracle)
+    runs, run_id = finished
     asks = call("results_interpreter", run_id=run_id)
     good = interpretation("2 of 2 tasks passed")
     model = scripted(asks, said, good, asks, said, said, "Done.")
@@ -169,15 +171,12 @@ def test_a_number_that_is_not_there_is_refused(
     assert second["recommendations"]
 
 
-def test_a_model_that_does_not_answer_loses_no_results(
-    new_runs: Callable[..., Runs], options: AdkOptions, oracle: str
-) -> None:
-    runs = new_runs()
-    run_id = finished(runs, oracle, "mini", ("handle_time-00",))
+def test_a_model_that_does_not_answer_loses_no_results(finished: tuple[Runs, str], options: AdkOptions) -> None:
+    runs, run_id = finished
     model = scripted(call("results_interpreter", run_id=run_id), lambda request: RuntimeError("no quota"), "Done.")  # type: ignore[arg-type, return-value]
     events = run(talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?"))
     [found] = answers(events, "results_interpreter")
-    assert "mini: 1 of 1 trial passed" in found["summary"]
+    assert "mock: 2 of 2 trials passed" in found["summary"]
     assert "it did not answer (RuntimeError: no quota)" in found["summary"]
 
 

@@ -44,6 +44,7 @@ def test_a_model_chooses_tasks_and_words_but_no_steps(
     assert model.lines == []
 
 
+@pytest.mark.slow
 def test_named_tasks_need_no_selection(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
     model = scripted(interpretation("1 of 1 passed"))
     asked = json.dumps({"endpoint": oracle, "domain": "mini", "task_ids": ["handle_time-00"]})
@@ -68,6 +69,7 @@ def test_what_cannot_be_done_is_told(new_runs: Callable[..., Runs], options: Adk
     assert told in text
 
 
+@pytest.mark.slow
 def test_the_next_process_goes_on_with_it(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
     first = new_runs()
     events = run(_until_begun(first, options, json.dumps({"endpoint": oracle, "domain": "mini", "count": 1})))

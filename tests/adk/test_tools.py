@@ -96,6 +96,7 @@ def test_an_evaluation_has_the_shapes_that_are_known(tools: Tools, oracle: str) 
     json.dumps(found)
 
 
+@pytest.mark.slow
 def test_crmarena_goes_the_same_way(tools: Tools, oracle: str) -> None:
     run_id = begin(tools, "mini", oracle, ["handle_time-00", "case_routing-01"])
     assert finish(tools, run_id)["status"] == "completed"
@@ -179,6 +180,7 @@ def test_another_process_is_not_disturbed(new_runs: Callable[..., Runs], options
         first.cancel(run_id)
 
 
+@pytest.mark.slow
 def test_what_waits_for_a_place_can_be_canceled(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
     runs = new_runs(dataclasses.replace(options, wait=0.01))
     with slow_agent() as agent:
@@ -227,6 +229,7 @@ def test_a_credential_reaches_its_agent_and_nobody_else(
     assert not any(token in text for text in written)
 
 
+@pytest.mark.slow
 def test_nothing_of_google_is_needed_for_the_tools() -> None:
     program = (
         "import sys, pytest_a2a_bench.adk.tools, pytest_a2a_bench.adk.cases, pytest_a2a_bench.adk.folder;"
