@@ -118,7 +118,8 @@ def install(python: str, venv: Path, checkout: Path) -> Path:
     """Make an environment as docs/guides/upstream.md says, and return its directory of programs."""
     subprocess.run([python, "-m", "venv", str(venv)], check=True)
     pip = [str(venv / "bin" / "pip"), "install", "-q", "--disable-pip-version-check"]
-    ours = [f"{ROOT}[xdist,agents]", "hypothesis>=6.100"]
+    # Upstream imports audioop, which Python 3.13 has no more, and does not name what stands in for it.
+    ours = [f"{ROOT}[xdist,agents]", "audioop-lts; python_version >= '3.13'", "hypothesis>=6.100"]
     done = subprocess.run([*pip, "-e", f"{checkout}[knowledge]", *ours], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{done.stdout}{done.stderr}")

@@ -1,6 +1,7 @@
 """How many trajectories the stock tau2 confirms: agents x domains x dialects, every message and the whole reward.
 
     python perf/verified.py [--domains airline,mock] [--agents random] [--dialects each] [--seed 7] [--processes 2]
+                            [--data CHECKOUT]
 
 With ``--dialects turns`` (the default) every agent holds every base task once, the dialects by turns; ``each`` holds
 every task in each of them. Exits 1 where anything differs, or a verification failed.
@@ -13,11 +14,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "agents"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from tau2_verified import AGENTS, DIALECTS, DOMAINS, Found, Table
 
 from pytest_a2a_bench.benchmarks.tau2 import index
+from pytest_a2a_bench.benchmarks.tau2.editions import data_directory
+from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 
 COLUMNS = ("verified", "not_verifiable", "differs", "failed")
 
@@ -30,11 +34,13 @@ def main() -> int:
     parser.add_argument("--dialects", choices=("turns", "each"), default="turns")
     parser.add_argument("--seed", type=int, default=0, help="of the random agent")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--data", default=INSTALLED, help="as --a2a-tau2-data; by default the installed ones")
     chosen = parser.parse_args()
     rows: dict[tuple[str, str, str], Counter[str]] = {}
-    with Table(chosen.processes, chosen.seed) as table:
+    data = None if chosen.data == INSTALLED else data_directory(Path(chosen.data))
+    with Table(chosen.processes, chosen.seed, chosen.data) as table:
         for domain in chosen.domains.split(","):
-            keys = [task.key() for task in index.load_tasks(domain)]
+            keys = [task.key() for task in index.load_tasks(domain, data=data)]
             for agent in chosen.agents.split(","):
                 for turn, dialect in enumerate(DIALECTS):
                     mine = keys if chosen.dialects == "each" else keys[turn :: len(DIALECTS)]

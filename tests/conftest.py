@@ -32,6 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("steady")
     if hasattr(config, "workerinput"):
         return
+    # pytester forgets what a run in this process imported: LiteLLM is then imported anew by itself, where nobody
+    # contains it, and would ask the network for its list of prices. Workers and processes inherit it.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     if config.getoption("--run-slow"):
         os.environ[examples.VARIABLE] = "1"
     stack = contextlib.ExitStack()

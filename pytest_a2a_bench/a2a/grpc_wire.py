@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive
@@ -164,9 +164,10 @@ class GrpcWire:
         where = f"{record.method} {self.interface.url}"
         details = hide_secrets(error.details() or "no details", self._config.secrets)
         what = f"{where}: gRPC {name}: {details[:500]}"
+        retry_after = asked_to_wait(error.trailing_metadata())
         if name == "UNAVAILABLE":
             if record.left:
-                return TransportError(what)
+                return TransportError(what, retry_after=retry_after)
             told = explain_grpc(details, self._target, self._config.network)
             if told:
                 return EndpointUnreachableError(f"{where}: {told}")
@@ -177,15 +178,37 @@ class GrpcWire:
         if name == "DEADLINE_EXCEEDED":
             if record.seconds < _OWN_DEADLINE * self._config.timeout:
                 record.status = f"gRPC {name}"
-                return TransportError(what, status_code=504)
+                return TransportError(what, status_code=504, retry_after=retry_after)
             return TurnTimeoutError(f"{where}: no answer within {self._config.timeout:g} s")
         if name == "RESOURCE_EXHAUSTED":
             # gRPC uses one code for "too many requests" and for a message above our own size limit.
             large = "larger than max" in (error.details() or "")
             if large:
                 return record.meter.error("bytes", what)
-            return TransportError(what, status_code=429)
+            return TransportError(what, status_code=429, retry_after=retry_after)
         return ProtocolError(what, code=_ERROR_CODES.get(name))
+
+
+def asked_to_wait(trailers: Iterable[tuple[str, str | bytes]] | None) -> float | None:
+    """Return the seconds of a ``google.rpc.RetryInfo``: gRPC's ``Retry-After``; None where there is none to be read.
+
+    :param trailers: the metadata that came with the status.
+    """
+    from google.protobuf.message import DecodeError
+    from google.rpc import error_details_pb2, status_pb2
+
+    for name, value in trailers or ():
+        if name != "grpc-status-details-bin" or not isinstance(value, bytes):
+            continue
+        try:
+            for detail in status_pb2.Status.FromString(value).details:
+                asked = error_details_pb2.RetryInfo()
+                if detail.Unpack(asked):
+                    seconds = float(asked.retry_delay.seconds) + float(asked.retry_delay.nanos) / 1e9
+                    return max(seconds, 0.0)
+        except DecodeError:
+            continue
+    return None
 
 
 class _Undecodable(NamedTuple):

@@ -83,6 +83,7 @@ class Runs:
         self.options = options
         self.terms = options.terms()
         self.environ = environ
+        self._kept = records.Kept(self.terms.results)
         self._live: dict[str, _Live] = {}
         self._guard = threading.Lock()
         self._places = threading.Semaphore(self.terms.at_once)
@@ -182,7 +183,7 @@ class Runs:
     def take_up(self) -> list[str]:
         """Go on with what was interrupted by the end of a process, and return the names."""
         taken = []
-        unfinished = [r for r in records.read_all(self.terms.results) if r.state in records.UNFINISHED]
+        unfinished = [r for r in self._kept.all() if r.state in records.UNFINISHED]
         for record in reversed(unfinished):  # the oldest first
             with self._guard:
                 if self._is_closing or record.name in self._live:
@@ -209,7 +210,7 @@ class Runs:
 
     def names(self) -> Iterator[str]:
         """Yield the names of all evaluations, the newest first."""
-        yield from (record.name for record in records.read_all(self.terms.results))
+        yield from (record.name for record in self._kept.all())
 
     def close(self) -> None:
         """Stop everything, so that the next process goes on with it. Safe to call again."""

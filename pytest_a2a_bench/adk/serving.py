@@ -21,8 +21,11 @@ from starlette.applications import Starlette
 
 from pytest_a2a_bench.adk.folder import card_of
 from pytest_a2a_bench.adk.runs import Runs
+from pytest_a2a_bench.assessor.asgi import App
 from pytest_a2a_bench.assessor.callers import Callers
-from pytest_a2a_bench.assessor.gateway import App, bounded, called_by_name, guarded
+from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, guarded
+from pytest_a2a_bench.assessor.monitoring import Monitor
+from pytest_a2a_bench.assessor.rates import Limit
 from pytest_a2a_bench.errors import ConfigurationError
 
 SESSIONS = "sessions.db"
@@ -72,7 +75,8 @@ def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = No
         lifespan=live,
     )
     whole = bounded(app)
-    return called_by_name(whole, url) if callers is None else guarded(whole, callers)
+    unlimited = Limit(None, Monitor())
+    return called_by_name(whole, url, unlimited) if callers is None else guarded(whole, callers, unlimited)
 
 
 def serve(

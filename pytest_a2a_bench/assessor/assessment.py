@@ -10,6 +10,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import importlib.util
+import math
 import os
 import threading
 import time
@@ -21,9 +22,10 @@ from pytest_a2a_bench.a2a.card import choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.assessor.progress import Progress
 from pytest_a2a_bench.assessor.protocol import ProtocolRun
 from pytest_a2a_bench.assessor.terms import Plan, Terms
-from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError
+from pytest_a2a_bench.errors import A2ABenchError, CardError, InfrastructureError, TrialCancelledError
 from pytest_a2a_bench.gates.files import JudgedAgent, JudgedTrials, Missed, StoredVerdict, write_verdict
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.misses import find_missed
@@ -32,11 +34,13 @@ from pytest_a2a_bench.model import TrialKey, TrialResult, Usage
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, without_query
+from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 from pytest_a2a_bench.trials import stopping
 from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
+from pytest_a2a_bench.trials.verifying import Verifying
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Report
@@ -46,7 +50,7 @@ _WAIT = 10.0
 """Seconds in which an agent that was just started has to answer."""
 
 _REACHING = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ssl_cert_file", "ssl_cert_dir")
-"""What of the environment connections to a caller's agent are made with; never our tokens."""
+"""What of the environment connections to a caller's agent are made with; of our tokens the one that is for it."""
 
 
 class AssessmentFailed(Exception):
@@ -55,31 +59,6 @@ class AssessmentFailed(Exception):
 
 class Stopped(Exception):
     """The assessment was told to stop."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an assessment is.
-
-    :param what: what is counted: ``trials`` or ``checks``.
-    :param errors: how many could not be evaluated.
-    :param cost: dollars so far, as far as anybody told.
-    """
-
-    what: str = "trials"
-    total: int = 0
-    done: int = 0
-    passed: int = 0
-    errors: int = 0
-    cost: float | None = None
-
-    @property
-    def text(self) -> str:
-        """Return it in one line."""
-        said = f"{self.done} of {self.total} {self.what} done, {self.passed} passed"
-        if self.errors:
-            said += f", {self.errors} could not be evaluated"
-        return said + (f", ${self.cost:.4f}" if self.cost else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +93,21 @@ class Assessment:
         terms: Terms,
         environ: Mapping[str, str] = os.environ,
         note: Callable[[TrialResult], None] = lambda trial: None,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self.name = name
         self.plan = plan
         self.progress = Progress(total=len(plan.keys))
         self._terms = terms
         self._directory = terms.directory(name)
-        # Whoever asks over A2A cannot name a variable of ours; only a plan made on this machine has one.
-        own = plan.settings.auth_env
-        self._environ = {k: v for k, v in environ.items() if k.lower() in _REACHING or k == own}
+        token = plan.settings.auth_env
+        self._environ = {k: v for k, v in environ.items() if k.lower() in _REACHING or k == token}
         self._note = note
+        self._tracing = tracing
         self._stop = threading.Event()
         self._pool: Pool | None = None
         self._agent = ""
+        self._deadline = math.inf
 
     def stop(self) -> None:
         """Begin no trial any more and abort those in flight. Does not wait; callable from any thread."""
@@ -142,11 +123,13 @@ class Assessment:
         :raises Stopped: if it was stopped.
         """
         began = time.monotonic()
+        self._deadline = began + self._terms.seconds
         try:
             with self._target() as target:
                 found = self._judge(target) if self.plan.is_protocol else self._hold(target)
         except A2ABenchError as error:
             self._see_whether_stopped()
+            self._see_whether_in_time(error)
             if isinstance(error, InfrastructureError | CardError):
                 raise AssessmentFailed(f"Agent error: {error}") from error
             raise AssessmentFailed(f"the assessment is not possible: {error}") from error
@@ -156,6 +139,13 @@ class Assessment:
     def _see_whether_stopped(self) -> None:
         if self._stop.is_set():
             raise Stopped(self.name)
+
+    def _see_whether_in_time(self, error: Exception | None = None) -> None:
+        if time.monotonic() >= self._deadline:
+            raise AssessmentFailed(
+                f"stopped after {self.progress.text}: it took longer than the {self._terms.seconds:g} s that this "
+                "assessor allows"
+            ) from error
 
     @contextlib.contextmanager
     def _target(self) -> Iterator[Settings]:
@@ -184,7 +174,7 @@ class Assessment:
             self._agent = f"{agent}, {interface}"
             self._write_manifest(self._agent)
             self._forget_interrupted(store)
-            limits = Limits(target.trial_timeout, target.run_timeout, time.monotonic() + self._terms.seconds)
+            limits = Limits(target.trial_timeout, target.run_timeout, self._deadline)
             halting = Stopping(
                 Breaker(target.breaker), limits, self._directory, self.name, lambda: _ask(connection.config)
             )
@@ -195,16 +185,18 @@ class Assessment:
                 store,
                 self.name,
                 agent=self._agent,
+                tracing=self._tracing,
                 stopping=halting,
             )
-            results = self._wait_for(runner, target.concurrency)
+            results = self._wait_for(runner, store, target.concurrency)
             self._see_whether_stopped()
             self._write_verdict(results, agent, interface)
             self._refuse_broken(results, halting)
         return Concluded(self.plan, agent, interface, tuple(results))
 
-    def _wait_for(self, runner: Runner, concurrency: int) -> list[TrialResult]:
+    def _wait_for(self, runner: Runner, store: Store, concurrency: int) -> list[TrialResult]:
         """Hold the trials and return their results, in order, as far as they have any."""
+        verifying = Verifying(self.plan.settings, store) if self.plan.settings.verify else None
         pool = self._pool = Pool(runner.run, concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
         try:
             if self._stop.is_set():  # stopped before there was a pool
@@ -220,34 +212,47 @@ class Assessment:
                 for future in done:
                     if not future.cancelled():
                         usage = usage + self._take(future.result())
+                        if verifying is not None:
+                            verifying.submit(future.result())
                 if self._terms.cost is not None and (usage.cost_usd or 0.0) > self._terms.cost and waiting:
                     pool.cancel_all()
                     raise AssessmentFailed(
                         f"stopped after {self.progress.text}: it cost more than the ${self._terms.cost:g} that this "
                         "assessor allows"
                     )
-            return [future.result() for future in futures if not future.cancelled()]
+            results = [future.result() for future in futures if not future.cancelled()]
+            return results if verifying is None else self._verified(verifying, results)
         finally:
             pool.close()
+            if verifying is not None:
+                verifying.close()
+
+    def _verified(self, verifying: Verifying, results: list[TrialResult]) -> list[TrialResult]:
+        """Wait until the results are verified; what is not in the assessment's time stays without."""
+
+        def look() -> None:
+            if self._stop.is_set() or time.monotonic() > self._deadline:
+                verifying.close()
+
+        found = []
+        for result in results:
+            try:
+                found.append(verifying.wait(result, look))
+            except TrialCancelledError:
+                found.append(result)
+        return found
 
     def _take(self, result: TrialResult) -> Usage:
         self._note(result)
         usage = result.agent_usage + result.user_usage
-        cost = usage.cost_usd
-        before = self.progress
-        self.progress = dataclasses.replace(
-            before,
-            done=before.done + 1,
-            passed=before.passed + result.success,
-            errors=before.errors + (result.status != "evaluated"),
-            cost=before.cost if cost is None else (before.cost or 0.0) + cost,
-        )
+        self.progress = self.progress.after(result)
         return usage
 
     def _refuse_broken(self, results: list[TrialResult], halting: Stopping) -> None:
         """See that there is something to score: a run that was broken off is an error, and no low score."""
         opened = halting.known
         if opened is not None or any(r.status == "not_run" for r in results):
+            self._see_whether_in_time()
             why = opened.text if opened is not None else "it took too long"
             raise AssessmentFailed(f"Agent error: stopped after {self.progress.text}: {why}")
         if not any(r.status == "evaluated" for r in results):
@@ -286,7 +291,7 @@ class Assessment:
         """Write the verdict that a run without gates has, which the page shows."""
         held = [r for r in results if r.status != "not_run"]
         trials = Trials(held, selected=len(self.plan.keys), not_run=len(self.plan.keys) - len(held))
-        verdict = judge(trials, Thresholds())
+        verdict = judge(trials, Thresholds(verify=self.plan.settings.verify))
         missed = find_missed(held, frozenset())
         endpoint = without_query(self.plan.request.agent, self.plan.request.agent)
         # Made of the dataclasses, so that it has every member that a run's verdict has.
@@ -315,7 +320,7 @@ class Assessment:
         def note(total: int, done: int, passed: int, errors: int) -> None:
             self.progress = Progress("checks", total, done, passed, errors)
 
-        report = run.judge(self._directory, note, self._stop)
+        report = run.judge(self._directory, note, self._stop, self._deadline)
         return Concluded(self.plan, report.agent, ", ".join(report.interfaces), report=report)
 
 

@@ -10,46 +10,39 @@ import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 from a2a.helpers import new_task_from_user_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
-from a2a.types import Part as WirePart
 from a2a.types import Task, TaskState
 from a2a.utils.errors import InvalidParamsError
-from google.protobuf.json_format import MessageToDict, ParseDict
-from google.protobuf.struct_pb2 import Value
+from google.protobuf.json_format import MessageToDict
 
 from pytest_a2a_bench.agents.executor import read_part
 from pytest_a2a_bench.assessor import result
+from pytest_a2a_bench.assessor.admission import OWNER, SILENCE, Admission, Watch
 from pytest_a2a_bench.assessor.assessment import Assessment, AssessmentFailed, Concluded, Stopped
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
-from pytest_a2a_bench.assessor.slots import Full, Place, Slots
+from pytest_a2a_bench.assessor.slots import Full, Place
+from pytest_a2a_bench.assessor.teller import Teller
 from pytest_a2a_bench.assessor.terms import Plan, Terms, known_domains, plan
+from pytest_a2a_bench.assessor.watching import Watching
 from pytest_a2a_bench.model import Part, TrialResult
-from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results import lock
-from pytest_a2a_bench.results.assessments import Record
+from pytest_a2a_bench.results.assessments import Kept, Record
 from pytest_a2a_bench.results.lock import Lock
 from pytest_a2a_bench.results.store import StoreError
-from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.tracing import NO_SPAN, NO_TRACING, Span, Tracing, Within, context_of, names
 
 log = logging.getLogger(__name__)
 
 _TICK = 0.5
-_SILENCE = 15.0
-"""Seconds after which a caller hears something, if there is nothing new: gateways give up on silent streams."""
 _GAP = 2.0
 """Least seconds between two updates; of a long assessment they come less often, since the task keeps all of them."""
-
-_LONGEST = 4000
-
-OWNER = "a2a-bench assess"
-"""Who holds the lock of an assessment's directory."""
 
 Look = Callable[[str, str], Awaitable[Task | None]]
 """Returns the stored task of an assessment, by its name and its caller's; None if there is none or nobody knows."""
@@ -62,7 +55,7 @@ ENDED = (
 )
 """States from which no task comes back."""
 
-_PERSISTING = 30.0
+_PERSISTING = 120.0
 """Most seconds for the last event of a task to be stored."""
 
 
@@ -73,6 +66,7 @@ class Desk(AgentExecutor):
 
     :param look: looks at a stored task.
     :param is_shared: whether other processes serve the same tasks, and may cancel what runs here.
+    :ivar watch: reads what is kept of all assessments, those of other processes too.
     :ivar running: the assessments that run or wait here, by name.
     :ivar at_work: names of those whose request is being carried out, from its reading on.
     :ivar is_closing: whether the process ends, so that what is stopped now goes on later.
@@ -86,16 +80,20 @@ class Desk(AgentExecutor):
         *,
         is_shared: bool = False,
         environ: Mapping[str, str] = os.environ,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self.terms = terms
         self._look = look
         self._is_shared = is_shared
         self._claims: dict[str, Lock] = {}
         self._monitor = monitor
-        self.slots = Slots(terms.at_once, terms.per_caller, terms.waiting)
+        self.watch = Watch(Kept(terms.results))
+        self._admission = Admission(terms, self.watch, is_shared=is_shared)
+        self.slots = self._admission.slots
         self.running: dict[str, Assessment] = {}
         self.at_work: set[str] = set()
         self._environ = environ
+        self._tracing = tracing
         self.is_closing = False
         monitor.watch(lambda: self.slots.running, lambda: self.slots.waiting)
 
@@ -111,13 +109,17 @@ class Desk(AgentExecutor):
             teller = Teller(TaskUpdater(event_queue, name, context_id))
             if context.current_task is None:
                 await event_queue.enqueue_event(new_task_from_user_message(message))
-                caller = context.call_context.user.user_name if context.call_context is not None else ""
+                call = context.call_context
+                trace = context_of(call.state.get("headers", {}))
                 # From here on it is not lost, whatever becomes of this process.
                 self.claim(name)
-                record = Record(name, caller, MessageToDict(message), {}, submitted=time.time())
+                asked = MessageToDict(message)
+                record = Record(name, call.user.user_name, asked, {}, submitted=time.time(), trace=trace)
                 record.write(self.terms.directory(name))
             else:
                 record = records.read(self.terms.directory(name))
+                if record.state not in records.UNFINISHED or not (self.claim(name) or name in self._claims):
+                    return  # it has ended since it was sent again, or another process has it
             await self._begin(record, [read_part(part) for part in message.parts], teller)
         finally:
             self.at_work.discard(name)
@@ -148,6 +150,11 @@ class Desk(AgentExecutor):
         if claim is not None:
             claim.release()
 
+    @property
+    def idle(self) -> frozenset[str]:
+        """Assessments that are this process's and that it does not work on: on their way here, or lost on it."""
+        return frozenset(self._claims).difference(self.at_work, self.running)
+
     def close(self) -> None:
         """Stop everything, so that it can be taken up again."""
         self.is_closing = True
@@ -163,7 +170,10 @@ class Desk(AgentExecutor):
             domains = await asyncio.to_thread(known_domains)
             request = Request.from_json(record.request) if is_known else parse(parts, domains)
             planned = await asyncio.to_thread(plan, request, self.terms, self._environ)
-            place = self.slots.take(record.caller, again=is_known)
+            if is_known:  # else it would count as one that runs
+                record = dataclasses.replace(record, state="waiting")
+                record.write(self.terms.directory(record.name))
+            place = await self._admission.take(record, again=is_known)
         except (BadRequest, Full) as error:
             await self._refuse(record, error.problems if isinstance(error, BadRequest) else (str(error),), teller)
             return
@@ -176,34 +186,44 @@ class Desk(AgentExecutor):
         if not is_known:
             record = dataclasses.replace(record, request=request.to_json())
             record.write(self.terms.directory(record.name))
-        await self._assess(record, planned, place, teller)
+        what = request.domain or request.evaluation
+        about = names.assessment_start(record.name, request.evaluation, request.domain, len(planned.keys))
+        span = self._tracing.asked(f"assess {what}", about, record.trace)
+        try:
+            await self._assess(record, planned, place, teller, span)
+        finally:
+            span.end()
 
     async def _refuse(self, record: Record, problems: tuple[str, ...], teller: Teller) -> None:
         """Reject a request, of which nothing is kept; what was accepted before a restart fails."""
         if record.request:
             await self._conclude_failed(record, teller, f"it cannot be taken up again: {'; '.join(problems)}")
         else:
+            self._monitor.note_rejection()
+            log.info("request rejected", extra={"assessment": record.name, "problems": len(problems)})
             await teller.reject(problems)
             if await self._is_stored(record):
                 await asyncio.to_thread(shutil.rmtree, self.terms.directory(record.name), ignore_errors=True)
 
-    async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller) -> None:
-        name, directory = record.name, self.terms.directory(record.name)
-        assessment = Assessment(name, planned, self.terms, self._environ, lambda trial: self._note_trial(name, trial))
+    async def _assess(self, record: Record, planned: Plan, place: Place, teller: Teller, span: Span) -> None:
+        name = record.name
+        watching = Watching(Within(span), name)
+        assessment = Assessment(
+            name, planned, self.terms, self._environ, lambda trial: self._note_trial(name, trial), watching
+        )
         self.running[name] = assessment
         ended: asyncio.Future[Concluded] | None = None
         try:
-            await self._wait_for_place(place, teller)
-            running = dataclasses.replace(record, state="running")
-            running.write(directory)
+            running = await self._admission.wait(record, place, teller.tell)
             await teller.tell(f"{_describe(planned)}: begun")
             ended = _in_thread(assessment)
             found = await self._follow(record, assessment, ended, teller)
-            await self._conclude(running, found, teller)
+            await self._conclude(running, found, teller, span)
         except AssessmentFailed as error:
-            await self._conclude_failed(record, teller, str(error))
+            await self._conclude_failed(record, teller, str(error), span)
         except (asyncio.CancelledError, Stopped):
             assessment.stop()
+            span.set(names.assessment_end("interrupted" if self.is_closing else "canceled"))
             if not self.is_closing:
                 self._end(record.concluded("canceled", "canceled by its caller"))
             raise asyncio.CancelledError from None
@@ -212,17 +232,10 @@ class Desk(AgentExecutor):
             if self.is_closing:  # nobody can be told any more; it goes on later
                 raise
             log.exception("assessment broke", extra={"assessment": name})
-            await self._conclude_failed(record, teller, f"the assessor itself broke ({type(error).__name__})")
+            told = f"the assessor itself broke ({type(error).__name__})"
+            await self._conclude_failed(record, teller, told, span, type(error).__name__)
         finally:
             self._leave(name, place, ended)
-
-    async def _wait_for_place(self, place: Place, teller: Teller) -> None:
-        while not place.runs.is_set():
-            await teller.tell(f"waiting: {place.ahead} before this one")
-            try:
-                await asyncio.wait_for(place.runs.wait(), _SILENCE)
-            except TimeoutError:
-                continue
 
     async def _follow(
         self, record: Record, assessment: Assessment, ended: asyncio.Future[Concluded], teller: Teller
@@ -234,20 +247,27 @@ class Desk(AgentExecutor):
             if self._is_shared and await self._state(record) == TaskState.TASK_STATE_CANCELED:
                 raise Stopped(record.name)
             now, text = time.monotonic(), assessment.progress.text
-            gap = min(_SILENCE, max(_GAP, (now - began) / 60))
-            if ended.done() or now - last < (gap if text != said else _SILENCE):
+            gap = min(SILENCE, max(_GAP, (now - began) / 60))
+            if ended.done() or now - last < (gap if text != said else SILENCE):
                 continue
+            if said and not await self._is_told(record, said):
+                continue  # the database is behind, and more to store would not make it quicker
             await teller.tell(text)
             said, last = text, now
         return ended.result()
 
-    async def _conclude(self, record: Record, found: Concluded, teller: Teller) -> None:
+    async def _conclude(self, record: Record, found: Concluded, teller: Teller, span: Span) -> None:
         told = await asyncio.to_thread(result.data, found)
+        span.set(names.assessment_end("completed", told.get("score"), told.get("max_score")))
         text = await asyncio.to_thread(result.summary, found)
         await teller.complete(text, told)
         await self._end_once_stored(record.concluded("completed", text, told))
 
-    async def _conclude_failed(self, record: Record, teller: Teller, text: str) -> None:
+    async def _conclude_failed(
+        self, record: Record, teller: Teller, text: str, span: Span = NO_SPAN, error: str = "AssessmentFailed"
+    ) -> None:
+        span.set(names.assessment_end("failed"))
+        span.fail(error)
         await teller.fail(text)
         await self._end_once_stored(record.concluded("failed", text))
 
@@ -276,6 +296,11 @@ class Desk(AgentExecutor):
     async def _state(self, record: Record) -> int | None:
         task = await self._look(record.name, record.caller)
         return None if task is None else task.status.state
+
+    async def _is_told(self, record: Record, text: str) -> bool:
+        """Tell whether an update is stored, and so on its way to all who wait for it."""
+        task = await self._look(record.name, record.caller)
+        return task is not None and text in "".join(part.text for part in task.status.message.parts)
 
     async def _end_once_stored(self, record: Record) -> None:
         """Keep an assessment's end, but not before its task's: a process that ends between would lose the result.
@@ -327,43 +352,6 @@ class Desk(AgentExecutor):
                 "error": trial.error_type,
             },
         )
-
-
-class Teller:
-    """Tells one caller, without secrets and control characters."""
-
-    def __init__(self, updater: TaskUpdater) -> None:
-        self._updater = updater
-
-    async def tell(self, text: str) -> None:
-        """Say how far it is."""
-        await self._updater.start_work(self._message(text))
-
-    async def reject(self, problems: tuple[str, ...]) -> None:
-        """Refuse a request, with everything that is wrong with it."""
-        text = f" {problems[0]}" if len(problems) == 1 else "".join(f"\n- {problem}" for problem in problems)
-        await self._updater.reject(self._message(f"This request cannot be carried out:{text}"))
-
-    async def fail(self, text: str) -> None:
-        """Say that there is no result, and why."""
-        await self._updater.failed(self._message(text))
-
-    async def complete(self, text: str, told: Mapping[str, Any]) -> None:
-        """Hand the result over."""
-        parts = [
-            WirePart(text=_clean(text), media_type="text/plain"),
-            WirePart(data=ParseDict(KNOWN.hide_in(dict(told)), Value()), media_type="application/json"),
-        ]
-        await self._updater.add_artifact(parts, name=result.NAME, last_chunk=True)
-        await self._updater.complete()
-
-    def _message(self, text: str) -> Any:
-        return self._updater.new_agent_message([WirePart(text=_clean(text), media_type="text/plain")])
-
-
-def _clean(text: str) -> str:
-    shown = sanitise(KNOWN.hide(text))
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ..."
 
 
 def _describe(planned: Plan) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
+from pytest_a2a_bench.benchmarks.crmarena.options import DRIFTS, SCORINGS
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.stored import described
-from pytest_a2a_bench.settings import DIALECTS
+from pytest_a2a_bench.settings import DIALECTS, HISTORIES, PROTOCOLS, STREAMING, TRANSPORTS
 
 Evaluation = Literal["tau2", "crmarena", "conformance"]
 EVALUATIONS: tuple[Evaluation, ...] = get_args(Evaluation)
@@ -70,16 +71,13 @@ def _categories(value: Any) -> tuple[str, ...]:
     return () if "all" in names else tuple(dict.fromkeys(names))
 
 
-def _dialect(value: Any) -> str:
-    if value not in DIALECTS:
-        raise ValueError(f"one of {', '.join(DIALECTS)}")
-    return str(value)
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return value
 
-
-def _evaluation(value: Any) -> str:
-    if value not in EVALUATIONS:
-        raise ValueError(f"one of {', '.join(EVALUATIONS)}")
-    return str(value)
+    return read
 
 
 def _model_arguments(value: Any) -> dict[str, Any]:
@@ -100,18 +98,20 @@ class Field(NamedTuple):
     :param name: the member of :class:`Request` that it becomes.
     :param read: returns its value; its ValueError says what was expected.
     :param of: the evaluations that it means something to.
+    :param is_shown: whether messages may quote its value; not where somebody may write a secret by mistake.
     """
 
     name: str
     read: Callable[[Any], Any]
     of: tuple[Evaluation, ...] = ("tau2", "crmarena")
+    is_shown: bool = True
 
 
 _CRM: tuple[Evaluation, ...] = ("crmarena",)
 _TAU2: tuple[Evaluation, ...] = ("tau2",)
 
 FIELDS: dict[str, Field] = {
-    "evaluation": Field("evaluation", _evaluation, EVALUATIONS),
+    "evaluation": Field("evaluation", _one_of(*EVALUATIONS), EVALUATIONS),
     "domain": Field("domain", _text, EVALUATIONS),
     "env": Field("domain", _text, EVALUATIONS),
     "org_type": Field("domain", _text, _CRM),
@@ -128,12 +128,27 @@ FIELDS: dict[str, Field] = {
     "concurrency": Field("concurrency", _whole(1, 1000)),
     "max_concurrency": Field("concurrency", _whole(1, 1000)),
     "timeout": Field("timeout", _seconds, EVALUATIONS),
-    "dialect": Field("dialect", _dialect),
+    "agent_token": Field("agent_token", _text, EVALUATIONS, is_shown=False),
+    "dialect": Field("dialect", _one_of(*DIALECTS)),
+    "history": Field("history", _one_of(*HISTORIES)),
+    "protocol": Field("protocol", _one_of(*PROTOCOLS)),
+    "transport": Field("transport", _one_of(*TRANSPORTS)),
+    "streaming": Field("streaming", _one_of(*STREAMING)),
+    "user_retry": Field("user_retry", _whole(0, 10)),
+    "verify": Field("verify", _switch, _TAU2),
+    "edition": Field("edition", _text, _TAU2),
+    "retrieval": Field("retrieval", _text, _TAU2),
+    "retrieval_config": Field("retrieval", _text, _TAU2),
+    "max_errors": Field("max_errors", _whole(1), _TAU2),
     "tag_trials": Field("tag_trials", _switch),
     "shard_index": Field("shard_index", _whole(0)),
     "num_shards": Field("num_shards", _whole(1)),
     "task_category": Field("task_categories", _categories, _CRM),
     "interactive": Field("interactive", _switch, _CRM),
+    "scoring": Field("scoring", _one_of(*SCORINGS), _CRM),
+    "aided": Field("aided", _switch, _CRM),
+    "drift": Field("drift", _one_of("none", *DRIFTS), _CRM),
+    "rot": Field("rot", _whole(0, 10_000), _CRM),
     "max_turns": Field("max_turns", _whole(1, 1000), _CRM),
     "max_user_turns": Field("max_user_turns", _whole(1, 1000), _CRM),
     "strict": Field("strict", _switch, ("conformance",)),

@@ -1,8 +1,8 @@
-"""What every request passes before it is looked at: who sends it, how large it may be, and that it is counted."""
+"""What every request passes before it is looked at: who sends it, how often, how large, and that it is counted."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,20 +12,20 @@ from starlette.responses import JSONResponse
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
 from pytest_a2a_bench.a2a.network import is_loopback
+from pytest_a2a_bench.assessor.asgi import App, Receive, Scope, Send
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.monitoring import Monitor
+from pytest_a2a_bench.assessor.rates import Limit
 from pytest_a2a_bench.assessor.strict import BODY
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_BODY = 1024 * 1024
 """Most bytes of a request's body."""
 
 OPEN_PATHS = (CARD_PATH, "/healthz", "/readyz")
 """What anybody may see: how to call us, and whether we live."""
+
+_UNLIMITED = "/healthz"
+"""What is answered however often it is asked for: who is told too seldom that we live ends us."""
 
 
 def counted(app: App, monitor: Monitor) -> App:
@@ -42,27 +42,33 @@ def counted(app: App, monitor: Monitor) -> App:
     return count
 
 
-def guarded(app: App, callers: Callers) -> App:
-    """Let in only those who show a token, and say who they are."""
+def guarded(app: App, callers: Callers, limit: Limit) -> App:
+    """Let in only those who show a token, and say who they are; strangers are counted by their addresses."""
+
+    async def challenge(scope: Scope, receive: Receive, send: Send) -> None:
+        schemes = 'Bearer, Basic realm="assessor"' if scope["method"] in ("GET", "HEAD") else "Bearer"
+        refusal = JSONResponse({"error": "a bearer token is required"}, 401, {"WWW-Authenticate": schemes})
+        await refusal(scope, receive, send)
 
     async def ask(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+        if scope["type"] != "http" or scope["path"] == _UNLIMITED:
             await app(scope, receive, send)
+            return
+        if scope["path"] in OPEN_PATHS:
+            await limit.check(app, scope, receive, send)
             return
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
         caller = callers.who(given.decode("latin-1"))
         if caller is None:
-            challenge = 'Bearer, Basic realm="assessor"' if scope["method"] in ("GET", "HEAD") else "Bearer"
-            refusal = JSONResponse({"error": "a bearer token is required"}, 401, {"WWW-Authenticate": challenge})
-            await refusal(scope, receive, send)
+            await limit.check(challenge, scope, receive, send)
             return
         scope["user"], scope["auth"] = SimpleUser(caller), AuthCredentials(["assess"])
-        await app(scope, receive, send)
+        await limit.check(app, scope, receive, send, caller)
 
     return ask
 
 
-def called_by_name(app: App, base: str) -> App:
+def called_by_name(app: App, base: str, limit: Limit) -> App:
     """Let in only who calls us by an address of this machine or by the card's, and no page of another site.
 
     For an assessor without tokens: a browser here carries what any site wants, under a name that means this machine
@@ -89,7 +95,10 @@ def called_by_name(app: App, base: str) -> App:
                 refusal = JSONResponse({"error": told}, 421)
             elif scope["method"] not in ("GET", "HEAD") and origin is not None and not is_ours(origin):
                 refusal = JSONResponse({"error": "pages of other sites may not call this assessor"}, 403)
-        await (refusal or app)(scope, receive, send)
+        if scope["type"] != "http" or scope["path"] == _UNLIMITED:
+            await app(scope, receive, send)
+        else:
+            await limit.check(refusal or app, scope, receive, send)
 
     return look
 

@@ -30,6 +30,12 @@ class Monitor:
         self._requests = Counter(
             "a2a_assessor_requests", "HTTP requests by method and status", ("method", "status"), registry=registry
         )
+        self._limited = Counter(
+            "a2a_assessor_requests_limited",
+            "Requests refused because a caller, or an address without a token, sent too many in a minute",
+            ("by",),
+            registry=registry,
+        )
         self._state = Gauge("a2a_assessor_assessments", "Assessments now, by state", ("state",), registry=registry)
         self._ended = Counter(
             "a2a_assessor_assessments_ended",
@@ -64,10 +70,18 @@ class Monitor:
         """Count a request; what a client invents as a method makes no series of its own."""
         self._requests.labels(method if method in _METHODS else "other", str(status)).inc()
 
+    def note_limited(self, by: str) -> None:
+        """Count a request that came too early; ``by`` is ``caller`` or ``address``."""
+        self._limited.labels(by).inc()
+
     def note_end(self, evaluation: str, outcome: str, seconds: float) -> None:
         """Count an assessment that has ended."""
         self._ended.labels(evaluation, outcome).inc()
         self._seconds.observe(seconds)
+
+    def note_rejection(self) -> None:
+        """Count a request that could not be carried out, and so was no assessment."""
+        self._ended.labels("", "rejected").inc()
 
     def note_trial(self, result: TrialResult) -> None:
         """Count a trial."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -37,10 +38,11 @@ class ProtocolRun:
     def __init__(self, config: ClientConfig, settings: Settings) -> None:
         self._config, self._settings = config, settings
 
-    def judge(self, directory: Path, note: Note, stop: threading.Event) -> Report:
+    def judge(self, directory: Path, note: Note, stop: threading.Event, deadline: float = math.inf) -> Report:
         """Run the checks, write the report, and return it; stopped, it returns what there is, and writes nothing.
 
-        :raises InfrastructureError: if nothing answers, or nothing can be asked.
+        :param deadline: when its time is up, by the monotonic clock.
+        :raises InfrastructureError: if nothing answers, nothing can be asked, or it takes too long.
         """
         began = time.monotonic()
         timeout = min(_TIMEOUT, self._settings.timeout)
@@ -52,7 +54,7 @@ class ProtocolRun:
         total = len(results) + len(planned)
         judge_ = Judge(subject.targets(self._config, Scenarios(), timeout), self._settings.concurrency)
         over = threading.Event()
-        closer = threading.Thread(target=_close_when, args=(stop, over, judge_), name=_CLOSER, daemon=True)
+        closer = threading.Thread(target=_close_when, args=(stop, over, judge_, deadline), name=_CLOSER, daemon=True)
         closer.start()
         try:
             judge_.start(planned)
@@ -63,6 +65,8 @@ class ProtocolRun:
                 try:
                     results.append(judge_.result(one))
                 except HarnessError:
+                    if time.monotonic() > deadline and not stop.is_set():
+                        raise InfrastructureError(f"it took too long ({len(results)} of {total} checks)") from None
                     if not stop.is_set():
                         raise
         finally:
@@ -89,10 +93,10 @@ class ProtocolRun:
         return report
 
 
-def _close_when(stop: threading.Event, over: threading.Event, judge_: Judge) -> None:
-    """Close once it is told to stop; whoever tells is not kept waiting. Ends when there is nothing to stop any more."""
+def _close_when(stop: threading.Event, over: threading.Event, judge_: Judge, deadline: float) -> None:
+    """Close once it is told to stop, or its time is up; whoever tells is not kept waiting. Ends with the checks."""
     while not over.is_set():
-        if stop.wait(_LOOK):
+        if stop.wait(_LOOK) or time.monotonic() > deadline:
             judge_.close()
             return
 

@@ -55,6 +55,10 @@ class Request:
     :param num_tasks: how many of the tasks, from the first.
     :param shard_index: counted from 0, of ``num_shards``.
     :param task_categories: CRMArena's; empty for all.
+    :param agent_token: name of one of the tokens that the operator has for agents, never a token.
+    :param edition: name of one of the editions of tau2's data that the operator offers; likewise ``retrieval``.
+    :param user_retry: how often a trial is held again in which the simulated user was at fault.
+    :param scoring: CRMArena's, as ``aided``, ``drift`` and ``rot``.
     :param max_turns: replies of the agent in one conversation with an org; ``max_user_turns`` likewise of its user.
     """
 
@@ -81,6 +85,20 @@ class Request:
     max_turns: int | None = None
     max_user_turns: int | None = None
     strict: bool = False
+    agent_token: str | None = None
+    history: str = "delta"
+    protocol: str = "auto"
+    transport: str = "auto"
+    streaming: str = "auto"
+    max_errors: int | None = None
+    user_retry: int = 0
+    verify: bool = False
+    edition: str | None = None
+    retrieval: str | None = None
+    scoring: str | None = None
+    aided: bool = False
+    drift: str | None = None
+    rot: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -217,6 +235,10 @@ def _find_flat(asked: Mapping[str, Any]) -> _Found:
 
 # --- what stands in it ------------------------------------------------------------------------------------------------
 
+_SPOKEN: Mapping[Form, str] = {"agentbeats": "agentbeats", "tagged": "sierra"}
+"""How agents are spoken to by whoever asks in a form, where nothing else is said. Some that were made for AgentBeats
+find policy and tools only in a first message of just that wording, so nothing can be learned from their answers."""
+
 
 class _Reading:
     """A configuration while it is read.
@@ -249,6 +271,8 @@ class _Reading:
             )
         if self.problems or evaluation is None:
             return None
+        if evaluation == "tau2" and found.form in _SPOKEN:
+            values.setdefault("dialect", _SPOKEN[found.form])
         return Request(agent=found.agent, form=found.form, evaluation=evaluation, **values)
 
     def _take(self, name: str, value: Any) -> None:
@@ -261,7 +285,8 @@ class _Reading:
         try:
             read = field.read(value)
         except ValueError as error:
-            self.problems.append(f"{name} is {quoted(value)}; expected {error}")
+            told = quoted(value) if field.is_shown else kind_of(value)
+            self.problems.append(f"{name} is {told}; expected {error}")
             return
         if field.name in self._values and self._values[field.name] != read:
             self.problems.append(f"{name} contradicts {self._spelt[field.name]}; give one of them")

@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.assessor.assessment import Concluded
+from pytest_a2a_bench.assessor.progress import failure_of
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.conformance.report import Report, counts
 from pytest_a2a_bench.model import ToolCall, TrialResult, Turn, Usage
@@ -22,6 +23,7 @@ from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE, caveats, provenance_lines
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count, pass_hat_k_by_k, summarise
+from pytest_a2a_bench.results.verified import Tally
 
 NAME = "Result"
 """What the artifact is called."""
@@ -66,9 +68,11 @@ def _trial_lines(found: Concluded) -> Iterator[str]:
     if errors:
         kinds = ", ".join(f"{n}x {kind}" for kind, n in Counter(map(_kind_of, errors)).most_common())
         yield f"{count(len(errors), 'trial')} could not be evaluated ({kinds}) and counted as not passed"
-    failures = Counter(r.termination_reason or "unknown" for r in results if r.status == "evaluated" and not r.success)
+    failures = _failures(results)
     if failures:
-        yield "how the others ended: " + ", ".join(f"{n}x {reason}" for reason, n in failures.most_common())
+        yield "how the others ended: " + ", ".join(f"{n}x {reason}" for reason, n in failures.items())
+    if found.plan.settings.verify:
+        yield Tally.of(results).sentence
     yield from provenance_lines(results)
     yield f"agent: {one_line(found.agent, 200)}; {found.interface}; {found.seconds:.1f} s"
 
@@ -102,8 +106,10 @@ def _trial_data(found: Concluded) -> dict[str, Any]:
         },
         "provenance": _provenance(results),
         "errors": _errors(results),
+        "failures": _failures(results),
         "intervals": {"pass_rate": {"low": 100 * interval.low, "high": 100 * interval.high, "confidence": 0.95}},
         "usage": _usage(results),
+        **({"verification": Tally.of(results).numbers} if found.plan.settings.verify else {}),
         "notes": [one_line(line, 400) for line in (*caveats(results), *_suite_notes(results))],
     }
     entries = list(map(_entry, results))
@@ -136,6 +142,11 @@ def _suite_notes(results: Sequence[TrialResult]) -> Iterator[str]:
     suite = registry.find(results[0].key.suite)
     if suite is not None:
         yield from filter(None, [suite.method(results), *suite.notes(results)])
+
+
+def _failures(results: Sequence[TrialResult]) -> dict[str, int]:
+    """Return how trials ended that did not succeed -> how many, the most frequent first."""
+    return dict(Counter(filter(None, map(failure_of, results))).most_common())
 
 
 def _errors(results: Sequence[TrialResult]) -> dict[str, Any]:
@@ -268,6 +279,7 @@ def _protocol_data(found: Concluded, report: Report) -> dict[str, Any]:
             if r.status in ("failed", "warned", "error")
         ],
         "errors": {"count": sum(row.status == "error" for row in report.rows)},
+        "failures": dict(Counter(row.group for row in report.rows if row.status == "failed").most_common()),
     }
 
 

@@ -23,16 +23,19 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Route
 
 from pytest_a2a_bench.a2a.card import CARD_PATH
-from pytest_a2a_bench.a2a.network import Network
+from pytest_a2a_bench.a2a.network import Network, read_variable
 from pytest_a2a_bench.a2a.transport import open_client
+from pytest_a2a_bench.assessor.asgi import App
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.card import REST_PREFIX, build_card
 from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.desk import ENDED, Desk, Look
-from pytest_a2a_bench.assessor.gateway import App, bounded, called_by_name, counted, guarded
+from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, counted, guarded
 from pytest_a2a_bench.assessor.handler import AssessorHandler
 from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.page import page_routes
+from pytest_a2a_bench.assessor.rates import Limit, Rates
+from pytest_a2a_bench.assessor.retention import keep_removing
 from pytest_a2a_bench.assessor.routes import further_routes
 from pytest_a2a_bench.assessor.strict import StrictContextBuilder
 from pytest_a2a_bench.assessor.terms import Terms, known_domains
@@ -41,10 +44,14 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Record
 from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.secret import KNOWN, KnownSecret
+from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 
 log = logging.getLogger(__name__)
 
 _GRACE = 2
+_KEPT_ALIVE = 75
+"""Seconds that an idle connection stays open: whoever polls every few seconds must not meet its end on the way."""
 _LOOK_FOR_ORPHANS = 3.0
 
 
@@ -70,21 +77,29 @@ class Served(NamedTuple):
     card_url: str
 
 
-async def serve(place: Place, terms: Terms, callers: Callers | None, on_ready: Callable[[Served], None]) -> None:
+async def serve(
+    place: Place,
+    terms: Terms,
+    callers: Callers | None,
+    on_ready: Callable[[Served], None],
+    tracing: Tracing = NO_TRACING,
+) -> None:
     """Serve until SIGINT or SIGTERM; assessments that run then are taken up again by the next start.
 
     :param callers: who may call; None for everybody.
+    :param tracing: makes the spans of assessments; whoever calls closes it.
     :raises ConfigurationError: if it cannot be served as is said.
     """
     listener = _listen(place)
     url = _listening_url(place, listener.getsockname()[1])
-    async with assessor(place, terms, callers, place.card_url or url) as app:
+    async with assessor(place, terms, callers, place.card_url or url, tracing) as app:
         config = uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=_GRACE,
+            timeout_keep_alive=_KEPT_ALIVE,
             server_header=False,
         )
         server = _Server(config)
@@ -112,17 +127,20 @@ def _stop_by_signal(server: uvicorn.Server) -> None:
 
 
 @contextlib.asynccontextmanager
-async def assessor(place: Place, terms: Terms, callers: Callers | None, base: str) -> AsyncIterator[App]:
+async def assessor(
+    place: Place, terms: Terms, callers: Callers | None, base: str, tracing: Tracing = NO_TRACING
+) -> AsyncIterator[App]:
     """Give the ASGI application; what was interrupted before is taken up, and what runs at the end is kept for later.
 
     :raises ConfigurationError: if the results directory or the database cannot be used.
     """
     _prepare(terms)
+    tokens = [KnownSecret(name, read_variable("--agent-token", name, os.environ)) for name in terms.agent_tokens]
     await asyncio.to_thread(known_domains)  # imports the suites, which the first request should not wait for
     stores = await open_stores(terms.results, place.database)
     monitor = Monitor()
     look = _looking(stores.tasks)
-    desk = Desk(terms, monitor, _patient(look), is_shared=place.database is not None)
+    desk = Desk(terms, monitor, _patient(look), is_shared=place.database is not None, tracing=tracing)
     card = build_card(base, needs_token=callers is not None)
     network = Network(guard=terms.guard)
     client = open_client(network, timeout=SECONDS)
@@ -146,16 +164,23 @@ async def assessor(place: Place, terms: Terms, callers: Callers | None, base: st
         *page_routes(desk, terms),
         *further_routes(handler, strict, monitor, stores.engine, lambda: desk.is_closing),
     ]
+    limit = Limit(Rates(terms.per_minute) if terms.per_minute else None, monitor)
     app = bounded(Starlette(routes=routes))
-    taking_up = asyncio.create_task(_keep_taking_up(handler, desk, look))
+    beside = [asyncio.create_task(_keep_taking_up(handler, desk, look))]
+    if terms.keep is not None:
+        beside.append(asyncio.create_task(keep_removing(terms.results, stores.engine, terms.keep)))
+    forget = KNOWN.remember(tokens)
     try:
-        yield counted(called_by_name(app, base) if callers is None else guarded(app, callers), monitor)
+        let_in = called_by_name(app, base, limit) if callers is None else guarded(app, callers, limit)
+        yield counted(let_in, monitor)
     finally:
         desk.close()
-        taking_up.cancel()
+        for task in beside:
+            task.cancel()
         await handler.aclose()
         await client.aclose()
         await stores.engine.dispose()
+        forget()
 
 
 def _prepare(terms: Terms) -> None:
@@ -166,9 +191,6 @@ def _prepare(terms: Terms) -> None:
             ignore.write_text("*\n", encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"--results {terms.results}: cannot be written: {error.strerror}") from error
-    if terms.keep is not None:
-        for name in records.remove_old(terms.results, terms.keep):
-            log.info("assessment removed for its age", extra={"assessment": name})
 
 
 # --- what was interrupted ---------------------------------------------------------------------------------------------
@@ -176,11 +198,15 @@ def _prepare(terms: Terms) -> None:
 
 async def _keep_taking_up(handler: AssessorHandler, desk: Desk, look: Look) -> None:
     """Take up what a process left that has ended: this one's, or another's that serves the same tasks."""
+    idle: frozenset[str] = frozenset()
     while True:
         try:
-            unfinished = await asyncio.to_thread(
-                lambda: [one for one in records.read_all(desk.terms.results) if one.state in records.UNFINISHED]
-            )
+            # Sent to an execution that was about to end, a message is lost, and nobody says so.
+            for name in idle & desk.idle:
+                desk.give_back(name)
+            idle = desk.idle
+            found = await asyncio.to_thread(desk.watch.kept.all)
+            unfinished = [one for one in found if one.state in records.UNFINISHED]
             for record in reversed(unfinished):  # the oldest first
                 if desk.claim(record.name):
                     await _take_up_or_leave(handler, desk, record, look)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.a2a.auth import origin_of
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.assessor.fields import Evaluation
 from pytest_a2a_bench.assessor.request import BadRequest, Request
@@ -30,12 +31,16 @@ class Terms:
 
     :param results: directory of all assessments: one directory each, and their database.
     :param at_once: assessments that run; ``per_caller`` of one caller, and ``waiting`` more that may wait.
+    :param per_minute: most requests of one caller in a minute, and of one address without a token; None for any number.
     :param max_tasks: most trials of one assessment.
     :param max_steps: most steps of a conversation, and most turns of either side.
     :param seconds: most of an assessment; ``cost`` most dollars of it.
     :param concurrency: most conversations in flight in one assessment.
     :param timeout: most seconds for one turn of the agent.
     :param models: models of the user that callers may name; the first is used where they name none.
+    :param editions: name -> source of tau2's data that callers may name; ``retrievals`` are names of upstream's
+        retrieval configurations. Where callers name none, they get the installed data and upstream's default.
+    :param agent_tokens: environment variable -> the origin of agents to which the token in it goes.
     :param judge_llm: what judges, where a benchmark leaves something to a judge.
     :param guard: which addresses agents and webhooks may have; None for all.
     :param builtin: whether ``builtin:NAME`` is an agent that callers may ask for.
@@ -49,6 +54,7 @@ class Terms:
     at_once: int = 4
     per_caller: int = 2
     waiting: int = 100
+    per_minute: int | None = None
     max_tasks: int = 500
     max_steps: int = 200
     seconds: float = 6 * 3600.0
@@ -56,6 +62,9 @@ class Terms:
     concurrency: int = 4
     timeout: float = 300.0
     models: tuple[str, ...] = ()
+    editions: Mapping[str, str] = field(default_factory=dict)
+    retrievals: tuple[str, ...] = ()
+    agent_tokens: Mapping[str, str] = field(default_factory=dict)
     judge_llm: str | None = None
     guard: Guard | None = field(default_factory=Guard)
     builtin: bool = False
@@ -97,7 +106,7 @@ def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
 
     :raises BadRequest: naming everything that cannot be done here.
     """
-    problems = [*_agent_problems(request, terms), *_limit_problems(request, terms)]
+    problems = [*_agent_problems(request, terms), *_limit_problems(request, terms), *_offer_problems(request, terms)]
     settings = _settings(request, terms)
     whole: list[TrialKey] = []
     if request.evaluation != "conformance":
@@ -123,12 +132,6 @@ def plan(request: Request, terms: Terms, environ: Mapping[str, str]) -> Plan:
 def _settings(request: Request, terms: Terms) -> Settings:
     usual = Settings()
     model = request.user_llm or next(iter(terms.models), None)
-    # As a run of pytest has them: results of both are then of one fingerprint, and each may resume the other's.
-    options: dict[str, Any] = {option.name: option.default for suite in registry.known() for option in suite.options}
-    for name, asked in (("crm_max_turns", request.max_turns), ("crm_max_user_turns", request.max_user_turns)):
-        options[name] = asked or min(options[name], terms.max_steps)
-    if terms.crm_data:
-        options["crm_data"] = terms.crm_data
     return Settings(
         endpoint=request.agent,
         endpoint_source="cli",
@@ -142,6 +145,14 @@ def _settings(request: Request, terms: Terms) -> Settings:
         user_llm_args=dict(request.user_llm_args) if model else {},
         judge_llm=terms.judge_llm,
         dialect=request.dialect,
+        history=request.history,
+        protocol=request.protocol,
+        transport=request.transport,
+        streaming=request.streaming,
+        max_errors=request.max_errors or usual.max_errors,
+        user_retry=request.user_retry,
+        verify=request.verify,
+        auth_env=request.agent_token if request.agent_token in terms.agent_tokens else None,
         tag_trials=request.tag_trials,
         concurrency=min(request.concurrency or terms.concurrency, terms.concurrency),
         trial_timeout=min(usual.trial_timeout, terms.seconds),
@@ -150,8 +161,27 @@ def _settings(request: Request, terms: Terms) -> Settings:
         # Taken up again after a restart, it has what it had.
         resume=False,
         shard=f"{request.shard_index + 1}/{request.num_shards}" if request.num_shards > 1 else None,
-        benchmark_options=options,
+        benchmark_options=_options(request, terms),
     )
+
+
+def _options(request: Request, terms: Terms) -> dict[str, Any]:
+    """Return the benchmarks' own options."""
+    # As a run of pytest has them: results of both are then of one fingerprint, and each may resume the other's.
+    options: dict[str, Any] = {option.name: option.default for suite in registry.known() for option in suite.options}
+    for name, asked in (("crm_max_turns", request.max_turns), ("crm_max_user_turns", request.max_user_turns)):
+        options[name] = asked or min(options[name], terms.max_steps)
+    given = {
+        "crm_data": terms.crm_data,
+        "crm_scoring": request.scoring,
+        "crm_aided": request.aided,
+        "crm_drift": None if request.drift == "none" else request.drift,
+        "crm_rot": request.rot,
+        # Of a name that is not offered there is a problem, told beside others.
+        "tau2_data": terms.editions.get(request.edition or ""),
+        "retrieval": request.retrieval if request.retrieval in terms.retrievals else None,
+    }
+    return {**options, **{name: value for name, value in given.items() if value}}
 
 
 def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
@@ -174,11 +204,37 @@ def _limit_problems(request: Request, terms: Terms) -> Iterator[str]:
     for name, value, most in above:
         if value is not None and value > most:
             yield f"{name} is {value:g}; this assessor allows at most {most:g}"
-    if request.user_llm is not None and request.user_llm not in terms.models:
-        offered = ", ".join(terms.models) or "none: leave it out, and the user is scripted"
-        yield f"user_llm is {request.user_llm!r}; this assessor offers {offered}"
     if request.user_llm_args and request.user_llm is None and not terms.models:
         yield "user_llm_args are for a model, and user_llm names none"
+
+
+def _offer_problems(request: Request, terms: Terms) -> Iterator[str]:
+    """Say what is asked for that the operator does not offer."""
+    offers = (
+        ("user_llm", request.user_llm, terms.models, "the user is scripted"),
+        ("edition", request.edition, tuple(terms.editions), "the installed data are used"),
+        ("retrieval", request.retrieval, terms.retrievals, "the benchmark's default is used"),
+    )
+    for name, asked, offered, otherwise in offers:
+        if asked is not None and asked not in offered:
+            there = ", ".join(offered) or f"none: leave it out, and {otherwise}"
+            yield f"{name} is {asked!r}; this assessor offers {there}"
+    token = request.agent_token
+    if token is None:
+        return
+    # Never quoted: it may be the token itself, written there by mistake.
+    if token not in terms.agent_tokens:
+        there = ", ".join(terms.agent_tokens) or "has none"
+        yield f"agent_token is not the name of a token that this assessor has for agents; there are: {there}"
+    elif request.agent.startswith(BUILTIN_PREFIX) or not _is_at(request.agent, terms.agent_tokens[token]):
+        yield f"agent_token {token} is for agents at {terms.agent_tokens[token]}, and the agent under test is elsewhere"
+
+
+def _is_at(url: str, origin: str) -> bool:
+    try:
+        return origin_of(url) == origin_of(origin)
+    except ValueError:
+        return False
 
 
 def _suite_problems(suite: Suite, request: Request, settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:

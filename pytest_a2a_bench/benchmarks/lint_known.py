@@ -8,13 +8,14 @@ replaying every gold takes half a minute.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -40,7 +41,8 @@ def cite(key: TrialKey, settings: Settings) -> dict[str, str]:
         if linter is None:
             return {}
         options = json.dumps(settings.benchmark_options, sort_keys=True, default=str)
-        found = _cached(LintCache.place(os.environ), key.suite, key.domain, settings.split, options)
+        split = split_of(key, settings)
+        found = _cached(LintCache.place(os.environ), key.suite, key.domain, split, options)
         findings = found.get(key.task_id, ()) if found is not None else _glance(linter, key, settings)
         said: dict[str, str] = {}
         for finding in findings:
@@ -59,6 +61,27 @@ def cited_line(provenance: Mapping[str, Any]) -> str:
     if not isinstance(found, Mapping) or not found:
         return ""
     return "; ".join(f"{rule} ({message})" for rule, message in found.items())
+
+
+def split_of(key: TrialKey, settings: Settings) -> str:
+    """Return a split with a trial's task: the run's own, or the smallest other one where a marker chose the task.
+
+    :raises A2ABenchError: if the data cannot be read.
+    """
+    options = json.dumps(settings.benchmark_options, sort_keys=True, default=str)
+    if key.task_id in _ids(key.suite, key.domain, settings.split, options):
+        return settings.split
+    suite = registry.load(key.suite, settings)
+    others = {split: _ids(key.suite, key.domain, split, options) for split in suite.splits(key.domain)}
+    found = sorted((len(ids), split) for split, ids in others.items() if key.task_id in ids)
+    return found[0][1] if found else settings.split
+
+
+@lru_cache(maxsize=32)
+def _ids(suite: str, domain: str, split: str, options: str) -> frozenset[str]:
+    found = registry.load(suite, Settings(split=split, benchmark_options=json.loads(options)))
+    there = split in found.splits(domain)
+    return frozenset(task.task_id for task in found.load_tasks(domain, split)) if there else frozenset()
 
 
 def _glance(linter: Linter, key: TrialKey, settings: Settings) -> Sequence[LintFinding]:
@@ -130,6 +153,25 @@ def find_left_out(settings: Settings, environ: Mapping[str, str]) -> LeftOut:
                     by_task[finding.task_id].append(finding.rule)
             tasks |= {f"{suite}/{domain}/{task}": tuple(dict.fromkeys(rules)) for task, rules in by_task.items()}
     return LeftOut(tasks, unclear)
+
+
+def find_more_left_out(keys: Iterable[TrialKey], known: LeftOut, settings: Settings) -> LeftOut:
+    """Return what is known of tasks that are left out, with those of splits that only markers chose.
+
+    :param keys: of all trials that were held.
+    """
+    tasks, unknown = dict(known.tasks), dict(known.unknown)
+    by_split: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for key in keys:
+        with contextlib.suppress(Exception):  # anybody's suite; its trial was held, and is only not left out
+            by_split[key.suite, key.domain, split_of(key, settings)].add(key.task_key)
+    for (suite, domain, split), chosen in by_split.items():
+        if split != settings.split:
+            asked = dataclasses.replace(settings, split=split, suites=(domain,))
+            found = find_left_out(asked, os.environ)
+            tasks |= {task: rules for task, rules in found.tasks.items() if task in chosen}
+            unknown |= {name: why for name, why in found.unknown.items() if name == f"{suite}/{domain}"}
+    return LeftOut(tasks, unknown)
 
 
 def _domains(suite: str, linter: Linter, settings: Settings) -> Iterator[str]:

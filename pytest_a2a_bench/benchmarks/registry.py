@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import importlib.metadata
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
 from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
+from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.settings import Settings
 
@@ -76,6 +78,17 @@ def group_names() -> set[str]:
             found |= {*suite.domains, *suite.categories, *(f"{name}/{domain}" for domain in suite.domains)}
             found |= {f"{name}/{domain}/{category}" for domain in suite.domains for category in suite.categories}
     return found
+
+
+def places() -> list[Option]:
+    """Return the benchmarks' options that say where data are; what these data are is told by results."""
+    return [option for suite in known() for option in suite.options if option.locate is not None]
+
+
+def without_places(settings: Settings) -> Settings:
+    """Return settings that are the same wherever the benchmarks' data are, for who knows what they are."""
+    nowhere = {option.name: option.default for option in places() if option.name in settings.benchmark_options}
+    return dataclasses.replace(settings, benchmark_options={**settings.benchmark_options, **nowhere})
 
 
 def load(name: str, settings: Settings | None = None) -> Suite:

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.configuration.option import Option
 
 
 def add_places(parser: ArgumentParser) -> None:
     """Declare an option for each place of a benchmark's data, which may be another one than when the run was made."""
-    for option in _places():
+    for option in registry.places():
         text = f"{option.help} (if it is elsewhere than when the run was made)"
         parser.add_argument(f"--{option.cli_stem}", metavar=option.metavar, help=text)
 
@@ -23,10 +22,6 @@ def benchmark_options(asked: Mapping[str, Any], namespace: Namespace) -> dict[st
     :param asked: the run's settings, as they are stored.
     """
     own = {option.name for suite in registry.known() for option in suite.options}
-    given = {option.name: getattr(namespace, option.name) for option in _places()}
+    given = {option.name: getattr(namespace, option.name) for option in registry.places()}
     moved = {name: value for name, value in given.items() if value is not None}
     return {name: value for name, value in asked.items() if name in own} | moved
-
-
-def _places() -> list[Option]:
-    return [option for suite in registry.known() for option in suite.options if option.locate is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -15,13 +16,17 @@ from urllib.parse import urlsplit
 
 from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.a2a.network import is_loopback, read_variable
+from pytest_a2a_bench.benchmarks.tau2.sources import locate_source
 from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError, raise_errors
+from pytest_a2a_bench.settings import SWITCHES
+from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.assessor.server import Served
     from pytest_a2a_bench.assessor.terms import Terms
 
 _NEEDED = ("uvicorn", "starlette", "sse_starlette", "sqlalchemy", "aiosqlite", "prometheus_client")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
 
@@ -72,19 +77,56 @@ def configure(parser: ArgumentParser) -> None:
         help="Model of the user that may be asked for; "
         "the first is used where none is (repeatable; without any the user is scripted)",
     )
+    what.add_argument(
+        "--allow-edition",
+        metavar="NAME=SOURCE",
+        action="append",
+        default=[],
+        help="Edition of tau2's data that may be asked for by NAME; SOURCE as --a2a-tau2-data takes it (repeatable)",
+    )
+    what.add_argument(
+        "--allow-retrieval",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="Retrieval configuration of banking_knowledge that may be asked for (repeatable)",
+    )
+    what.add_argument(
+        "--agent-token",
+        metavar="NAME=ORIGIN",
+        action="append",
+        default=[],
+        help="Environment variable whose token requests may have sent to an agent, by NAME, and the only origin "
+        "(https://HOST:PORT) to which it goes (repeatable)",
+    )
     what.add_argument("--allow-builtin", action="store_true", help="Let builtin:NAME be an agent, started here")
     what.add_argument("--judge-llm", metavar="MODEL", help="Model that judges what a benchmark leaves to a judge")
     what.add_argument("--crm-data", metavar="DIR", help="CRMArena's own tasks and rows, as --a2a-crm-data takes them")
+    parser.add_argument_group("monitoring").add_argument(
+        "--otel",
+        choices=SWITCHES,
+        default="auto",
+        help="Spans of assessments, trials, turns and requests for OpenTelemetry (auto: where its variables are set)",
+    )
     limits = parser.add_argument_group("limits")
     for name, kind, default, told in _LIMITS:
-        shown = "none" if default is None else f"{default:g}"
-        limits.add_argument(f"--{name}", metavar="N", type=kind, default=default, help=f"{told} ({shown})")
+        shown = f" ({default:g})" if default is not None else "" if "default" in told else " (none)"
+        limits.add_argument(f"--{name}", metavar="N", type=kind, default=default, help=f"{told}{shown}")
 
+
+_REQUESTS = 6000
 
 _LIMITS: tuple[tuple[str, Callable[[str], Any], float | None, str], ...] = (
     ("max-assessments", int, 4, "Assessments that run at once; others wait"),
     ("max-per-caller", int, 2, "Assessments of one caller that run at once"),
     ("max-waiting", int, 100, "Assessments of one caller that may wait"),
+    (
+        "max-requests",
+        int,
+        None,
+        "Requests of one caller in a minute, and of one address without a token; by default "
+        f"{_REQUESTS}, and any number where only this machine is served",
+    ),
     ("max-trials", int, 500, "Trials of one assessment"),
     ("max-steps", int, 200, "Steps of a conversation"),
     ("max-seconds", float, 6 * 3600.0, "Seconds of one assessment"),
@@ -104,6 +146,8 @@ def run(namespace: Namespace) -> int:
         lambda: _check_numbers(namespace),
         lambda: _check_place(namespace),
         lambda: _guard(namespace),
+        lambda: _editions(namespace),
+        lambda: _agent_tokens(namespace),
     )
     # The SDK would open spans of its own for each call, and close those of streams in another context.
     os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
@@ -115,14 +159,27 @@ def run(namespace: Namespace) -> int:
     database = None
     if namespace.database_env is not None:
         database = read_variable("--database-env", namespace.database_env, os.environ)
+    # What it keeps is its owner's alone: requests, transcripts, what tasks expected.
+    os.umask(0o077)
     log_as_json()
+    tracing = _tracing(namespace.otel)
     place = Place(namespace.host, namespace.port, namespace.card_url, database)
     try:
-        asyncio.run(serve(place, _terms(namespace), callers, _announce))
+        asyncio.run(serve(place, _terms(namespace), callers, _announce, tracing))
     except KeyboardInterrupt:
         pass
+    finally:
+        tracing.close()
     print("stopped", file=sys.stderr)
     return 0
+
+
+def _tracing(otel: str) -> Tracing:
+    if not is_wanted(otel, os.environ):
+        return NO_TRACING
+    from pytest_a2a_bench.tracing.otel import open_tracing  # needs the extra "otel"
+
+    return open_tracing()
 
 
 def _announce(served: Served) -> None:
@@ -132,11 +189,13 @@ def _announce(served: Served) -> None:
 def _terms(namespace: Namespace) -> Terms:
     from pytest_a2a_bench.assessor.terms import Terms
 
+    is_private = not (namespace.auth_file or namespace.auth_env) and _serves_this_machine(namespace)
     return Terms(
         results=namespace.results.absolute(),
         at_once=namespace.max_assessments,
         per_caller=namespace.max_per_caller,
         waiting=namespace.max_waiting,
+        per_minute=namespace.max_requests or (None if is_private else _REQUESTS),
         max_tasks=namespace.max_trials,
         max_steps=namespace.max_steps,
         seconds=namespace.max_seconds,
@@ -144,13 +203,16 @@ def _terms(namespace: Namespace) -> Terms:
         concurrency=namespace.concurrency,
         timeout=namespace.timeout,
         models=tuple(namespace.allow_model),
+        editions=_editions(namespace),
+        retrievals=tuple(namespace.allow_retrieval),
+        agent_tokens=_agent_tokens(namespace),
         judge_llm=namespace.judge_llm,
         guard=_guard(namespace),
         builtin=namespace.allow_builtin,
         crm_data=namespace.crm_data,
         keep=namespace.keep_days,
         operators=tuple(namespace.operator),
-        is_private=not (namespace.auth_file or namespace.auth_env) and _serves_this_machine(namespace),
+        is_private=is_private,
     )
 
 
@@ -160,6 +222,47 @@ def _guard(namespace: Namespace) -> Guard:
         # Whoever calls from this machine reaches its own servers without us.
         ranges += _LOOPBACK
     return Guard.of(ranges)
+
+
+def _editions(namespace: Namespace) -> dict[str, str]:
+    """Return the editions that callers may name, with their sources.
+
+    :raises ConfigurationError: naming all that is wrong.
+    """
+    found, wrong = {}, []
+    for text in namespace.allow_edition:
+        name, _, source = text.partition("=")
+        try:
+            if not _NAME.fullmatch(name) or not source:
+                raise ValueError("expected NAME=SOURCE, such as corrected=git:v1.0.1")
+            found[name] = locate_source(source, Path.cwd())
+        except ValueError as error:
+            wrong.append(f"--allow-edition {text}: {error}")
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+    return found
+
+
+def _agent_tokens(namespace: Namespace) -> dict[str, str]:
+    """Return the variables with tokens for agents, each with the origin that it is for.
+
+    :raises ConfigurationError: naming all that is wrong, but no token.
+    """
+    found, wrong = {}, []
+    for text in namespace.agent_token:
+        name, _, origin = text.partition("=")
+        parts = urlsplit(origin) if _host_of(origin) else None
+        if not _NAME.fullmatch(name):
+            wrong.append("--agent-token: expected NAME=ORIGIN, with the name of an environment variable")
+        elif parts is None or parts.scheme not in ("http", "https") or parts.path.strip("/") or parts.username:
+            wrong.append(f"--agent-token {name}: expected {name}=https://HOST:PORT, the one place where it is sent")
+        elif not os.environ.get(name, "").strip():
+            wrong.append(f"--agent-token names {name}, which is not set in the environment; export {name}=... first")
+        else:
+            found[name] = origin
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+    return found
 
 
 def _check_numbers(namespace: Namespace) -> None:

@@ -20,7 +20,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Merge, and say what came of it."""
-    whole = merge(namespace.directories, namespace.output)
+    whole = merge(namespace.directories, namespace.output, {option.name: option.cli for option in registry.places()})
     results = list(Store(namespace.output).read_all())
     for part in summarise(results, registry.variant_of):
         unjudged = part.trials - part.evaluated

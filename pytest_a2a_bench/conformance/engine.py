@@ -117,15 +117,16 @@ async def run_checks(
     sessions: dict[tuple[str, str], Session] = {}
     for target in several:
         Session(target, sessions)
-    # Only interfaces of which something is asked: a probe is a request that the user did not want.
-    await asyncio.gather(*(s.health.begin() for s in sessions.values() if _is_asked(s, chosen)))
-    slots = asyncio.Semaphore(max(1, concurrency))
-    # Both kinds are started at once; the rough ones wait inside for the gentle ones, so that results come as they are
-    # ready.
-    gentle = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen if not _is_rough(p)]
-    rough = [asyncio.create_task(_run_one(p, sessions, slots, gentle)) for p in chosen if _is_rough(p)]
-    tasks = [*gentle, *rough]
+    tasks: list[asyncio.Task[CheckResult]] = []
     try:
+        # Only interfaces of which something is asked: a probe is a request that the user did not want.
+        await asyncio.gather(*(s.health.begin() for s in sessions.values() if _is_asked(s, chosen)))
+        slots = asyncio.Semaphore(max(1, concurrency))
+        # Both kinds are started at once; the rough ones wait inside for the gentle ones, so that results come as they
+        # are ready.
+        gentle = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen if not _is_rough(p)]
+        tasks += gentle
+        tasks += [asyncio.create_task(_run_one(p, sessions, slots, gentle)) for p in chosen if _is_rough(p)]
         for finished in asyncio.as_completed(tasks):
             yield await finished
     finally:

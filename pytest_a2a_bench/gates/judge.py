@@ -92,6 +92,7 @@ def _verified(trials: Trials) -> Iterator[GateResult]:
     """Judge whether the benchmark's own implementation says the same of every finished trial."""
     tally = Tally.of(trials.results)
     if not tally.finished:
+        yield _nothing("verify")
         return
     verdict: GateVerdict = "regressed" if tally.differ else "pass" if tally.confirms else "inconclusive"
     # A reward that nobody could confirm is what this gate was asked about: no option excuses it.

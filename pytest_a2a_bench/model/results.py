@@ -158,8 +158,10 @@ class TrialResult:
         whether the agent had got a message. Their requests are in ``metrics``, and what they cost is in
         ``agent_usage`` and ``user_usage``; all else is of the last conversation.
     :param user_fault: what the simulated user did wrong in it; it never changes the reward.
-    :param user_retries: what the user did wrong in earlier conversations of this trial, which were held again for it
+    :param user_retries: what the user did wrong in conversations of this trial that were held again for it
         (``--a2a-user-retry``); their requests and costs are kept like those of ``held_again``.
+    :param retry_error: what the last of these came to where it could not be evaluated; all else but its requests and
+        costs is then of the conversation before it, whose fault is the last of ``user_retries``.
     :param reused_from: the run that held the conversation, where another one took its result.
     :param model_calls: what the models were asked that played the user or judged, and what they answered, in a form of
         the benchmark's own.
@@ -193,6 +195,7 @@ class TrialResult:
     held_again: tuple[str, ...] = ()
     user_fault: UserFault | None = None
     user_retries: tuple[UserFault, ...] = ()
+    retry_error: str | None = None
     reused_from: str | None = None
     model_calls: Mapping[str, Any] = field(default_factory=dict)
     verification: Verification | None = None

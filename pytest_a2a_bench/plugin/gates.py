@@ -14,6 +14,7 @@ from pytest_a2a_bench.gates.terms import EVERY_TRIAL, ITEMS, Trials
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, was_not_run
+from pytest_a2a_bench.plugin.run.files import left_out_of
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import sanitise
@@ -132,6 +133,7 @@ class Gatekeeper:
             and task_name(r.key) not in quarantined
             and not misses.is_counted(r, self.run.settings)
         }
+        left_out = left_out_of(self.run, [r.key for r in results])
         return Trials(
             results=results,
             failed=frozenset(self._failed),
@@ -148,8 +150,8 @@ class Gatekeeper:
             named=self.run.plan.named,
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
-            left_out=self.run.plan.left_out,
-            left_out_unknown=self.run.plan.left_out_unknown,
+            left_out=left_out.tasks,
+            left_out_unknown=left_out.unknown,
         )
 
     # -- test cases --

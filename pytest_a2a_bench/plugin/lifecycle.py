@@ -100,7 +100,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     from pytest_a2a_bench.plugin.report import page, publishing, terminal
     from pytest_a2a_bench.plugin.run import root_directory
 
-    config.add_cleanup(KNOWN.remember(in_environment(run.services.variables)))
+    config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
     config.add_cleanup(env_file.lend(run.services.variables, os.environ))
     if wrong := root_directory.problems(config):
         raise pytest.UsageError(options.usage_text(wrong))

@@ -74,6 +74,8 @@ def user_lines(result: TrialResult) -> Iterator[str]:
         yield f"  {one_line(result.user_fault.detail, 1_000)}"
     for number, fault in enumerate(result.user_retries, 1):
         yield f"held again, as the user was at fault in conversation {number} ({fault.kind}): {one_line(fault.detail)}"
+    if result.retry_error:
+        yield f"held again in vain, so that the conversation before it counts: {one_line(result.retry_error)}"
 
 
 def _reward_lines(reward: Reward, titles: Mapping[str, str]) -> Iterator[str]:

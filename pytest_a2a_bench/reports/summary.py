@@ -12,7 +12,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage, UserFault, Verification
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.results.stats import DomainSummary, summarise, summarise_categories
+from pytest_a2a_bench.results.stats import DomainSummary, count, summarise, summarise_categories
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 from pytest_a2a_bench.results.verified import Tally
 
@@ -63,8 +63,8 @@ def load_reported(
 
 def lost_lines(directory: Path, lost: Mapping[str | None, int]) -> Iterator[str]:
     """Say what became of files that are not there any more."""
-    for run_id, count in lost.items():
-        what = f"{count} trial files in {directory}"
+    for run_id, number in lost.items():
+        what = f"{number} trial files in {directory}"
         if run_id is None:
             yield f"{what} are gone or cannot be read; the latencies in this table are without theirs"
         else:
@@ -95,6 +95,7 @@ def _from_report(key: str, values: Mapping[str, Any]) -> TrialResult:
         held_again=("no longer known",) * int(values.get("held_again", 0)),
         user_fault=UserFault(values["user_fault"]) if values.get("user_fault") else None,
         user_retries=(UserFault("no longer known"),) * int(values.get("user_retries", 0)),
+        retry_error=values.get("retry_error"),
         reused_from=values.get("reused_from"),
         verification=Verification(values["verified"], "no longer known") if "verified" in values else None,
         category=str(values.get("category", "")),
@@ -237,13 +238,13 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"replayed from cassettes, the agent was not asked (--a2a-replay): {replayed} of {len(results)} trials"
     reused = Counter(r.reused_from for r in results if r.reused_from)
     if reused:
-        runs = ", ".join(f"{count} of run {run_id}" for run_id, count in reused.most_common())
+        runs = ", ".join(f"{n} of run {run_id}" for run_id, n in reused.most_common())
         yield f"reused, not held again (--a2a-resume): {reused.total()} of {len(results)} trials ({runs})"
     again = Counter(reason for r in results for reason in r.held_again)
     if again:
         many = sum(bool(r.held_again) for r in results)
         what = "1 conversation was" if many == 1 else f"{many} conversations were"
-        counted = ", ".join(f"{count}x {one_line(reason, 60)}" for reason, count in again.most_common())
+        counted = ", ".join(f"{n}x {one_line(reason, 60)}" for reason, n in again.most_common())
         yield f"{what} held again, because a message may have arrived or not (--a2a-redeliver): {counted}"
     yield from _user_faults(results)
     models = _values([r for r in results if r.estimated_usage != Usage()], "agent_model")
@@ -264,6 +265,20 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         )
     if any(r.provenance.get("tagged") for r in results):
         yield "the agent was told the name of each task (--a2a-tag-trials)"
+    if results and not any(r.status == "evaluated" for r in results):
+        yield NOTHING_MEASURED + _skipped(results)
+
+
+NOTHING_MEASURED = "no trial was evaluated: these results say nothing about the agent"
+
+
+def _skipped(results: Sequence[TrialResult]) -> str:
+    """Say how many were skipped, and why the first: pytest is content with skips, and tells reasons if it is asked."""
+    skipped = [r for r in results if r.status == "skipped"]
+    if not skipped:
+        return ""
+    why = next((f", such as {one_line(r.error, 200)}" for r in skipped if r.error), "")
+    return f" ({count(len(skipped), 'trial')} skipped{why})"
 
 
 def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -272,14 +287,18 @@ def _user_faults(results: Sequence[TrialResult]) -> Iterator[str]:
         remedy = "" if any(r.user_retries for r in results) else "; --a2a-user-retry N holds such trials again"
         yield (
             f"the user, not the agent, was at fault in {faults.total()} of {len(results)} trials, which count as they "
-            f"came out: {', '.join(f'{count}x {kind}' for kind, count in faults.most_common())}{remedy}"
+            f"came out: {', '.join(f'{n}x {kind}' for kind, n in faults.most_common())}{remedy}"
         )
     before = Counter(fault.kind for r in results for fault in r.user_retries)
     if before:
         many = sum(bool(r.user_retries) for r in results)
         what = "1 trial was" if many == 1 else f"{many} trials were"
-        counted = ", ".join(f"{count}x {kind}" for kind, count in before.most_common())
+        counted = ", ".join(f"{n}x {kind}" for kind, n in before.most_common())
         yield f"{what} held again, because the user was at fault (--a2a-user-retry): {counted}"
+    vain = Counter(r.retry_error.partition(":")[0] for r in results if r.retry_error)
+    if vain:
+        kinds = ", ".join(f"{n}x {name}" for name, n in vain.most_common())
+        yield f"{vain.total()} of them in vain ({kinds}): what was evaluated before it counts"
 
 
 def benchmark_notes(results: Sequence[TrialResult]) -> Iterator[str]:
@@ -369,4 +388,4 @@ def _counted(found: Counter[Any]) -> str:
     """List values, with how often each occurred where there are several."""
     if len(found) <= 1:
         return str(next(iter(found), "none"))
-    return ", ".join(f"{value} ({count})" for value, count in found.most_common())
+    return ", ".join(f"{value} ({n})" for value, n in found.most_common())

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import shutil
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pytest_a2a_bench.model.fields import Finite, Seconds
 from pytest_a2a_bench.results.store import StoreError, save
@@ -39,6 +41,10 @@ class Record:
     :param request: as it was read (``Request.to_json``).
     :param submitted: seconds since 1970, as ``ended``.
     :param summary: what the caller was told: of the result, or why there is none.
+    :param trace: W3C trace context of the request, by header names.
+    :param cost: dollars of its trials, as far as anybody told.
+    :param errors: how many trials, or checks, could not be evaluated.
+    :param failures: how the others failed -> how many, the most frequent first.
     :param result: the numbers of the result, without its trials.
     """
 
@@ -53,6 +59,10 @@ class Record:
     result: Mapping[str, Any] = field(default_factory=dict)
     score: Finite | None = None
     max_score: Finite | None = None
+    trace: Mapping[str, str] = field(default_factory=dict)
+    cost: Finite | None = None
+    errors: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
 
     def write(self, directory: Path) -> None:
         """Write the file.
@@ -73,6 +83,9 @@ class Record:
             result=told,
             score=told.get("score"),
             max_score=told.get("max_score"),
+            cost=told.get("usage", {}).get("cost_usd"),
+            errors=int(told.get("errors", {}).get("count", 0)),
+            failures={name: int(many) for name, many in told.get("failures", {}).items()},
         )
 
 
@@ -100,22 +113,63 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def read_all(results: Path) -> Iterator[Record]:
-    """Yield what is kept of all assessments, the newest first; what cannot be read is passed over."""
-    found = []
-    for path in results.glob(f"*/{NAME}"):
+class Kept:
+    """What is kept of all assessments in a directory, for whoever looks often: a file is read when it has changed.
+
+    Safe for threads. Of assessments that have ended, the message and the result are left out: whoever looks at all of
+    them wants neither, and they would stay in memory.
+    """
+
+    def __init__(self, results: Path) -> None:
+        self._results = results
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+
+    def all(self) -> list[Record]:
+        """Return them, the newest first; what cannot be read is passed over.
+
+        :raises OSError: if the directory is there and cannot be read.
+        """
+        with self._lock:
+            self._known = dict(self._look())
+            return sorted((one.record for one in self._known.values()), key=lambda r: r.submitted, reverse=True)
+
+    def _look(self) -> Iterator[tuple[str, _Known]]:
         try:
-            found.append(RECORD.read(path))
-        except (StoreError, OSError):
-            continue
-    yield from sorted(found, key=lambda record: record.submitted, reverse=True)
+            names = os.listdir(self._results)
+        except FileNotFoundError:
+            return
+        for name in filter(is_name, names):
+            known = self._known.get(name)
+            # What has ended does not change any more.
+            if known is None or known.record.state in UNFINISHED:
+                try:
+                    known = self._read(self._results / name / NAME, known)
+                except (StoreError, OSError):
+                    continue
+            yield name, known
+
+    def _read(self, path: Path, known: _Known | None) -> _Known:
+        status = path.stat()
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if known is not None and known.stamp == stamp:
+            return known
+        record = RECORD.read(path)
+        if record.state not in UNFINISHED:
+            record = dataclasses.replace(record, message={}, result={})
+        return _Known(stamp, record)
+
+
+class _Known(NamedTuple):
+    stamp: tuple[int, int, int]
+    record: Record
 
 
 def remove_old(results: Path, days: float) -> list[str]:
     """Remove what is stored of assessments that ended so many days ago, and return their names."""
     before = time.time() - days * 86_400
     gone = []
-    for record in read_all(results):
+    for record in Kept(results).all():
         if record.state not in UNFINISHED and (record.ended or record.submitted) < before and is_name(record.name):
             shutil.rmtree(results / record.name, ignore_errors=True)
             gone.append(record.name)

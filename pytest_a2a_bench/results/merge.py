@@ -39,17 +39,21 @@ class Part:
         return f"{self.directory}{shard}"
 
 
-def merge(directories: Sequence[Path], output: Path) -> Manifest:
+def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] | None = None) -> Manifest:
     """Join results directories into a new one.
 
+    :param places: settings that only say where data are, and how each is spelt: they may differ where results tell
+        that the data do not.
     :return: the manifest of the whole.
     :raises MergeError: with everything that is missing, doubled or different; nothing is written then.
     :raises StoreError: if a directory cannot be read, or the new one cannot be written.
     """
     parts = [Part(directory, manifest.load(directory)) for directory in directories]
-    problems = [*_different(parts), *_doubled(parts), *_not_selected(parts)]
     held, absent = _collect(parts)
-    problems += [*absent, *_other_data(held)]
+    # Where results do not tell of which data they are, there is only what the run was asked for.
+    alike = frozenset(places or ()) if all(_tell_their_data(results) for _, results in held) else frozenset()
+    problems = [*_different(parts, alike), *_doubled(parts), *_not_selected(parts), *absent]
+    problems += _other_data(held, places or {})
     if problems:
         raise MergeError(f"not merged: {'; '.join(problems)}")
     # After the problems: nobody should make room for a merge that fails.
@@ -80,8 +84,11 @@ def _whole(parts: Sequence[Part]) -> Manifest:
     return dataclasses.replace(first, run_id=f"merged-{runs[0]}", keys=first.whole, shard=None, merged=runs)
 
 
-def _different(parts: Sequence[Part]) -> Iterator[str]:
-    """Yield what the parts do not agree on: results of different questions do not make one answer."""
+def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:
+    """Yield what the parts do not agree on: results of different questions do not make one answer.
+
+    :param alike: settings that may differ beside those without effect.
+    """
     first, *others = parts
     for other in others:
         for name in ("agent", "durations"):
@@ -89,16 +96,18 @@ def _different(parts: Sequence[Part]) -> Iterator[str]:
             here, there = getattr(first.manifest, name), getattr(other.manifest, name)
             if here != there:
                 yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
-        for name, (here, there) in _different_settings(first.manifest.settings, other.manifest.settings):
+        for name, (here, there) in _different_settings(first.manifest.settings, other.manifest.settings, alike):
             yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
         if set(first.manifest.whole) != set(other.manifest.whole):
             unlike = sorted(set(first.manifest.whole) ^ set(other.manifest.whole))
             yield f"{first.name} and {other.name} are parts of different selections: {_some(unlike)} is in one only"
 
 
-def _different_settings(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+def _different_settings(
+    a: Mapping[str, Any], b: Mapping[str, Any], alike: frozenset[str]
+) -> Iterator[tuple[str, tuple[Any, Any]]]:
     # What has no effect on results may differ: shards of one run have directories of their own.
-    for name in sorted({*a, *b} - WITHOUT_EFFECT):
+    for name in sorted({*a, *b} - WITHOUT_EFFECT - alike):
         if a.get(name) != b.get(name):
             yield name, (a.get(name), b.get(name))
 
@@ -126,15 +135,34 @@ def _not_selected(parts: Sequence[Part]) -> Iterator[str]:
         yield f"{trials} in none of the directories (shards given: {shards}): {_some(missing)}"
 
 
-def _other_data(held: Sequence[tuple[Part, list[TrialResult]]]) -> Iterator[str]:
+_DATA = ("benchmark", "source")
+"""Conditions that tell which data results are of."""
+
+
+def _tell_their_data(results: Sequence[TrialResult]) -> bool:
+    measured = measured_by(results)
+    return all(measured.get(f"{r.key.suite}/{r.key.domain}", {}).get("benchmark") for r in results)
+
+
+def _other_data(held: Sequence[tuple[Part, list[TrialResult]]], places: Mapping[str, str]) -> Iterator[str]:
     """Yield where parts were measured on other data: the option may be the same and the files others."""
-    names = [(part.name, measured_by(results)) for part, results in held]
-    (first, here), *others = names
+    asked = [part.manifest.settings for part, _ in held]
+    unlike = {name: cli for name, cli in places.items() if any(s.get(name) != asked[0].get(name) for s in asked)}
+    (first, here), *others = [(_with_places(part, unlike), measured_by(results)) for part, results in held]
     for other, there in others:
         for domain in sorted(set(here) & set(there)):
-            before, after = (" and ".join(measured[domain].get("benchmark", ())) for measured in (here, there))
+            before, after = (
+                [" and ".join(measured[domain].get(name, ())) for name in _DATA] for measured in (here, there)
+            )
             if before != after:
-                yield f"{domain} is {before or 'unknown'} in {first}, and {after or 'unknown'} in {other}"
+                names = [", ".join(filter(None, dict.fromkeys(told))) or "unknown" for told in (before, after)]
+                yield f"{domain} is {names[0]} in {first}, and {names[1]} in {other}"
+
+
+def _with_places(part: Part, places: Mapping[str, str]) -> str:
+    """Return a part's name, with where its data were."""
+    given = [f"{cli} {part.manifest.settings.get(name)}" for name, cli in places.items()]
+    return part.name + (f" ({', '.join(given)})" if given else "")
 
 
 def _collect(parts: Sequence[Part]) -> tuple[list[tuple[Part, list[TrialResult]]], list[str]]:

@@ -49,6 +49,21 @@ def request_end(metrics: ProtocolMetrics) -> Attributes:
     }
 
 
+def assessment_start(name: str, evaluation: str, domain: str, trials: int) -> Attributes:
+    """Return what is known when an assessment begins."""
+    return {
+        "a2a.run_id": name,
+        "a2a.evaluation": evaluation,
+        "a2a.domain": domain or None,
+        "a2a.trials": trials or None,
+    }
+
+
+def assessment_end(state: str, score: float | None = None, most: float | None = None) -> Attributes:
+    """Return what came of an assessment."""
+    return {"a2a.state": state, "a2a.score": score, "a2a.max_score": most}
+
+
 def trial_end(result: TrialResult) -> Attributes:
     """Return what came of a trial."""
     judged = result.status == "evaluated"

@@ -80,6 +80,10 @@ class OtelTracing(Tracing):
         """Begin a trial's span."""
         return _start(self._tracer, f"trial {key}", "internal", attributes, self._parent)
 
+    def asked(self, name: str, attributes: Mapping[str, Value | None], context: Mapping[str, str]) -> Span:
+        """Begin the span of what somebody else asked for, inside theirs."""
+        return _start(self._tracer, name, "server", attributes, _extract(context) if context else self._parent)
+
     def close(self) -> None:
         """Send what was not sent yet."""
         self._provider.force_flush(_FLUSH_MILLISECONDS)
@@ -116,9 +120,13 @@ def _parent(environ: Mapping[str, str]) -> Context | None:
     """Return the span that this process was started in, as CI systems hand it down."""
     if not environ.get("TRACEPARENT"):
         return None
+    return _extract({name.lower(): environ[name] for name in ("TRACEPARENT", "TRACESTATE") if environ.get(name)})
+
+
+def _extract(carrier: Mapping[str, str]) -> Context:
+    """Return W3C trace context as OpenTelemetry has it."""
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    carrier = {name.lower(): environ[name] for name in ("TRACEPARENT", "TRACESTATE") if environ.get(name)}
     return TraceContextTextMapPropagator().extract(carrier)
 
 
@@ -127,7 +135,7 @@ def _start(
 ) -> TracedSpan:
     from opentelemetry.trace import SpanKind
 
-    kinds = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT}
+    kinds = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT, "server": SpanKind.SERVER}
     return TracedSpan(tracer, tracer.start_span(KNOWN.hide(name), context, kinds[kind], _known(attributes)))
 
 

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.trials.redelivery import Abandoned
+from pytest_a2a_bench.trials.redelivery import Abandoned, Evaluated
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
+    from pytest_a2a_bench.benchmarks.base import Outcome
+    from pytest_a2a_bench.cassettes.tape import Tape
 
 
 class Attempt:
@@ -21,6 +23,7 @@ class Attempt:
     :ivar began: by ``time.monotonic()``; ``started_at`` is the same moment on the calendar.
     :ivar session: the conversation, once there is one; the last, if it was held again.
     :ivar abandoned: what those before it left behind.
+    :ivar evaluated: the last of them that was evaluated, and held again for its user.
     :ivar metadata: what goes with every message of it.
     :ivar trouble: what went wrong while that was made; ``damaged`` while an earlier result was read.
     :ivar before: what the benchmark of an earlier result was, where there is one.
@@ -33,12 +36,19 @@ class Attempt:
         self.started_at = datetime.now(UTC).isoformat()
         self.session: AgentSession | None = None
         self.abandoned = Abandoned()
+        self.evaluated: Evaluated | None = None
         self.metadata = metadata
         self.trouble: Exception | None = None
         self.damaged = ""
         self.before = ""
         self._result: TrialResult | None = None
         self._lock = threading.Lock()
+
+    def set_aside(self, outcome: Outcome, session: AgentSession, seed: int, tape: Tape | None) -> None:
+        """Note a conversation that is held again: what it leaves behind, and that it counts if the next cannot."""
+        if outcome.error is None:
+            self.evaluated = Evaluated(outcome, session, seed, tape)
+        self.abandoned.add(outcome, session)
 
     @property
     def has_ended(self) -> bool:

@@ -5,7 +5,8 @@ on it once, twice or not at all. What is evaluated instead is another one, in a 
 the same seed, so that the agent is neither blamed nor helped.
 
 One whose simulated user was at fault says little about the agent. Where that is asked for (``--a2a-user-retry``) it is
-held again too, with another seed: the user of the same seed would do the same again.
+held again too, with another seed: the user of the same seed would do the same again. It was evaluated, though: where
+the other conversation comes to nothing, it is still what the trial came to.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
+    from pytest_a2a_bench.cassettes.tape import Tape
 
 _PAUSE = RetryPolicy(base=0.25, maximum=30.0)
 _STEPS = 4
@@ -56,6 +58,20 @@ class Abandoned:
         self.metrics += tuple(session.metrics)
         self.agent_usage = self.agent_usage + outcome.agent_usage
         self.user_usage = self.user_usage + outcome.user_usage
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A conversation that was evaluated and is held again for its user: the trial's, if the next comes to nothing.
+
+    :param seed: of its user.
+    :param tape: what it was recorded on.
+    """
+
+    outcome: Outcome
+    session: AgentSession
+    seed: int
+    tape: Tape | None = None
 
 
 def refuse_tainted(outcome: Outcome, session: AgentSession) -> Outcome:

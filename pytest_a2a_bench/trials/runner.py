@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.benchmarks import lint_known
+from pytest_a2a_bench.benchmarks import lint_known, registry
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
@@ -189,7 +189,7 @@ class Runner:
             why = hold_again(outcome, attempt.abandoned, self.settings, attempt.cancel, deadline)
             if not why:
                 break
-            attempt.abandoned.add(outcome, session)
+            attempt.set_aside(outcome, session, self._seed(attempt), tape)
             span.event("a2a.held_again", {"a2a.reason": why})
             attempt.session, attempt.metadata = None, dict(self._metadata)
             self._make_ready(attempt)
@@ -221,6 +221,8 @@ class Runner:
     def _conclude(self, attempt: Attempt, outcome: Outcome, tape: Tape | None) -> TrialResult:
         result = self._result(attempt, outcome)
         stored = self._keep(attempt, result, outcome.error)
+        if result.retry_error and attempt.evaluated is not None:
+            tape = attempt.evaluated.tape
         # What trouble broke off is no conversation to be held again.
         if stored is not None and tape is not None and result.status in ("evaluated", "evaluator_error"):
             tape.keep()
@@ -272,7 +274,8 @@ class Runner:
         except A2ABenchError:  # not installed, or not found: its trial will say so
             data = ""
         everything = {"metadata": attempt.metadata, "reached": self._reached}
-        return fingerprint(self.settings, self._agent, data, everything, __version__)
+        settings = registry.without_places(self.settings) if data else self.settings
+        return fingerprint(settings, self._agent, data, everything, __version__)
 
     def cancel_all(self) -> None:
         """Abort every request in flight; their trials end as infrastructure errors."""
@@ -320,7 +323,13 @@ class Runner:
         return TrialResult(key=key, status="not_run", run_id=self.run_id, error=opened.text, provenance=told)
 
     def _result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
-        error, session, abandoned = outcome.error, attempt.session, attempt.abandoned
+        error, session, abandoned, seed = outcome.error, attempt.session, attempt.abandoned, self._seed(attempt)
+        agent_usage, user_usage = abandoned.agent_usage + outcome.agent_usage, abandoned.user_usage + outcome.user_usage
+        metrics = abandoned.metrics + (tuple(session.metrics) if session is not None else ())
+        in_vain = None
+        if error is not None and (last := attempt.evaluated) is not None:
+            in_vain, error = f"{type(error).__name__}: {describe(error)}", None
+            outcome, session, seed = last.outcome, last.session, last.seed
         result = TrialResult(
             key=attempt.key,
             status=classify(error),
@@ -332,16 +341,16 @@ class Runner:
             started_at=attempt.started_at,
             duration=outcome.duration if outcome.duration is not None else time.monotonic() - attempt.began,
             transcript=outcome.transcript,
-            metrics=abandoned.metrics + (tuple(session.metrics) if session is not None else ()),
+            metrics=metrics,
             turn_latencies=tuple(session.turn_seconds) if session is not None else (),
             findings=outcome.findings + (tuple(session.findings) if session is not None else ()),
-            agent_usage=abandoned.agent_usage + outcome.agent_usage,
-            user_usage=abandoned.user_usage + outcome.user_usage,
+            agent_usage=agent_usage,
+            user_usage=user_usage,
             context_id=session.context_id if session is not None else None,
             dialect=outcome.dialect,
             splits=outcome.splits,
             category=outcome.category,
-            seed=self._seed(attempt),
+            seed=seed,
             provenance={
                 **(outcome.provenance or self._data(attempt.key)),
                 **({"replayed": True} if self.settings.replay else {}),
@@ -355,6 +364,7 @@ class Runner:
             held_again=abandoned.reasons,
             user_fault=outcome.user_fault,
             user_retries=abandoned.faults,
+            retry_error=in_vain,
         )
         return estimating.estimated(result, self.settings.agent_model)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 import time
 import uuid
@@ -66,7 +67,8 @@ def test_its_numbers_are_those_of_pytest(
 ) -> None:
     ids = finished.result["task_rewards"]
     run = pytester.runpytest_subprocess(
-        f"--a2a-endpoint={oracle_url}", "--a2a-tag-trials", "--a2a-suite=mock", "--a2a-results=direct", "-k",
+        f"--a2a-endpoint={oracle_url}", "--a2a-tag-trials", "--a2a-suite=mock", "--a2a-results=direct",
+        "--a2a-dialect=agentbeats", "-k",
         " or ".join(f"{task}-t0" for task in ids),
     )  # fmt: skip
     assert run.ret == 0, run.stdout.str()
@@ -325,30 +327,51 @@ def test_our_own_suite_finds_nothing_in_it(url: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.slow
-def test_a_kill_loses_nothing(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    told = Told()
-    with agent_served("oracle?latency=0.15") as agent:
-        request = gen3(agent.url, domain="mock", num_tasks=6, tag_trials=True, concurrency=1)
-        with program(results) as first:
-            asking = threading.Thread(target=_ask_in_vain, args=(Caller(first.url), request, told))
-            asking.start()
-            while not told.task or not list((results / told.task / "trials").glob("*.json")):
-                time.sleep(0.02)
-            first.kill()
-            asking.join(30)
-        held = {path.name: path.read_bytes() for path in (results / told.task / "trials").glob("*.json")}
-        with program(results) as second:
-            found = Caller(second.url).get(told.task)
-            while found.state in ("working", "submitted"):
-                time.sleep(0.1)
-                found = Caller(second.url).get(told.task)
-            second.stop()
-    assert found.state == "completed", found.text
-    assert (found.result["score"], found.result["max_score"]) == (6, 6)
-    assert held
-    for name, content in held.items():
-        assert (results / told.task / "trials" / name).read_bytes() == content, "held again"
+def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
+    """Ten times it is killed and started again, each time with one more assessment that it has just accepted."""
+    results, moments = tmp_path / "results", random.Random("kills")
+    asked = [Told() for _ in range(10)]
+    held: dict[Path, bytes] = {}
+
+    def trials() -> list[Path]:
+        return list(results.glob("*/trials/*.json"))
+
+    def keep_what_was_held() -> None:
+        for path in trials():
+            assert held.setdefault(path, path.read_bytes()) == path.read_bytes(), "held again"
+
+    with agent_served("oracle?latency=0.1") as agent:
+        request = gen3(agent.url, domain="mock", num_tasks=5, tag_trials=True, concurrency=1)
+        for told in asked:
+            with program(results) as running:
+                asking = threading.Thread(target=_ask_in_vain, args=(Caller(running.url), request, told))
+                asking.start()
+                while not told.task:
+                    assert asking.is_alive(), running.errors.read_text()
+                    time.sleep(0.02)
+                more = len(held) + moments.randint(0, 4)
+                while len(trials()) < more:
+                    time.sleep(0.02)
+                time.sleep(moments.uniform(0, 0.5))
+                running.kill()
+                asking.join(60)
+            keep_what_was_held()
+        begun = len(held)
+        with program(results) as last:
+            ended = [_poll(last.url, told.task) for told in asked]
+            keep_what_was_held()
+    assert [(found.state, found.result["score"], found.result["max_score"]) for found in ended] == [
+        ("completed", 5, 5)
+    ] * len(asked)
+    assert 0 < begun <= len(held) == 5 * len(asked)
+
+
+def _poll(url: str, task: str) -> Told:
+    found = Caller(url).get(task)
+    while found.state in ("working", "submitted"):
+        time.sleep(0.2)
+        found = Caller(url).get(task)
+    return found
 
 
 @pytest.mark.slow

@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from assessor_server import LOCAL, Caller, Told, gen3, served, wait_for_end
-from browser import chromium, missing
+from browser import ENTER, Browser, axe_source, chromium, missing
 from builtin_server import served as agent_served
 
 from pytest_a2a_bench.assessor.callers import Callers
@@ -91,9 +92,9 @@ def test_reports_are_for_operators(tmp_path: Path, oracle_url: str) -> None:
             return httpx.get(f"{url}{path}", auth=("me", token))
 
         assert "mock: 1 of 1 trial passed" in get("", ADA).text
-        assert task not in get("", ADA).text
+        assert f"assessments/{task}" not in get("", ADA).text
         assert "mock" not in get("", BOB).text
-        assert task in get("", "boss-0123456789abcdef").text
+        assert f"assessments/{task}" in get("", "boss-0123456789abcdef").text
         assert [get(f"assessments/{task}", token).status_code for token in (ADA, BOB)] == [404, 404]
         assert get(f"assessments/{task}", "boss-0123456789abcdef").status_code == 200
 
@@ -129,10 +130,109 @@ def test_in_a_browser_it_follows_what_runs(url: str, told: Told, tmp_path: Path)
             assert wide <= width
         seen = set()
         while thread.is_alive():
-            seen |= {element.text for element in browser.driver.find_elements("css selector", "[role=status]")}
+            seen |= set(browser.texts("[data-running] .told"))
             time.sleep(0.2)
         deadline = time.monotonic() + 60
         while "mock: 4 of 4 trials passed" not in browser.driver.page_source and time.monotonic() < deadline:
             time.sleep(0.2)
-        assert "mock: 4 of 4 trials passed" in browser.driver.page_source, "it was not loaded again"
+        assert "mock: 4 of 4 trials passed" in browser.driver.page_source, "it was not made anew"
         assert len(seen) > 1, seen
+        assert browser.messages() == []
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory, noop_url: str) -> Iterator[str]:
+    """A page with assessments that completed, failed, run and wait."""
+    results = tmp_path_factory.mktemp("busy") / "results"
+    terms = Terms(results, guard=LOCAL, is_private=True, per_caller=1)
+    with served(terms) as url, agent_served("oracle?latency=30") as slow:
+        caller = Caller(url)
+        for request in (gen3(noop_url, domain="mock", num_tasks=3), gen3("http://127.0.0.1:9/", domain="mock")):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
+                wait_for_end(results, caller.ask(request))
+        running = [Told(), Told()]
+        threads = []
+        for one in running:
+            asked = gen3(slow.url, domain="mock", num_tasks=1, tag_trials=True)
+            threads.append(threading.Thread(target=caller.ask, args=(asked,), kwargs={"told": one}))
+            threads[-1].start()
+            while not any(state == "working" for state, _ in one.updates):
+                time.sleep(0.02)
+        yield url
+        for one in running:
+            if caller.get(one.task).state == "working":
+                caller.cancel(one.task)
+        for thread in threads:
+            thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if why := missing():
+        pytest.skip(why)
+    with chromium(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+def look(browser: Browser, url: str, *, width: int = 1280, dark: bool = False, script: bool = True) -> None:
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.command("Emulation.setDeviceMetricsOverride", **metrics)
+    browser.command(
+        "Emulation.setEmulatedMedia", features=[scheme, {"name": "prefers-reduced-motion", "value": "reduce"}]
+    )
+    browser.command("Emulation.setScriptExecutionDisabled", value=not script)
+    browser.driver.get(url)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (360, False), (360, True)])
+def test_axe_finds_nothing(browser: Browser, busy: str, width: int, dark: bool) -> None:
+    source = axe_source()
+    look(browser, busy, width=width, dark=dark)
+    browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    ground = str(browser.run("return getComputedStyle(document.body).backgroundColor"))
+    assert (int(ground.split("(")[1].split(",")[0]) < 64) == dark, ground
+    browser.run(source)
+    found: dict[str, Any] = browser.driver.execute_async_script(
+        "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done)"
+    )
+    assert [(v["impact"], v["id"], [n["target"] for n in v["nodes"][:3]]) for v in found["violations"]] == []
+    assert len(found["passes"]) > 10
+
+
+@pytest.mark.slow
+def test_without_a_script_it_shows_the_same(browser: Browser, busy: str) -> None:
+    try:
+        look(browser, busy, script=False)
+        assert [pill.text for pill in browser.driver.find_elements("css selector", ".pill")] == [
+            "running", "waiting", "failed", "completed",
+        ]  # fmt: skip
+        browser.one("noscript a").click()
+        browser.one("a[href^='assessments/']").click()
+    finally:
+        browser.command("Emulation.setScriptExecutionDisabled", value=False)
+    assert "/assessments/" in browser.driver.current_url
+
+
+@pytest.mark.slow
+def test_the_keyboard_is_enough(browser: Browser, busy: str) -> None:
+    look(browser, busy)
+    reached = []
+    for _ in range(3):
+        browser.press("\ue004")
+        reached.append(browser.run("return document.activeElement.textContent"))
+        if reached[-1] == "More":
+            browser.press(ENTER)
+            browser.wait("document.querySelector('details').open")
+    assert reached[:2] == ["To the assessments", "More"]
+    assert reached[2].startswith("Report of mock")
+    waiting = browser.run("return document.querySelector('[data-state=waiting]').dataset.running")
+    Caller(busy).cancel(waiting)
+    # The page is made anew, and stays as its reader left it.
+    browser.wait("document.querySelectorAll('[data-running]').length === 1", 60)
+    assert browser.run("return document.querySelectorAll('details[open]').length") == 1
+    assert str(browser.run("return document.activeElement.textContent")).startswith("Report of mock")
+    assert browser.run("return document.querySelector('#told').textContent") == "1 under way"

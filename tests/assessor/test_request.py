@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.assessor.fields import FIELDS, Evaluation
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
+from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
+from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.model import Part
+from pytest_a2a_bench.settings import Settings
 
 DOMAINS: dict[str, Evaluation] = {
     "airline": "tau2",
@@ -56,6 +60,7 @@ def test_todays_request_of_agentbeats(as_data: bool) -> None:
         agent=URL,
         form="agentbeats",
         evaluation="tau2",
+        dialect="agentbeats",
         domain="airline",
         num_tasks=4,
         max_steps=100,
@@ -91,6 +96,18 @@ def test_the_older_tagged_request_stands_in_prose_and_has_tau_benchs_names() -> 
     assert found.form == "tagged"
     assert (found.agent, found.domain, found.split, found.task_ids) == (URL, "airline", "test", ("1", "2"))
     assert found.user_llm == "openai/gpt-4o"
+
+
+def test_agents_are_spoken_to_as_the_form_has_it() -> None:
+    """Agents made for AgentBeats find their tools in its first message only."""
+
+    def dialect(domain: str, **config: object) -> str:
+        return read({"participants": {"agent": URL}, "config": {"domain": domain, **config}}).dialect
+
+    assert (dialect("mock"), dialect("mock", dialect="auto"), dialect("mini")) == ("agentbeats", "auto", "auto")
+    tagged = f'<white_agent_url>{URL}</white_agent_url><env_config>{{"env": "mock"}}</env_config>'
+    assert read(tagged).dialect == "sierra"
+    assert read({"white_agent_url": URL, "domain": "mock"}).dialect == "auto"
 
 
 def test_the_flat_request_is_crmarenas() -> None:
@@ -196,3 +213,53 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_task_ids_keep_their_order(ids: list[Any]) -> None:
     found = read({"participants": {"agent": URL}, "config": {"domain": "mock", "task_ids": ids}})
     assert found.task_ids == tuple(dict.fromkeys(map(str, ids)))
+
+
+# --- what the operator offers -----------------------------------------------------------------------------------------
+
+
+def planned(terms: Terms, **config: Any) -> Settings:
+    found = parse([Part("data", data={"participants": {"agent": URL}, "config": config})], known_domains())
+    return plan(found, terms, {}).settings
+
+
+def test_settings_of_a_run_may_be_asked_for(tmp_path: Path) -> None:
+    terms = Terms(tmp_path)
+    asked = {"history": "full", "protocol": "0.3", "transport": "rest", "streaming": "on", "user_retry": 2}
+    made = planned(terms, domain="mock", num_tasks=1, verify=True, max_errors=3, **asked)
+    assert {name: getattr(made, name) for name in asked} == asked
+    assert (made.verify, made.max_errors) == (True, 3)
+    usual = planned(terms, domain="mock", num_tasks=1)
+    for name in (*asked, "verify", "max_errors"):
+        assert getattr(usual, name) == getattr(Settings(), name), name
+    options = planned(terms, domain="mini", num_tasks=1, scoring="fixed", aided=True, drift="low", rot=5)
+    chosen = {f"crm_{name}": options.benchmark_options[f"crm_{name}"] for name in ("scoring", "aided", "drift", "rot")}
+    assert chosen == {"crm_scoring": "fixed", "crm_aided": True, "crm_drift": "low", "crm_rot": 5}
+    assert planned(terms, domain="mini", num_tasks=1, drift="none").benchmark_options["crm_drift"] is None
+
+
+def test_editions_and_retrievals_are_those_that_are_offered(tmp_path: Path) -> None:
+    data = index.find_installation().data
+    terms = Terms(tmp_path, editions={"mine": str(data)}, retrievals=("bm25",))
+    assert planned(terms, domain="mock", num_tasks=1, edition="mine").benchmark_options["tau2_data"] == str(data)
+    made = planned(terms, domain="mock", num_tasks=1, retrieval_config="bm25")
+    assert made.benchmark_options["retrieval"] == "bm25"
+    with pytest.raises(BadRequest) as caught:
+        planned(terms, domain="mock", num_tasks=1, edition="/etc", retrieval="alltools", agent_token="HOME")
+    for text in (
+        "edition is '/etc'; this assessor offers mine",
+        "retrieval is 'alltools'; this assessor offers bm25",
+        "agent_token is not the name of a token",
+    ):
+        assert text in str(caught.value)
+    with pytest.raises(BadRequest, match="none: leave it out, and the installed data are used"):
+        planned(Terms(tmp_path), domain="mock", num_tasks=1, edition="mine")
+
+
+def test_every_bad_setting_is_named() -> None:
+    config = {"domain": "mock", "verify": "yes", "user_retry": 11, "history": "some", "edition": 4, "transport": ["x"]}
+    found = "\n".join(problems({"participants": {"agent": URL}, "config": {**config, "drift": "low", "rot": 1}}))
+    for word in ("verify is 'yes'", "user_retry is 11", "history is 'some'", "edition is 4", "transport is a list"):
+        assert word in found, found
+    assert "drift means nothing to tau2" in found
+    assert "rot means nothing to tau2" in found

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import shutil
-import socket
-import subprocess
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,43 +14,10 @@ from a2a.types import SubscribeToTaskRequest
 from assessor_server import LOCAL, Caller, Told, gen3, message, program, served, wait_for_end
 from builtin_server import served as agent_served
 from google.protobuf.json_format import MessageToDict
+from postgresql import missing, postgresql
 
 from pytest_a2a_bench.assessor.server import Place
 from pytest_a2a_bench.assessor.terms import Terms
-
-BINARIES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
-
-
-@contextlib.contextmanager
-def postgresql(folder: Path) -> Iterator[str]:
-    """Start a server of the system's own PostgreSQL on a free port, and give SQLAlchemy's URL."""
-    if BINARIES is None or os.getuid() != 0 or shutil.which("runuser") is None:
-        pytest.skip("no PostgreSQL here that can be started (Debian: apt-get install postgresql, as root)")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    place = Path("/tmp") / f"a2a-pg-{uuid.uuid4().hex[:8]}"
-    place.mkdir(mode=0o700)
-    shutil.chown(place, "postgres")
-    log = (folder / "postgresql.log").open("w")
-    try:
-        settings = ["-D", str(place / "data")]
-        subprocess.run(
-            [BINARIES / "initdb", *settings, "-A", "trust"], user="postgres", check=True, stdout=log, cwd="/"
-        )
-        arguments = ["-h", "127.0.0.1", "-p", str(port), "-k", str(place)]
-        server = subprocess.Popen([BINARIES / "postgres", *settings, *arguments], user="postgres", stderr=log, cwd="/")
-        try:
-            deadline = time.monotonic() + 60
-            while subprocess.run([BINARIES / "pg_isready", "-h", "127.0.0.1", "-p", str(port)], stdout=log).returncode:
-                assert time.monotonic() < deadline, (folder / "postgresql.log").read_text()
-                time.sleep(0.1)
-            yield f"postgresql+asyncpg://postgres@127.0.0.1:{port}/postgres"
-        finally:
-            server.terminate()
-            server.wait(30)
-    finally:
-        log.close()
-        shutil.rmtree(place)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
@@ -64,7 +26,9 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield f"sqlite+aiosqlite:///{tmp_path}/shared.db"
         return
     pytest.importorskip("asyncpg")
-    with postgresql(tmp_path) as url:
+    if why := missing():
+        pytest.skip(why)
+    with postgresql(tmp_path / "postgresql.log") as url:
         yield url
 
 

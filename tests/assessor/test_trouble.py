@@ -13,13 +13,18 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from a2a.server.cluster.database_task_store import VersionedDatabaseTaskStore
+from a2a.server.cluster.version import TaskVersion
+from a2a.server.context import ServerCallContext
 from a2a.types import Task, TaskPushNotificationConfig, TaskStatusUpdateEvent
 from assessor_server import LOCAL, Caller, gen3, served
 
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.assessor import protocol, server, webhooks
 from pytest_a2a_bench.assessor.assessment import Assessment
+from pytest_a2a_bench.assessor.database import open_stores
 from pytest_a2a_bench.assessor.desk import Desk
+from pytest_a2a_bench.assessor.monitoring import Monitor
 from pytest_a2a_bench.assessor.server import Place
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.errors import HarnessError
@@ -78,13 +83,13 @@ def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monke
     name, claims, asked = str(uuid.uuid4()), [], []
     said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
     Record(name, "", said, {}, submitted=1.0).write(tmp_path / name)
-    read_all, reads = records.read_all, []
+    kept, reads = records.Kept(tmp_path), []
 
-    def read(results: Path) -> Any:
-        reads.append(results)
+    def read() -> Any:
+        reads.append(tmp_path)
         if len(reads) == 1:
             raise OSError("the disk is away")
-        return read_all(results)
+        return kept.all()
 
     def claim(name: str) -> bool:
         if name in claims:
@@ -106,7 +111,9 @@ def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monke
 
         desk = SimpleNamespace(
             terms=Terms(tmp_path),
+            watch=SimpleNamespace(kept=SimpleNamespace(all=read)),
             at_work=set(),
+            idle=frozenset(),
             claim=claim,
             give_back=lambda name: claims.remove(name),
         )
@@ -116,9 +123,60 @@ def test_nothing_ends_the_looking_for_what_was_interrupted(tmp_path: Path, monke
         await asyncio.wait_for(done.wait(), 60)
         looking.cancel()
 
-    monkeypatch.setattr(records, "read_all", read)
     asyncio.run(run())
     assert (asked, claims) == ([name, name], [name])
+
+
+def test_what_was_taken_up_in_vain_is_taken_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message reaches the execution before, which ends without it: nobody is told, and the task has not ended."""
+    monkeypatch.setattr(server, "_LOOK_FOR_ORPHANS", 0.01)
+    terms, name, asked = Terms(tmp_path), str(uuid.uuid4()), []
+    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
+    Record(name, "", said, {}, state="running", submitted=1.0).write(tmp_path / name)
+
+    async def look(name: str, caller: str) -> None:
+        return None
+
+    async def run() -> None:
+        done = asyncio.Event()
+
+        async def send(request: Any, context: Any) -> None:
+            asked.append(request.message.task_id)
+            if len(asked) == 3:
+                desk.at_work.add(name)
+                done.set()
+
+        desk = Desk(terms, Monitor(), look)
+        handler = cast(Any, SimpleNamespace(on_message_send=send))
+        looking = asyncio.create_task(server._keep_taking_up(handler, desk, look))
+        await asyncio.wait_for(done.wait(), 60)
+        await asyncio.sleep(0.1)
+        looking.cancel()
+        assert desk.idle == frozenset()
+
+    asyncio.run(run())
+    assert asked == [name] * 3, "what is at work is left alone"
+
+
+def test_writes_to_sqlite_come_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing: list[int] = []
+
+    async def save(self: Any, task: Task, **more: Any) -> TaskVersion:
+        writing.append(1)
+        assert len(writing) == 1, "two at once"
+        await asyncio.sleep(0.001)
+        writing.pop()
+        return TaskVersion(1)
+
+    async def run() -> None:
+        stores = await open_stores(tmp_path)
+        monkeypatch.setattr(VersionedDatabaseTaskStore, "save", save)
+        context = ServerCallContext()
+        saving = (stores.tasks.save(Task(), prev_version=TaskVersion.MISSING, context=context) for _ in range(20))
+        await asyncio.gather(*saving)
+        await stores.engine.dispose()
+
+    asyncio.run(run())
 
 
 def test_no_webhook_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

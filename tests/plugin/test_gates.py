@@ -335,9 +335,20 @@ def test_gates_that_nothing_was_judged_for_do_not_pass(
     found = kinds(pytester.path / "j.xml")
     assert [name for name, tags in found.items() if "failure" in tags] == ["min_pass", "baseline"]
     assert desk("--a2a-min-pass=0.5", "--a2a-inconclusive=pass").ret == 0
-    result = desk()
+    result = desk.apart(*workers)
     assert result.ret == 0
     assert "a2a verdict" not in result.stdout.str()
+    assert "a2a: no trial was evaluated: these results say nothing about the agent" in result.stdout.str()
+
+
+@pytest.mark.parametrize("gate", ["--a2a-min-pass=0", "--a2a-max-cost=1", "--a2a-verify"])
+def test_a_gate_fails_a_run_whose_every_trial_was_skipped(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, gate: str
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "skip skip-b")
+    result = desk(gate)
+    assert result.ret == 1
+    assert_says(result, "inconclusive nothing to judge: no trial was evaluated", "a2a verdict: inconclusive")
 
 
 def test_a_run_of_other_tests_alone_has_no_verdict(pytester: pytest.Pytester, desk: Bench) -> None:

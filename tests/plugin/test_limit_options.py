@@ -6,6 +6,7 @@ import os
 
 import pytest
 from harness import Bench, log_of
+from raw_agent import Request, raw_agent, rpc
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,50 @@ def test_variables_of_the_file_are_there_for_the_run(
     )
     desk("--a2a-env-file=canary.env", *workers).assert_outcomes(passed=2)
     assert "A2A_CANARY_KEY" not in os.environ
+
+
+TOKEN = "nightingale-4711"
+
+ASKS = """
+    import os
+
+    from pytest_a2a_bench.model import Part
+
+    def test_shows_it_before_anybody_is_asked():
+        assert [os.environ[name] for name in ("A2A_AUTH_TOKEN", "SONGBIRD") if name in os.environ] == []
+
+    def test_asks(a2a_client):
+        text = a2a_client.session().send([Part.of_text("hello")]).text
+        assert text == "nothing"
+"""
+
+
+@pytest.mark.parametrize("name", ["A2A_AUTH_TOKEN", "SONGBIRD"])
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n1"], marks=pytest.mark.slow)], ids=["alone", "xdist"])
+def test_the_agents_token_may_come_from_the_file_and_is_hidden(
+    pytester: pytest.Pytester, bench: Bench, workers: list[str], name: str
+) -> None:
+    def repeat(request: Request) -> bytes:
+        said = request.headers.get("authorization", "none")
+        parts = [{"kind": "text", "text": f"you sent {said}"}]
+        return rpc({"kind": "message", "role": "agent", "messageId": "m", "parts": parts}, request)
+
+    pytester.makefile(".env", song=f"{name}={TOKEN}\n")
+    pytester.makepyfile(test_asks=ASKS)
+    named = [] if name == "A2A_AUTH_TOKEN" else [f"--a2a-auth-env={name}"]
+    with raw_agent(repeat) as agent:
+        agent.card["securitySchemes"] = {"s": {"type": "http", "scheme": "bearer"}}
+        agent.card["security"] = [{"s": []}]
+        result = bench("--a2a-endpoint", agent.url, "--a2a-env-file=song.env", "test_asks.py", *named, *workers)
+    result.assert_outcomes(failed=2)
+    assert {m.headers["authorization"] for m in agent.messages} == {f"Bearer {TOKEN}"}
+    shown = result.stdout.str() + result.stderr.str()
+    assert "you sent Bearer ***" in shown
+    assert TOKEN not in shown
+
+
+def test_a_token_that_neither_has_is_a_usage_error(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makefile(".env", song="OTHER=x\n")
+    result = bench("--a2a-endpoint=http://127.0.0.1:9", "--a2a-env-file=song.env", "--a2a-auth-env=SONGBIRD", "-k=mock")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *--a2a-auth-env*SONGBIRD*not set*"])

@@ -115,3 +115,67 @@ def test_off_leaves_nothing_out(pytester: pytest.Pytester, desk: Bench) -> None:
     desk.apart("--a2a-min-pass=0.5", "--a2a-min-pass-without=off")
     assert verdict_of(pytester)["left_out"] == {}
     assert looks(pytester) == 0
+
+
+SPLIT_CONFTEST = """
+import dataclasses
+
+from pytest_a2a_bench.model import BenchTask
+
+SPLITS = {
+    "base": ["ok-b", "bad-i"],
+    "more": ["ok-a", "ok-b", "bad-h", "bad-i"],
+    "full": ["x-1", "x-2", "ok-a", "bad-h", "x-3"],
+}
+
+def pytest_a2a_bench_suites():
+    import desk
+    tasks = lambda domain, split: [BenchTask("desk", "front", t, (split,)) for t in SPLITS[split]]
+    return [dataclasses.replace(
+        desk.SUITE, linter="desk_lint", splits=lambda domain: tuple(SPLITS), split_names=tuple(SPLITS), load_tasks=tasks
+    )]
+"""
+
+SPLIT_LINT = (
+    LINT.replace("print(domain, file=stream)", "print(request.split, file=stream)")
+    .replace(
+        'for t in ("ok-a", "bad-h")', 'for t in (("bad-i",) if request.split == "base" else ("ok-a", "bad-h", "x-1"))'
+    )
+    .replace('request, domain: "1"', "request, domain: request.split")
+)
+
+SPLIT_TESTS = """
+import pytest
+
+@pytest.mark.desk("front")
+def test_base(trial):
+    assert trial.success
+
+@pytest.mark.desk("front", split="full", tasks=["ok-a", "bad-h"])
+def test_marked(trial):
+    assert trial.success
+"""
+
+
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
+def test_tasks_of_a_split_that_a_marker_chose_are_left_out_and_cited(
+    pytester: pytest.Pytester, desk: Bench, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(desk_lint=SPLIT_LINT, test_desk=SPLIT_TESTS)
+    pytester.makeconftest(SPLIT_CONFTEST)
+    result = desk.apart(*workers, "--a2a-min-pass=0.2", WITHOUT[1])
+    assert result.ret == 0
+    found = verdict_of(pytester)
+    # The split that has them and is the smallest was looked at, and nothing was made of its other tasks.
+    assert found["left_out"] == {f"desk/front/{task}": ["too-easy"] for task in ("bad-h", "bad-i", "ok-a")}
+    [gate] = found["gates"]
+    assert gate["numbers"]["trials"] == 1
+    assert (pytester.path / "looks.txt").read_text().split() == ["base", "more"]
+    again = desk.apart(*workers)
+    again.stdout.fnmatch_lines(["*lint of this task: too-easy (anybody can)*"])
+    stored = [json.loads(p.read_text()) for p in (pytester.path / "a2a-results" / "trials").glob("*.json")]
+    assert sorted(t["task"]["id"] for t in stored if "too-easy" in t["provenance"].get("lint", {})) == [
+        "bad-h",
+        "bad-i",
+        "ok-a",
+    ]

@@ -55,15 +55,22 @@ def test_the_llm_user_and_judge_are_named(desk: Bench) -> None:
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)])
-def test_nothing_evaluated_is_said(desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]) -> None:
+def test_nothing_evaluated_is_said(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
     monkeypatch.setenv("DESK_TASKS", "down bug")
     result = desk.apart(*workers)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["no trial was evaluated: these results say nothing about the agent"])
-    monkeypatch.setenv("DESK_TASKS", "skip")
-    result = desk.apart(*workers)
+    # A skip is no failure to pytest, and so not to us; it is said, with -q and in every other place, too.
+    monkeypatch.setenv("DESK_TASKS", "skip skip-b")
+    result = desk.apart("-q", "--a2a-markdown=run.md", "--a2a-html=page.html", *workers)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["no trial was evaluated: *"])
+    why = "2 trials skipped, such as needs a judge; pass --a2a-judge-llm"
+    told = f"no trial was evaluated: these results say nothing about the agent ({why})"
+    assert result.outlines.count(told) == 1
+    assert told[1:] in (pytester.path / "page.html").read_text()
+    assert "these results say nothing about the agent" in (pytester.path / "run.md").read_text()
 
 
 @pytest.mark.parametrize("arguments", [(), ("-v",), ("-s",)])

@@ -75,6 +75,27 @@ def test_they_are_held_again_where_that_is_asked_for(
     assert load_trial(left).agent_usage.cost_usd == 0.5
 
 
+def test_another_try_that_breaks_costs_no_result_and_is_told(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok vain")
+    result = desk("--a2a-user-retry=1", "--a2a-html=page.html", "--a2a-markdown=run.md", "--junitxml=junit.xml")
+    result.assert_outcomes(passed=1, failed=1)
+    shown = result.stdout.str()
+    assert "1 trial was held again, because the user was at fault (--a2a-user-retry): 1x stopped-early" in shown
+    in_vain = "1 of them in vain (1x TransportError): what was evaluated before it counts"
+    assert in_vain in shown
+    broke = "held again in vain, so that the conversation before it counts: TransportError: connection reset by peer"
+    assert broke in shown
+    assert in_vain in (pytester.path / "page.html").read_text()
+    assert "1 of them in vain" in (pytester.path / "run.md").read_text()
+    told = junit_properties(junit_cases(Path("junit.xml"))["test_desk[vain-t0]"])
+    assert (told["a2a.status"], told["a2a.user_fault"]) == ("evaluated", "stopped-early")
+    assert (told["a2a.user_retries"], told["a2a.retry_error"]) == ("1", "TransportError")
+    # Both were paid for.
+    assert told["a2a.cost_usd"] == "0.5"
+
+
 def test_a_quiet_run_tells_it_too(desk: Bench) -> None:
     result = desk("-q", "--a2a-user-retry=1")
     assert AT_FAULT.format(1, 1) in result.stdout.str()
@@ -103,11 +124,13 @@ def test_both_reasons_to_hold_a_trial_again_have_a_number_of_their_own(
 
 def test_what_another_run_overwrote_is_still_counted(pytester: pytest.Pytester) -> None:
     reported = {"desk/front/a#0": {"status": "evaluated", "reward": 0.0, "user_fault": "out-of-scope"},
-                "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2}}  # fmt: skip
+                "desk/front/b#0": {"status": "evaluated", "reward": 1.0, "user_retries": 2,
+                                   "retry_error": "LLMError"}}  # fmt: skip
     results, _ = summary.load_reported(pytester.path, "run", reported)
     told = "\n".join(summary.caveats(results))
     assert "was at fault in 1 of 2 trials, which count as they came out: 1x out-of-scope" in told
     assert "1 trial was held again, because the user was at fault" in told
+    assert "1 of them in vain (1x LLMError)" in told
 
 
 def test_a_kind_that_only_a_benchmark_knows_is_shown_as_it_is() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import ENTER, ESCAPE, Browser
+from browser import ENTER, ESCAPE, Browser, axe_source
 from made_trials import made_error, made_trial, many_trials
 
 from pytest_a2a_bench.conformance.report import CheckRow
@@ -296,13 +295,6 @@ def test_what_an_agent_says_stays_text(browser: Browser, tmp_path: Path, text: s
         assert browser.one(".turn .bubble").text == text
     assert browser.messages() == []
     assert [url for url in browser.requests() if not url.startswith("file:")] == []
-
-
-def axe_source() -> str:
-    found = importlib.util.find_spec("axe_core_python")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("axe-core-python is not installed (the extra dev has it)")
-    return (Path(found.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

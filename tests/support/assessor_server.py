@@ -28,6 +28,7 @@ from pytest_a2a_bench.a2a.guard import Guard
 from pytest_a2a_bench.assessor.callers import Callers
 from pytest_a2a_bench.assessor.server import Place, assessor
 from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.tracing import NO_TRACING, Tracing
 
 LOCAL = Guard.of(["127.0.0.0/8"])
 
@@ -38,9 +39,11 @@ class _Beside(uvicorn.Server):  # type: ignore[misc]
 
 
 @contextlib.contextmanager
-def served(terms: Terms, callers: Callers | None = None, place: Place | None = None) -> Iterator[str]:
+def served(
+    terms: Terms, callers: Callers | None = None, place: Place | None = None, tracing: Tracing = NO_TRACING
+) -> Iterator[str]:
     """Serve an assessor on the loop thread of the client, and give its URL."""
-    context = _serving(terms, callers, place or Place(port=0))
+    context = _serving(terms, callers, place or Place(port=0), tracing)
     url = loop.run(context.__aenter__())
     try:
         yield url
@@ -53,10 +56,10 @@ async def _leave(context: contextlib.AbstractAsyncContextManager[str]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _serving(terms: Terms, callers: Callers | None, place: Place) -> AsyncIterator[str]:
+async def _serving(terms: Terms, callers: Callers | None, place: Place, tracing: Tracing) -> AsyncIterator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    async with assessor(place, terms, callers, url) as app:
+    async with assessor(place, terms, callers, url, tracing) as app:
         server = _Beside(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         while not server.started:
@@ -113,6 +116,16 @@ def program(results: Path, *arguments: str, env: Mapping[str, str] | None = None
 def gen3(agent: str, **config: Any) -> dict[str, Any]:
     """Return a request as AgentBeats sends it today."""
     return {"participants": {"agent": agent}, "config": config}
+
+
+def ask_raw(url: str, request: Any, **headers: str) -> dict[str, Any]:
+    """Send a request as JSON-RPC of 1.0 with headers of one's own, wait for its end, and return the task."""
+    part = {"text": json.dumps(request)}
+    message = {"messageId": uuid.uuid4().hex, "role": "ROLE_USER", "parts": [part]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+    answer = httpx.post(url, json=call, headers={"A2A-Version": "1.0", **headers}, timeout=120).json()
+    found: dict[str, Any] = answer["result"]["task"]
+    return found
 
 
 @dataclass
@@ -201,6 +214,12 @@ class Caller:
     def get(self, task: str) -> Told:
         """Poll a task."""
         return asyncio.run(self._get(task))
+
+    def numbers(self) -> dict[str, float]:
+        """Return what it counts, by Prometheus's names."""
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        lines = httpx.get(f"{self.url}metrics", headers=headers, timeout=60).text.splitlines()
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
     def cancel(self, task: str) -> str:
         """Cancel a task, and return its state."""

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
     from selenium.webdriver.remote.webelement import WebElement
@@ -37,6 +39,14 @@ def missing() -> str:
     if _chromium() is None or shutil.which("chromedriver") is None:
         return "no chromium and chromedriver on PATH (Debian: apt-get install chromium chromium-driver)"
     return ""
+
+
+def axe_source() -> str:
+    """Return the script of axe-core, which finds what keeps people from using a page; skips the test without it."""
+    found = importlib.util.find_spec("axe_core_python")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("axe-core-python is not installed (the extra dev has it)")
+    return (Path(found.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
 
 
 class Browser:

@@ -61,7 +61,8 @@ class Bench:
 
 DESK = '''
 """A benchmark whose task ids say what happens (ok, bad, down, skip, bug, broken, crash, flaky, or a message is lost
-once or always: lost, gone; its user is at fault once or always: left, leaves) and for how long.
+once or always: lost, gone; its user is at fault once or always: left, leaves, or once before all breaks: vain) and for
+how long.
 
 "meet-4" lasts until four trials have been started; "stuck-4" so long, whatever anybody does, and "refused" is what
 the first try meets.
@@ -124,7 +125,9 @@ class Desk:
         if kind == "bug":
             raise ValueError("a bug in the benchmark")
         fault = None
-        if kind == "leaves" or (kind == "left" and not (HERE / key.file_stem).exists()):
+        if kind == "vain" and (HERE / key.file_stem).exists():
+            return Outcome(error=TransportError("connection reset by peer"), agent_usage=Usage(10, 5, 0.25))
+        if kind in ("leaves", "vain") or (kind == "left" and not (HERE / key.file_stem).exists()):
             (HERE / key.file_stem).touch()
             fault = UserFault("stopped-early", "the agent asked \\x1b[31mwhether to go on")
         value = 0.0 if kind == "bad" or fault else 1.0

@@ -159,6 +159,7 @@ def properties() -> list[str]:
             turn_latencies=(1.0,),
             user_fault=UserFault("out-of-scope"),
             user_retries=(UserFault("stopped-early"),),
+            retry_error="LLMError: x",
             verification=Verification("verified"),
         )
         found |= {PREFIX + name for name in outcome.properties(result, "path")}

@@ -44,8 +44,9 @@ class RandomBrain:
 
     description = "Does anything."
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, settings: Settings | None = None) -> None:
         self._seed = seed
+        self._settings = settings or Settings()
 
     async def reply(self, conversation: Conversation) -> BrainReply:
         """Say or do something."""
@@ -62,7 +63,7 @@ class RandomBrain:
 
     def _call(self, conversation: Conversation, key: str, chance: random.Random) -> ToolCall:
         assert conversation.briefing is not None
-        gold = load_gold(key, Settings()).plan(conversation.briefing) if key else ()
+        gold = load_gold(key, self._settings).plan(conversation.briefing) if key else ()
         if gold and chance.random() < 0.5:
             call = chance.choice(gold)
             return call if chance.random() < 0.6 else _spoiled(call, chance)
@@ -135,14 +136,17 @@ def _spoiled(call: ToolCall, chance: random.Random) -> ToolCall:
 
 
 @contextlib.contextmanager
-def random_agent(seed: int) -> Iterator[str]:
-    """Serve one, and return its URL."""
+def random_agent(seed: int, settings: Settings | None = None) -> Iterator[str]:
+    """Serve one, and return its URL.
+
+    :param settings: say where the golds are that some of its calls are taken from.
+    """
     loop = asyncio.new_event_loop()
     url: list[str] = []
     ready, done = threading.Event(), asyncio.Event()
 
     async def serve() -> None:
-        with mock.patch.object(server, "make_brain", return_value=RandomBrain(seed)):
+        with mock.patch.object(server, "make_brain", return_value=RandomBrain(seed, settings)):
             async with server.running(AgentOptions("noop")) as served:
                 url.append(served.url)
                 ready.set()

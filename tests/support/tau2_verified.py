@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
+from unittest import mock
 
+from fake_llm import FakeLLM, say
 from random_agent import random_agent
 from trials import run_against
 
 from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.verification import Tau2Verifier
 from pytest_a2a_bench.model import TrialKey, TrialResult, Verification
 from pytest_a2a_bench.settings import Settings
@@ -25,13 +31,13 @@ Found = tuple[TrialResult, Verification]
 
 
 @contextlib.contextmanager
-def agent_url(name: str, seed: int) -> Iterator[str]:
+def agent_url(name: str, seed: int, settings: Settings) -> Iterator[str]:
     """Serve one of the agents."""
     if name == "random":
-        with random_agent(seed) as url:
+        with random_agent(seed, settings) as url:
             yield url
     else:
-        with start_builtin(name) as agent:
+        with start_builtin(name, settings) as agent:
             yield agent.url
 
 
@@ -40,14 +46,26 @@ class Table:
 
     :param processes: how many verify beside each other.
     :param seed: of the random agent.
+    :param data: tau2's data, as ``--a2a-tau2-data`` names them.
     """
 
-    def __init__(self, processes: int = 1, seed: int = 0) -> None:
+    def __init__(self, processes: int = 1, seed: int = 0, data: str = INSTALLED) -> None:
         self._seed = seed
         self._stack = contextlib.ExitStack()
         self._urls: dict[str, str] = {}
+        # Whatever is asked is so; what is verified is that both sides ask the same and make the same of the answer.
+        met = {"expectedOutcome": "scripted", "reasoning": "scripted", "metExpectation": True}
+        self._stack.enter_context(mock.patch.dict(os.environ, {"OPENAI_API_KEY": "scripted"}))
+        judge = self._stack.enter_context(FakeLLM(lambda request: say(json.dumps({"results": [met]}))))
+        self._settings = Settings(
+            tag_trials=True,
+            concurrency=2,
+            judge_llm="openai/judge",
+            user_llm_args={"api_base": judge.api_base},
+            benchmark_options={DATA_OPTION.name: data},
+        )
         self._verifiers = [
-            self._stack.enter_context(contextlib.closing(Tau2Verifier(Settings()))) for _ in range(processes)
+            self._stack.enter_context(contextlib.closing(Tau2Verifier(self._settings))) for _ in range(processes)
         ]
 
     def __enter__(self) -> Self:
@@ -61,8 +79,8 @@ class Table:
     ) -> list[Found]:
         """Hold trials with an agent in a dialect, and return what the stock tau2 says of each."""
         if agent not in self._urls:
-            self._urls[agent] = self._stack.enter_context(agent_url(agent, self._seed))
-        settings = Settings(tag_trials=True, concurrency=2, dialect=dialect)
+            self._urls[agent] = self._stack.enter_context(agent_url(agent, self._seed, self._settings))
+        settings = dataclasses.replace(self._settings, dialect=dialect)
         with tempfile.TemporaryDirectory() as folder:
             results = run_against(self._urls[agent], settings, keys, Path(folder))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import shutil
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -306,15 +308,62 @@ def test_they_are_never_averaged_or_compared(both: tuple[TrialResult, TrialResul
     })])).differences  # fmt: skip
 
 
-def test_shards_of_different_data_are_not_merged(both: tuple[TrialResult, TrialResult], tmp_path: Path) -> None:
-    plain, other = both
-    again = dataclasses.replace(other, key=dataclasses.replace(CREATE, trial=1))
-    parts = [write_run(tmp_path / "a", [plain], run_id="a"), write_run(tmp_path / "b", [again], run_id="b")]
-    whole = (str(plain.key), str(again.key))
-    for part in parts:
-        dataclasses.replace(manifest.load(part), whole=whole).write(part)
-    with pytest.raises(MergeError, match=r"tau2/mock is \S+ \S+ in .*a, and .* with data of \w{12} in .*b"):
-        merge(parts, tmp_path / "both")
+def write_shards(tmp_path: Path, results: Sequence[TrialResult], places: Sequence[Path | str] = ()) -> list[Path]:
+    """Write each result as a shard of its own, with what was said of where its data are."""
+    trials = [dataclasses.replace(r, key=dataclasses.replace(CREATE, trial=n)) for n, r in enumerate(results)]
+    parts = [write_run(tmp_path / f"shard-{n}", [trial], run_id=str(n)) for n, trial in enumerate(trials)]
+    for part, place in itertools.zip_longest(parts, places):
+        written = manifest.load(part)
+        settings = {**written.settings, **({"tau2_data": str(place)} if place else {})}
+        whole = tuple(str(trial.key) for trial in trials)
+        dataclasses.replace(written, whole=whole, settings=settings).write(part)
+    return parts
+
+
+def test_shards_of_different_data_are_not_merged(
+    both: tuple[TrialResult, TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = r"tau2/mock is \S+ \S+ in \S*shard-0, and .* with data of \w{12} in \S*shard-1$"
+    with pytest.raises(MergeError, match=told):
+        merge(write_shards(tmp_path, both), tmp_path / "both")
+    parts = write_shards(tmp_path, both, ["installed", "/there"])
+    assert main(["merge", *map(str, parts), "-o", str(tmp_path / "both")]) == 2
+    said = capsys.readouterr().err
+    assert "shard-0 (--a2a-tau2-data installed), and " in said
+    assert "shard-1 (--a2a-tau2-data /there)" in said
+    assert not (tmp_path / "both").exists()
+
+
+def test_shards_of_the_same_data_in_different_places_are_one_run(
+    both: tuple[TrialResult, TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = write_shards(tmp_path, [both[1], both[1]], ["/here", "/there"])
+    assert main(["merge", *map(str, parts), "-o", str(tmp_path / "both")]) == 0
+    assert "2 trials of 2 directories" in capsys.readouterr().out
+    assert {r.provenance["edition"]["name"] for r in manifest.load_selected(tmp_path / "both").results} == {
+        both[1].provenance["edition"]["name"]
+    }
+
+
+def test_shards_that_do_not_tell_of_which_data_they_are_must_name_one_place(
+    both: tuple[TrialResult, TrialResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = dataclasses.replace(both[1], status="infrastructure_error", reward_info=None, error="gone", provenance={})
+    parts = write_shards(tmp_path, [both[1], broken], ["/here", "/there"])
+    assert main(["merge", *map(str, parts), "-o", str(tmp_path / "both")]) == 2
+    assert "tau2_data differs: '/here' in " in capsys.readouterr().err
+
+
+def test_a_result_is_reused_wherever_its_data_are_now(
+    both: tuple[TrialResult, TrialResult], checkout: Path, tmp_path: Path, run_trials: RunTrials
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(checkout, elsewhere)
+    [moved] = run_trials("oracle", chosen(elsewhere), [CREATE])
+    assert moved.fingerprint == both[1].fingerprint != both[0].fingerprint
+    change_tasks(elsewhere, lambda task: task["evaluation_criteria"].update(communicate_info=["x"]))
+    [changed] = run_trials("oracle", chosen(elsewhere), [CREATE])
+    assert changed.fingerprint != moved.fingerprint
 
 
 def test_a_fingerprint_depends_on_the_files(checkout: Path) -> None:

@@ -5,6 +5,7 @@ Its code needs Python 3.12, so these tests run in an environment of their own: `
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import importlib.util
@@ -20,13 +21,15 @@ from typing import Any
 import pytest
 from fake_llm import FakeLLM, Step, call, say
 from finished_runs import write_run
+from llm_agent import agents_model
 from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval, upstream
+from pytest_a2a_bench.benchmarks.tau2.verification import Tau2Verifier
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import TrialKey, TrialResult, Verification
 from pytest_a2a_bench.settings import Settings
 
 VARIABLE = "A2A_BENCH_TAU2_CHECKOUT"
@@ -225,6 +228,77 @@ def test_what_a_sandbox_leaves_is_removed(
     # Tools refer to the toolkit that they are of, and it to them.
     gc.collect()
     assert list(places.glob("agentic_search_*")) == []
+
+
+# --- verified ---------------------------------------------------------------------------------------------------------
+
+
+def searches(run_trials: RunTrials, wanted: Settings, *calls: Step) -> TrialResult:
+    """Hold a trial whose agent looks for documents, and then says nothing of use."""
+    steps = [*calls, *[say("One moment, please.")] * 9]
+    agents_model().play(lambda request: steps[sum(m["role"] == "assistant" for m in request["messages"])])
+    [result] = run_trials(agents_model().spec, wanted, [INTERLEAVED])
+    assert result.status == "evaluated", result.error
+    return result
+
+
+def verify(result: TrialResult, wanted: Settings) -> Verification:
+    with contextlib.closing(Tau2Verifier(wanted)) as verifier:
+        return verifier.verify(result)
+
+
+@pytest.fixture
+def _agents_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent's own model wants a key, too; its process is started with the first trial."""
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+
+
+@pytest.mark.usefixtures("_agents_key")
+def test_what_was_found_is_found_again_but_for_how_long_it_took(run_trials: RunTrials) -> None:
+    wanted = settings(retrieval="bm25_grep", max_steps=8)
+    result = searches(
+        run_trials, wanted, call("KB_search", {"query": "credit card"}), call("grep", {"pattern": "[Ff]ee"})
+    )
+    assert result.simulation is not None
+    found, text = [m for m in result.simulation["messages"] if m["role"] == "tool"][:2]
+    assert "[Timing: retrieval=" in found["content"]
+    # As a slower machine would have it.
+    found["content"] = found["content"].partition("[Timing: ")[0] + "[Timing: retrieval=4711ms, total=4711ms]"
+    assert verify(result, wanted) == Verification("verified", by=index.find_installation().distribution)
+    found["content"] = found["content"].replace("Score: ", "Score: 9", 1)
+    text["content"] += " "
+    differs = verify(result, wanted)
+    assert [line.partition(".content: ")[0] for line in differs.differences] == ["messages[3]", "messages[5]"]
+
+
+def test_a_model_that_finds_documents_is_not_asked_again(
+    embeddings: list[int], run_trials: RunTrials, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wanted = settings(retrieval="openai_embeddings_grep", max_steps=8)
+    result = searches(
+        run_trials, wanted, call("KB_search", {"query": "credit card"}), call("grep", {"pattern": "[Ff]ee"})
+    )
+    assert result.simulation is not None
+    found = [m["content"] for m in result.simulation["messages"] if m["role"] == "tool"]
+    assert "Score: " in found[0]
+    # Elsewhere: no key, nobody who answers, and no embeddings that upstream keeps below the working directory.
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert verify(result, wanted).status == "verified"
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_what_asks_elsewhere_is_known() -> None:
+    tau2 = upstream.load()
+    assert tau2.retrieval is not None
+    known = {name: retrieval.find_unrepeatable(tau2, name) for name in tau2.retrieval.RETRIEVAL_VARIANTS}
+    assert all(known[name] == () for name in OFFLINE)
+    assert known["openai_embeddings_grep"] == known["bm25_reranker"] == ("KB_search",)
+    assert known["terminal_use"] == ("shell",)
+    assert known["alltools"] == ("KB_search_dense", "shell")
 
 
 # --- models -----------------------------------------------------------------------------------------------------------

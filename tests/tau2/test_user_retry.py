@@ -130,11 +130,26 @@ def test_a_user_that_never_plays_its_part_is_told_of_in_the_end(run_trials: RunT
     assert len(llm.requests) == 4
 
 
-def test_what_breaks_the_other_conversation_is_an_error_and_no_miss(run_trials: RunTrials) -> None:
-    result, _ = hold(run_trials, [EARLY, [say(OPENING), status(500)]], user_retry=1)
-    assert (result.status, result.error_type) == ("infrastructure_error", "LLMError")
-    assert result.user_fault is None
-    assert [fault.kind for fault in result.user_retries] == ["stopped-early"]
+def test_what_breaks_the_other_conversation_costs_no_result(run_trials: RunTrials) -> None:
+    plain, _ = hold(run_trials, [EARLY])
+    result, llm = hold(run_trials, [EARLY, [say(OPENING), status(500)]], user_retry=1)
+    assert (result.status, result.reward, result.error, result.error_type) == ("evaluated", 0.0, None, None)
+    assert result.user_fault is not None
+    assert result.user_retries == (result.user_fault,)
+    assert str(result.retry_error).startswith("LLMError: ")
+    # All of the conversation that counts, its seed too, and none of the other but what it cost.
+    assert (result.seed, result.termination_reason) == (trial_seed(300, 0), "user_stop")
+    for name in ("reward_info", "dialect", "findings"):
+        assert getattr(result, name) == getattr(plain, name)
+    assert [(t.role, t.text) for t in result.transcript] == [(t.role, t.text) for t in plain.transcript]
+    assert len(result.turn_latencies) == len(plain.turn_latencies)
+    assert result.user_usage.input_tokens == 300
+    assert len(llm.requests) == 4
+    contexts = list(dict.fromkeys(m.context_id for m in result.metrics if m.context_id))
+    assert contexts[0] == result.context_id
+    assert len(contexts) == 2
+    stored = load_trial(Path(str(result.path)))
+    assert (stored.user_retries, stored.retry_error) == (result.user_retries, result.retry_error)
 
 
 def test_a_scripted_user_is_watched_by_the_same_detector(run_trials: RunTrials) -> None:
@@ -148,6 +163,6 @@ def test_results_of_before_are_read_alike(run_trials: RunTrials) -> None:
     result, _ = hold(run_trials, [GOOD])
     path = Path(str(result.path))
     content = json.loads(path.read_text())
-    assert (content.pop("user_fault"), content.pop("user_retries")) == (None, [])
+    assert (content.pop("user_fault"), content.pop("user_retries"), content.pop("retry_error")) == (None, [], None)
     path.write_text(json.dumps(content))
     assert load_trial(path) == dataclasses.replace(result, path=load_trial(path).path)

@@ -21,10 +21,11 @@ from pytest_a2a_bench.errors import (
     HarnessError,
     JudgeMissingError,
     LLMError,
+    TrialCancelledError,
     TrialTimeoutError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey
+from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, UserFault
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials import runner as runner_module
@@ -226,6 +227,94 @@ def test_what_a_trial_brings_after_it_was_given_up_is_dropped(monkeypatch: pytes
     stored = Store(tmp_path).read(KEY)
     assert stored is not None
     assert stored.error_type == "TrialTimeoutError"
+
+
+class Again(Fake):
+    """Its user is at fault, and what is held for that comes to something else."""
+
+    def __init__(self, then: Outcome | Exception, runner: list[Runner] | None = None) -> None:
+        super().__init__(Outcome(reward=Reward(0.0), user_fault=UserFault("stopped-early")))
+        self.then = then
+        self.runner = runner or []
+        self.given_up: list[TrialResult | None] = []
+
+    def run_trial(self, context: TrialContext) -> Outcome:
+        outcome = super().run_trial(context)
+        self.outcome = self.then
+        if len(self.contexts) > 1:
+            self.given_up += [runner.give_up(context.key) for runner in self.runner]
+        return outcome
+
+
+def make_again(
+    monkeypatch: pytest.MonkeyPatch, path: Path, then: Outcome | Exception, **options: Any
+) -> tuple[Runner, Again, Connection]:
+    runner, _, connection = make(monkeypatch, path, then, settings=Settings(user_retry=3), **options)
+    fake = Again(then)
+    monkeypatch.setattr(runner_module, "get_benchmark", lambda name: fake)
+    return runner, fake, connection
+
+
+@pytest.mark.parametrize(
+    ("then", "told"),
+    [
+        (LLMError("no answer"), "LLMError: no answer"),
+        (TrialTimeoutError("late"), "TrialTimeoutError: late"),
+        (TrialCancelledError("stopping"), "TrialCancelledError: stopping"),
+        (EvaluatorError("it raised"), "EvaluatorError: it raised"),
+        (Outcome(error=AuthenticationError("no")), "AuthenticationError: no"),
+    ],
+)
+def test_an_evaluated_trial_is_not_lost_to_another_try(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: Outcome | Exception, told: str
+) -> None:
+    breaker = Breaker(1)
+    noted: list[Any] = []
+    stopping = Stopping(breaker, Limits(), tmp_path, "run-1", lambda: "")
+    monkeypatch.setattr(stopping, "note", lambda key, error: noted.append(error))
+    kept: list[int] = []
+
+    class Tape:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def keep(self) -> None:
+            kept.append(self.number)
+
+    tapes = iter(range(9))
+    runner, fake, connection = make_again(
+        monkeypatch,
+        tmp_path,
+        then,
+        stopping=stopping,
+        tapes=lambda key: Tape(next(tapes)),
+    )
+    result = runner.run(KEY)
+    assert len(fake.contexts) == len(connection.opened) == 2
+    assert (result.status, result.error, result.reward_info) == ("evaluated", None, Reward(0.0))
+    assert result.user_fault == UserFault("stopped-early")
+    assert result.retry_error is not None
+    assert result.retry_error.startswith(told)
+    assert result.seed == fake.contexts[0].seed != fake.contexts[1].seed
+    # Whoever counts trouble hears of it, and what is recorded is what counts.
+    assert [type(error).__name__ for error in noted] == [told.partition(":")[0]]
+    assert kept == [0]
+    assert runner.store.read(KEY) == result
+
+
+def test_an_evaluated_trial_is_kept_where_another_try_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runner, fake, _ = make_again(monkeypatch, tmp_path, Outcome(reward=Reward(1.0)))
+    fake.runner.append(runner)
+    late = runner.run(KEY)
+    [told] = fake.given_up
+    assert told is not None
+    assert (told.status, told.reward, told.user_fault) == ("evaluated", 0.0, UserFault("stopped-early"))
+    assert "its thread had still not come back" in str(told.retry_error)
+    # What the thread brings then is dropped.
+    assert late.retry_error is None
+    assert runner.store.read(KEY) == told
 
 
 def test_where_no_trial_may_begin_nothing_is_held_or_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

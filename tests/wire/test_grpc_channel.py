@@ -12,11 +12,13 @@ from typing import Any
 import grpc
 import pytest
 from fault_proxy import fault_proxy
+from google.rpc import error_details_pb2, status_pb2
 from scripted import scripted_agent
 
 from pytest_a2a_bench.a2a.card import AgentCard, parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.grpc_wire import asked_to_wait
 from pytest_a2a_bench.errors import (
     DeliveryUncertain,
     EndpointUnreachableError,
@@ -108,6 +110,69 @@ def test_too_many_requests_are_repeated() -> None:
                 connection.session().send(HELLO)
         assert not isinstance(caught.value, DeliveryUncertain)
         assert calls == [1, 2, 3]
+
+
+def asks_to_wait(seconds: int, nanos: int = 0) -> bytes:
+    """Return what gRPC has for ``Retry-After``, after a detail of another kind."""
+    status = status_pb2.Status(code=8, message="slowly")
+    status.details.add().Pack(error_details_pb2.ErrorInfo(reason="BUSY"))
+    info = error_details_pb2.RetryInfo()
+    info.retry_delay.seconds, info.retry_delay.nanos = seconds, nanos
+    status.details.add().Pack(info)
+    return bytes(status.SerializeToString())
+
+
+def aborting(code: grpc.StatusCode, details: bytes) -> Refuse:
+    def refuse(_: int, context: grpc.ServicerContext) -> None:
+        context.set_trailing_metadata((("grpc-status-details-bin", details),))
+        context.abort(code, "slowly")
+
+    return refuse
+
+
+def test_a_retry_info_is_waited_for_as_asked() -> None:
+    # More than any backoff of this connection, and less than its turn lasts.
+    details = asks_to_wait(0, 250_000_000)
+    with refusing(aborting(grpc.StatusCode.RESOURCE_EXHAUSTED, details)) as (port, calls):
+        with connected(port, max_retries=1, backoff_max=0.001) as connection:
+            with pytest.raises(TransportError, match="RESOURCE_EXHAUSTED") as caught:
+                connection.session().send(HELLO)
+        assert calls == [1, 2]
+    assert caught.value.retry_after == 0.25
+
+
+def test_a_retry_info_beyond_the_turn_fails_at_once_and_says_so() -> None:
+    with refusing(aborting(grpc.StatusCode.RESOURCE_EXHAUSTED, asks_to_wait(120))) as (port, calls):
+        with connected(port, max_retries=3) as connection:
+            with pytest.raises(TransportError, match=r"the agent asked to wait 120 s .*--a2a-timeout") as caught:
+                connection.session().send(HELLO)
+        assert calls == [1]
+    assert (caught.value.status_code, caught.value.retry_after) == (429, 120.0)
+
+
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "DEADLINE_EXCEEDED"])
+def test_a_retry_info_goes_along_where_the_conversation_is_held_again(code: str) -> None:
+    with refusing(aborting(grpc.StatusCode[code], asks_to_wait(7))) as (port, _), connected(port) as connection:
+        with pytest.raises(DeliveryUncertain) as caught:
+            connection.session().send(HELLO)
+    assert caught.value.retry_after == 7.0
+
+
+@pytest.mark.parametrize(
+    "details",
+    [b"", b"\xff\xff", status_pb2.Status(code=8).SerializeToString(), asks_to_wait(3)[:-3]],
+    ids=["empty", "not-protobuf", "no-details", "cut-off"],
+)
+def test_a_status_that_says_nothing_readable_leaves_our_own_backoff(details: bytes) -> None:
+    with refusing(aborting(grpc.StatusCode.RESOURCE_EXHAUSTED, details)) as (port, calls):
+        with connected(port, max_retries=1) as connection, pytest.raises(TransportError) as caught:
+            connection.session().send(HELLO)
+        assert calls == [1, 2]
+    assert caught.value.retry_after is None
+
+
+def test_a_wait_below_zero_is_none_at_all() -> None:
+    assert asked_to_wait([("x", "y"), ("grpc-status-details-bin", asks_to_wait(-5))]) == 0.0
 
 
 def test_others_go_on_when_a_channel_is_given_up() -> None:

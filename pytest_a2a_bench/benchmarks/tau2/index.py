@@ -128,10 +128,13 @@ def lacking(detail: str) -> ConfigurationError:
     distribution = find_installation().distribution
     if distribution.startswith(PACKAGED):
         return MissingExtraError(f"something that {distribution} needs", "tau2", detail)
-    return ConfigurationError(
-        f"something that {distribution} needs is not installed ({detail}); install tau2 again with what it depends on, "
-        "such as: pip install -e 'CHECKOUT[knowledge]'"
+    # Upstream imports it everywhere, Python 3.13 has it no more, and tau2 does not depend on what stands in for it.
+    remedy = (
+        "run: pip install audioop-lts"
+        if "'audioop'" in detail
+        else "install tau2 again with what it depends on, such as: pip install -e 'CHECKOUT[knowledge]'"
     )
+    return ConfigurationError(f"something that {distribution} needs is not installed ({detail}); {remedy}")
 
 
 def available_domains(data: Path | None = None) -> tuple[str, ...]:

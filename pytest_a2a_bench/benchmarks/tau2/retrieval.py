@@ -37,6 +37,13 @@ WITHOUT_DOCUMENTS = "no_knowledge"
 _KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
 # Upstream's reranker is a model of OpenAI's, whosever the embeddings are.
 _RERANKER_KEY = "OPENAI_API_KEY"
+_SEARCH_TOOLS = {
+    "kb_search": "KB_search",
+    "kb_search_bm25": "KB_search_bm25",
+    "kb_search_dense": "KB_search_dense",
+}
+"""Members of upstream's description of a configuration, and the agent's tools that they describe."""
+_SHELL_TOOL = "shell"
 # Upstream imports every kind of retriever at once, whichever is used.
 _PACKAGES = {"rank_bm25": "rank-bm25", "openai": "openai"}
 # How upstream calls the error of a sandbox that cannot be had.
@@ -120,8 +127,19 @@ def _missing(variant: Any, environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _searches(variant: Any) -> list[Any]:
-    names = ("kb_search", "kb_search_bm25", "kb_search_dense")
-    return [search for name in names if (search := getattr(variant, name, None)) is not None]
+    return [search for name in _SEARCH_TOOLS if (search := getattr(variant, name, None)) is not None]
+
+
+def find_unrepeatable(tau2: Tau2, name: str) -> tuple[str, ...]:
+    """Return the tools of a configuration that ask a model or a shell: what these answer now is not what they answered.
+
+    :param name: upstream's name of it.
+    :raises ConfigurationError: as :func:`choose`.
+    """
+    variant = _find(tau2, name)
+    searches = {tool: getattr(variant, member, None) for member, tool in _SEARCH_TOOLS.items()}
+    asking = [tool for tool, search in searches.items() if search and (search.type == "embedding" or search.reranker)]
+    return (*asking, *((_SHELL_TOOL,) if getattr(variant, "shell", None) is not None else ()))
 
 
 def _keys(variant: Any) -> list[str]:

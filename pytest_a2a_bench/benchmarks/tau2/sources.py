@@ -64,8 +64,11 @@ def _read(text: str) -> str:
     return text
 
 
-def _locate(text: str, base: Path) -> str:
-    """Return a directory made absolute; a repository that is one, too."""
+def locate_source(text: str, base: Path) -> str:
+    """Return a source with its directory made absolute; a repository that is one, too.
+
+    :raises ValueError: if it is no source.
+    """
     source = read_source(text)
     if isinstance(source, Path):
         return str(base / source.expanduser())
@@ -80,5 +83,5 @@ DATA_OPTION = Option(
     "tau2's tasks, golds, policies and databases: the installed ones, a checkout's, or a fetched revision's",
     _read,
     default=INSTALLED,
-    locate=_locate,
+    locate=locate_source,
 )

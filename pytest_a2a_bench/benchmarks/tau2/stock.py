@@ -16,6 +16,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Collection, Mapping, Sequence
@@ -59,6 +60,48 @@ class Lines:
         self._next += 1
         # tau2 sorts by time: it is said now.
         return type(message).model_validate(message.model_dump(exclude={"timestamp", "turn_idx"}))
+
+
+class Documents:
+    """banking_knowledge's tools that look for documents and change nothing: with the answers that cannot be repeated.
+
+    What a model or a shell answered is taken from the recording; the model of embeddings is not asked for documents
+    either. All else is tau2's own, but for how long it says that a search took.
+
+    :param tools: those that ask elsewhere.
+    """
+
+    _TIMING = re.compile(r"\[Timing: [^\]]*\]\Z")
+
+    def __init__(self, messages: Sequence[Any], start: int, tools: Collection[str]) -> None:
+        self._answers = iter([message for message in messages[start:] if message.role == "tool"])
+        self._tools = tools
+
+    @staticmethod
+    def ask_nobody() -> None:
+        """Let environments be built without a model that embeds all documents, and without a key for it."""
+        os.environ.setdefault("OPENAI_API_KEY", "nobody is asked")
+        os.environ.setdefault("OPENROUTER_API_KEY", "nobody is asked")
+        module: Any = importlib.import_module("tau2.knowledge.document_preprocessors.embedding_indexer")
+        module.EmbeddingIndexer.process = lambda self, documents, state: documents
+
+    def attach(self, environment: Any) -> None:
+        """Answer what the environment's tools are asked."""
+        real = environment.get_response
+
+        def get_response(call: Any) -> Any:
+            recorded = next((message for message in self._answers if message.id == call.id), None)
+            if recorded is not None and call.name in self._tools and call.requestor == "assistant":
+                return type(recorded).model_validate(recorded.model_dump(exclude={"timestamp", "turn_idx"}))
+            answer = real(call)
+            if recorded is not None and self._but_timing(answer.content) == self._but_timing(recorded.content):
+                answer.content = recorded.content
+            return answer
+
+        environment.get_response = get_response
+
+    def _but_timing(self, content: str | None) -> str:
+        return self._TIMING.sub("", content or "")
 
 
 class Model:
@@ -108,13 +151,16 @@ class Stock:
         """Play a recorded conversation, and return what tau2 makes of it.
 
         :param job: ``domain``, ``task``, ``messages``, ``termination_reason``, ``seed``, ``max_steps``, ``max_errors``;
-            ``environment`` with tau2's options of environments; ``user`` and ``judge``: None, or the ``model`` that
-            plays it, its ``args`` and its ``answers``.
+            ``environment`` with tau2's options of environments, and ``recorded_tools``, whose answers are the
+            recorded ones; ``user`` and ``judge``: None, or the ``model`` that plays it, its ``args`` and its
+            ``answers``.
         :return: ``messages``, ``termination_reason``, ``reward_info`` (None where the evaluator ``raised``), and what
             the models were ``asked``; ``diverged`` says where tau2 went another way, and then there is no reward.
         """
         task = self.tasks.Task.model_validate(job["task"])
         kwargs = _environment_options(job, task)
+        if job["recorded_tools"]:
+            Documents.ask_nobody()
         user, judge = (Model(played["answers"] if played else ()) for played in (job["user"], job["judge"]))
         self.llm.completion = user.completion
         played: dict[str, Any] = {"diverged": "", "raised": None, "reward_info": None}
@@ -140,7 +186,10 @@ class Stock:
         every = [_typed(types, message) for message in job["messages"]]
         history = (task.initial_state.message_history if task.initial_state else None) or []
         roles = ("assistant",) if job["user"] else ("assistant", "user")
-        lines = Lines(every, len(history) or 1, roles)  # without a history tau2's greeting is the first
+        start = len(history) or 1  # without a history tau2's greeting is the first
+        lines = Lines(every, start, roles)
+        if job["environment"]:
+            Documents(every, start, job["recorded_tools"]).attach(environment)
         return self.orchestrator.Orchestrator(
             domain=job["domain"],
             agent=_agent(self.agent_base, lines)(tools=environment.get_tools(), domain_policy=environment.get_policy()),

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval, upstream
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.evaluate import both, differences
 from pytest_a2a_bench.benchmarks.tau2.llm import read_calls
@@ -128,9 +128,20 @@ def make_job(result: TrialResult, settings: Settings) -> dict[str, Any]:
         "seed": result.seed,
         "max_steps": told["max_steps"],
         "max_errors": told["max_errors"],
-        "environment": {"retrieval_config": told["retrieval"]} if told.get("retrieval") else {},
+        **_documents(told.get("retrieval"), settings),
         "user": _player(result, "user", told.get("user_llm"), llm.user_arguments(settings)),
         "judge": _player(result, "judge", told.get("judge"), llm.judge_arguments(settings)),
+    }
+
+
+def _documents(name: Any, settings: Settings) -> dict[str, Any]:
+    """Return what the stock tau2 is to know of how documents were found; what asks elsewhere is not asked again."""
+    if not name:
+        return {"environment": {}, "recorded_tools": ()}
+    tau2 = upstream.load(data=find_edition(settings).data)
+    return {
+        "environment": {"retrieval_config": name},
+        "recorded_tools": retrieval.find_unrepeatable(tau2, str(name)),
     }
 
 

@@ -237,6 +237,9 @@ class Reporting:
                 terminalreporter,
                 "a2a: no test used the agent; name a suite (--a2a-suite airline) or choose from all (-k airline)",
             )
+        # A skip of somebody else's, before there was a trial: pytest is content with it.
+        elif self.run.collected.used and self.total and exitstatus == pytest.ExitCode.OK:
+            say(terminalreporter, f"a2a: {summary.NOTHING_MEASURED}", red=True)
 
     def _agent_was_forgotten(self) -> bool:
         """Tell whether an agent was given on the command line, and neither a suite nor a test that uses it."""
@@ -253,9 +256,7 @@ class Reporting:
         # How the numbers came about is told with -q too, where it may have made them better or worse.
         quiet = self.config.get_verbosity() < 0
         for line in summary.caveats(results) if quiet else self._notes(results, lost):
-            say(terminal, line)
-        if not any(r.status == "evaluated" for r in results):
-            say(terminal, "no trial was evaluated: these results say nothing about the agent", red=True)
+            say(terminal, line, red=line.startswith(summary.NOTHING_MEASURED))
 
     def _notes(self, results: Sequence[TrialResult], lost: Mapping[str | None, int]) -> Iterator[str]:
         yield from summary.provenance_lines(results)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_a2a_bench import env_file
 from pytest_a2a_bench.a2a.config import connection_problems
-from pytest_a2a_bench.benchmarks.lint_known import LeftOut, find_left_out
+from pytest_a2a_bench.benchmarks.lint_known import LeftOut, find_left_out, find_more_left_out
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.gates import files
+from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import sharding
 from pytest_a2a_bench.results.store import Store
@@ -50,6 +52,16 @@ def read_left_out(run: BenchRun) -> tuple[LeftOut, tuple[str, ...]]:
         return find_left_out(run.settings, os.environ), ()
     except ConfigurationError as error:
         return LeftOut(), (f"--a2a-min-pass-without: {error}",)
+
+
+def left_out_of(run: BenchRun, keys: Iterable[TrialKey]) -> LeftOut:
+    """Return the tasks that ``--a2a-min-pass`` leaves out, once it is known which were held.
+
+    Before that nobody knows of the splits that markers choose; their data are looked at now, if they never were.
+    """
+    known = LeftOut(run.plan.left_out, run.plan.left_out_unknown)
+    asked = run.settings.min_pass_without and run.settings.min_pass
+    return find_more_left_out(keys, known, run.settings) if asked else known
 
 
 def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -138,6 +138,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("held again", ", ".join(result.held_again)),
         ("user at fault", result.user_fault.words if result.user_fault else None),
         ("held again for its user", ", ".join(fault.kind for fault in result.user_retries)),
+        ("held again in vain", result.retry_error),
         ("reused from", result.reused_from),
         ("replayed", "yes" if result.provenance.get("replayed") else None),
         ("verified", _verified(result)),

@@ -1,0 +1,157 @@
+"""Tokens for agents: named in a request, sent where the operator said, and found nowhere else."""
+
+from __future__ import annotations
+
+import logging
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from assessor_server import LOCAL, Caller, gen3, served, wait_for_end
+from raw_agent import RawAgent, Request, raw_agent, response, rpc
+
+from pytest_a2a_bench.assessor.monitoring import JsonFormatter
+from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.cli import assess
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.errors import ConfigurationError
+
+CANARY = "canary-agent-2f7c9b1e5d3a8640"
+MISTAKE = "sk-mistake-91d7c5b3a1f20846"
+
+
+def parrot(request: Request) -> bytes:
+    """Say what was heard, the headers with their token among it."""
+    message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": f"{request.headers}"}]}
+    try:
+        return rpc({"message": message}, request)
+    except (ValueError, KeyError, TypeError):  # checks of the protocol send what is no call
+        return response({}, "400 Bad Request")
+
+
+@pytest.fixture
+def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[RawAgent]:
+    monkeypatch.setenv("PURPLE_TOKEN", CANARY)
+    with raw_agent(parrot) as found:
+        yield found
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    caplog.handler.setFormatter(JsonFormatter())
+    with caplog.at_level(logging.DEBUG):
+        yield caplog
+
+
+def heard(agent: RawAgent) -> set[str]:
+    return {request.headers.get("authorization", "") for request in agent.messages}
+
+
+def kept(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("domain", ["mock", pytest.param("conformance", marks=pytest.mark.slow)])
+def test_a_token_reaches_its_agent_and_nobody_else(
+    agent: RawAgent, tmp_path: Path, logged: pytest.LogCaptureFixture, domain: str
+) -> None:
+    terms = Terms(tmp_path / "r", guard=LOCAL, agent_tokens={"PURPLE_TOKEN": agent.url}, is_private=True)
+    with served(terms) as url:
+        told = Caller(url).ask(gen3(agent.url, domain=domain, agent_token="PURPLE_TOKEN"))
+        wait_for_end(tmp_path / "r", told)
+        assert told.state == "completed", told.text
+        assert f"Bearer {CANARY}" in heard(agent)
+        pages = [httpx.get(url + path, timeout=60).text for path in ("", "metrics", f"assessments/{told.task}")]
+        again = Caller(url).get(told.task)
+    assert "Report" in pages[0]
+    for text in (*pages, repr(told), repr(again), logged.text):
+        assert CANARY not in text
+    assert CANARY.encode() not in kept(tmp_path)
+
+
+def test_who_names_no_token_sends_none(agent: RawAgent, tmp_path: Path) -> None:
+    with served(Terms(tmp_path / "r", guard=LOCAL, agent_tokens={"PURPLE_TOKEN": agent.url})) as url:
+        Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
+    assert heard(agent) == {""}
+
+
+def test_a_token_goes_to_no_other_agent(agent: RawAgent, tmp_path: Path) -> None:
+    with raw_agent(parrot) as other, served(
+        Terms(tmp_path / "r", guard=LOCAL, builtin=True, agent_tokens={"PURPLE_TOKEN": agent.url})
+    ) as url:  # fmt: skip
+        for elsewhere in (other.url, "builtin:oracle", agent.url.replace("http:", "https:")):
+            told = Caller(url).ask(gen3(elsewhere, domain="mock", num_tasks=1, agent_token="PURPLE_TOKEN"))
+            assert told.state == "rejected"
+            assert f"agent_token PURPLE_TOKEN is for agents at {agent.url}" in told.text
+        assert other.requests == []
+
+
+def test_a_card_cannot_lead_a_token_elsewhere(agent: RawAgent, tmp_path: Path) -> None:
+    with raw_agent(parrot) as other:
+        for interface in agent.card["supportedInterfaces"]:
+            interface["url"] = other.url
+        agent.card["url"] = other.url
+        with served(Terms(tmp_path / "r", guard=LOCAL, agent_tokens={"PURPLE_TOKEN": agent.url})) as url:
+            Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1, agent_token="PURPLE_TOKEN"))
+        assert CANARY not in f"{heard(other)}"
+
+
+@pytest.mark.parametrize("value", [MISTAKE, {"token": MISTAKE}, [MISTAKE], f"{MISTAKE}\n"])
+def test_a_token_written_there_by_mistake_is_quoted_nowhere(
+    tmp_path: Path, logged: pytest.LogCaptureFixture, value: object
+) -> None:
+    logged.set_level(logging.INFO)  # as the assessor's own is; the test's client tells at DEBUG what it sends
+    with served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+        told = Caller(url).ask(gen3("http://127.0.0.1:9/", domain="mock", agent_token=value))
+        assert told.state == "rejected"
+        assert "agent_token is" in told.text
+        assert MISTAKE not in told.text + logged.text + httpx.get(f"{url}metrics").text
+    # Its caller's own message stays with the task until --keep-days; no file of an assessment is left.
+    assert not [path for path in (tmp_path / "r").glob("*/*") if MISTAKE.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("PURPLE_TOKEN", "expected PURPLE_TOKEN=https://HOST:PORT"),
+        ("PURPLE_TOKEN=ftp://x", "expected PURPLE_TOKEN=https://HOST:PORT"),
+        ("PURPLE_TOKEN=https://x/path", "expected PURPLE_TOKEN=https://HOST:PORT"),
+        ("UNSET_TOKEN=https://x", "names UNSET_TOKEN, which is not set"),
+        (f"{MISTAKE}!=https://x", "expected NAME=ORIGIN"),
+    ],
+)
+def test_an_operators_mistakes_are_told(
+    given: str, told: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PURPLE_TOKEN", CANARY)
+    assert main(["assess", "--results", str(tmp_path / "r"), "--agent-token", given, "--allow-edition", "x"]) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert "--allow-edition x: expected NAME=SOURCE" in said
+    assert MISTAKE not in said
+    assert said.count("\n") == 1
+
+
+def test_what_is_offered_is_read_from_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PURPLE_TOKEN", CANARY)
+    parser = ArgumentParser()
+    assess.configure(parser)
+    given = ["--agent-token", "PURPLE_TOKEN=https://purple.test", "--allow-edition", f"mine={tmp_path}"]
+    terms = assess._terms(parser.parse_args([*given, "--allow-retrieval", "bm25", "--max-requests", "5"]))
+    assert terms.agent_tokens == {"PURPLE_TOKEN": "https://purple.test"}
+    assert (terms.editions, terms.retrievals, terms.per_minute) == ({"mine": str(tmp_path)}, ("bm25",), 5)
+    assert CANARY not in repr(terms)
+    with pytest.raises(ConfigurationError, match="no revision"):
+        assess._terms(parser.parse_args(["--allow-edition", "mine=git:"]))
+
+
+def test_requests_are_limited_unless_only_this_machine_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = ArgumentParser()
+    assess.configure(parser)
+    found = [
+        assess._terms(parser.parse_args(given)).per_minute
+        for given in ([], ["--no-auth", "--host", "0.0.0.0"], ["--auth-env", "X", "--max-requests", "7"])
+    ]
+    assert found == [None, 6000, 7]

@@ -1,0 +1,177 @@
+"""What an assessment may cost in time, money, steps and size, and what comes of one that wants more."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from assessor_server import LOCAL, Caller, Told, gen3, served, wait_for_end
+from builtin_server import served as agent_served
+from raw_agent import Request, raw_agent, rpc
+
+from pytest_a2a_bench.assessor import admission, desk
+from pytest_a2a_bench.assessor.terms import Terms
+from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
+from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS
+
+
+def saying(text: str | Callable[[Request], str], **usage: float) -> Callable[[Request], bytes]:
+    """Return an agent's handler that says the same each time."""
+
+    def handle(request: Request) -> bytes:
+        said = text if isinstance(text, str) else text(request)
+        message = {"messageId": "m", "role": "ROLE_AGENT", "contextId": "c", "parts": [{"text": said}]}
+        return rpc({"message": {**message, "metadata": {"usage": usage}}}, request)
+
+    return handle
+
+
+@pytest.mark.parametrize("domain", ["mock", "conformance"])
+def test_no_assessment_is_longer_than_allowed(tmp_path: Path, domain: str) -> None:
+    with agent_served("oracle?latency=600") as agent, served(Terms(tmp_path / "r", guard=LOCAL, seconds=1)) as url:
+        told = Caller(url).ask(gen3(agent.url, domain=domain))
+        kept = wait_for_end(tmp_path / "r", told)
+    assert (told.state, kept["state"], told.artifacts) == ("failed", "failed", []), told
+    assert re.fullmatch(r"stopped after \d+ of \d+ .* passed.*: it took longer than the 1 s .*", told.text), told.text
+    assert not list((tmp_path / "r" / told.task).glob("conformance.json"))
+
+
+def test_no_assessment_costs_more_than_allowed(tmp_path: Path) -> None:
+    terms = Terms(tmp_path / "r", guard=LOCAL, cost=0.5, concurrency=1)
+    with raw_agent(saying("I transfer you.", cost_usd=0.2, input_tokens=5)) as agent, served(terms) as url:
+        told = Caller(url).ask(gen3(agent.url, domain="mock", concurrency=1))
+        numbers = Caller(url).numbers()
+    assert (told.state, told.artifacts) == ("failed", []), told
+    assert "it cost more than the $0.5 that this assessor allows" in told.text
+    done = int(told.text.split("stopped after ")[1].split()[0])
+    assert 0 < done < 9
+    cost = float(numbers["a2a_assessor_cost_dollars_total"])
+    assert cost >= 0.6 - 1e-9
+    assert numbers['a2a_assessor_tokens_total{direction="input",of="agent"}'] == round(cost / 0.2) * 5
+
+
+def test_no_conversation_has_more_steps_than_allowed(tmp_path: Path) -> None:
+    with raw_agent(saying("Wait.")) as agent, served(Terms(tmp_path / "r", guard=LOCAL, max_steps=2)) as url:
+        told = Caller(url).ask(gen3(agent.url, domain="mock", task_ids=["create_task_1"]))
+        turns = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
+    assert told.state == turns.state == "completed"
+    assert told.result["failures"] == {"max_steps": 1}
+    [entry] = turns.result["results"]
+    assert (entry["termination_reason"], entry["num_turns"]) == ("max_turns", 2)
+
+
+@pytest.mark.slow
+def test_a_reply_too_large_to_read_is_its_agents_doing(tmp_path: Path) -> None:
+    large = "x" * (DEFAULT_BOUNDS.bytes + 1)
+    with raw_agent(saying(large)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+        told = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
+    assert (told.state, told.result["pass_rate"], told.result["errors"]["count"]) == ("completed", 0, 0)
+    assert told.result["failures"] == {f"agent_error ({told.result['results'][0]['task_type']})": 1}
+
+
+# --- while it runs ----------------------------------------------------------------------------------------------------
+
+
+class Held:
+    """An agent that answers nothing until it is released."""
+
+    def __init__(self) -> None:
+        self.asked, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, request: Request) -> bytes | None:
+        self.asked.set()
+        self.released.wait(120)
+        return None
+
+
+def test_whoever_waits_hears_something_at_least_every_20_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert admission.SILENCE + desk._TICK < 20
+    for module in (admission, desk):
+        monkeypatch.setattr(module, "SILENCE", 0.05)
+    held, told = Held(), Told()
+    with raw_agent(held) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+        asked = gen3(agent.url, domain="mock", num_tasks=1)
+        thread = threading.Thread(target=Caller(url).ask, args=(asked,), kwargs={"told": told})
+        thread.start()
+        # The agent says nothing, and nothing changes.
+        while sum("0 of 1 trials done" in text for _, text in told.updates) < 4:
+            time.sleep(0.02)
+        Caller(url).cancel(told.task)
+        held.released.set()
+        thread.join(60)
+    assert told.state == "canceled"
+
+
+def test_a_cancellation_waits_for_no_agent(tmp_path: Path, oracle_url: str) -> None:
+    held, told = Held(), Told()
+    terms = Terms(tmp_path / "r", guard=LOCAL, at_once=1)
+    with raw_agent(held) as agent, served(terms) as url:
+        thread = _cancel(Caller(url), gen3(agent.url, domain="mock"), held, told)
+        assert wait_for_end(tmp_path / "r", told)["state"] == "canceled"
+        # The agent still says nothing, and the only place there is is free again.
+        again = Caller(url).ask(gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True))
+        assert not held.released.is_set()
+        held.released.set()
+        thread.join(60)
+    assert (told.state, again.state) == ("canceled", "completed")
+
+
+def test_the_judging_of_a_protocol_is_canceled_too(tmp_path: Path) -> None:
+    held, told = Held(), Told()
+    with raw_agent(held) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+        thread = _cancel(Caller(url), gen3(agent.url, domain="conformance"), held, told)
+        assert wait_for_end(tmp_path / "r", told)["state"] == "canceled"
+        assert not held.released.is_set()
+        held.released.set()
+        thread.join(60)
+    assert (told.state, told.artifacts) == ("canceled", [])
+
+
+def _cancel(caller: Caller, request: dict[str, object], held: Held, told: Told) -> threading.Thread:
+    """Send a request, and cancel it while its agent says nothing."""
+    thread = threading.Thread(target=caller.ask, args=(request,), kwargs={"told": told})
+    thread.start()
+    assert held.asked.wait(120)
+    while not told.task:
+        time.sleep(0.02)
+    assert caller.cancel(told.task) == "TASK_STATE_CANCELED"
+    return thread
+
+
+def test_invalid_json_is_asked_for_again(tmp_path: Path) -> None:
+    replies = ['{"action": "execute", "query": "SELECT', "{not json", '{"action": "respond", "answer": "None"}']
+    heard: list[str] = []
+
+    def reply(request: Request) -> str:
+        heard.append(request.body.decode())
+        return replies[len(heard) - 1]
+
+    with raw_agent(saying(reply)) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+        told = Caller(url).ask(gen3(agent.url, domain="mini", num_tasks=1))
+    [entry] = told.result["results"]
+    assert (told.state, entry["done"], entry["num_turns"]) == ("completed", True, 3)
+    assert [RULE[:40] in text for text in heard] == [False, True, True]
+    assert RULE[:40] in entry["trajectory"][0]["observation"]
+
+
+def test_an_agent_that_goes_away_is_an_error_and_no_score(tmp_path: Path) -> None:
+    with raw_agent(lambda _: None) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+        told = Caller(url).ask(gen3(agent.url, domain="mock", num_tasks=1))
+    assert (told.state, told.artifacts) == ("failed", [])
+    assert told.text.startswith("Agent error: none of 1 trials could be evaluated")
+
+
+@pytest.mark.slow
+def test_trials_are_verified_if_that_is_asked_for(tmp_path: Path, oracle_url: str) -> None:
+    with served(Terms(tmp_path / "r", guard=LOCAL)) as url:
+        asked = {"domain": "mock", "task_ids": ["create_task_1", "update_task_1"], "tag_trials": True, "verify": True}
+        told = Caller(url).ask(gen3(oracle_url, **asked))
+    assert told.state == "completed", told.text
+    assert (told.result["verification"]["verified"], told.result["verification"]["verifiable"]) == (2, 2)
+    assert "verified 2 of 2 by the stock" in told.summary
