@@ -40,6 +40,7 @@ class Suite:
     :param available: the domains that are installed.
     :param splits: the splits of a domain.
     :param load_tasks: the tasks of ``(domain, split)``, always in the same order.
+    :param describe: task id -> what the task is about, of a domain's tasks; never what it expects.
     :param benchmark: importable module whose ``BENCHMARK`` runs this suite's trials.
     :param categories: what its tasks may be about, in the order of tables; markers then take ``category=``.
     :param node_prefix: stands before the domain in node ids and tables, where the domain alone would say too little.
@@ -90,6 +91,7 @@ class Suite:
     available: Callable[[], tuple[str, ...]]
     splits: Callable[[str], tuple[str, ...]]
     load_tasks: Callable[[str, str], list[BenchTask]]
+    describe: Callable[[str], Mapping[str, str]] = lambda domain: {}
     modules: Mapping[str, str] = field(default_factory=dict)
     benchmark: str = ""
     categories: tuple[str, ...] = ()

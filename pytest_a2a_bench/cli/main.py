@@ -25,6 +25,7 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 
 COMMANDS = {
+    "adk": "write or serve an ADK agent that people ask for evaluations",
     "agent": "serve a built-in agent",
     "assess": "serve the assessor, which others ask over A2A to evaluate an agent",
     "card": "judge an agent card",

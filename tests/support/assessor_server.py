@@ -205,6 +205,12 @@ class Caller:
         """Send a request and wait for its end."""
         return asyncio.run(self._ask(message(request, as_data=as_data), told or Told()))
 
+    def ask_in(self, context: str, request: Any) -> Told:
+        """Send a request in a context that there is already, and wait for its end."""
+        asked = message(request)
+        asked.context_id = context
+        return asyncio.run(self._ask(asked, Told()))
+
     def get(self, task: str) -> Told:
         """Poll a task."""
         return asyncio.run(self._get(task))

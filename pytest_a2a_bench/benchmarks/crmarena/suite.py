@@ -28,6 +28,7 @@ def bind(settings: Settings) -> Suite:
         SUITE,
         available=functools.partial(_available, settings),
         load_tasks=functools.partial(_load_tasks, settings),
+        describe=functools.partial(_describe_tasks, settings),
         offered=single_turn if CrmOptions.of(settings).data else ("mini",),
         why_absent=functools.partial(_why_absent, settings),
     )
@@ -59,6 +60,12 @@ def _tasks(settings: Settings, domain: str) -> tuple[tuple[str, str], ...]:
     from pytest_a2a_bench.benchmarks.crmarena import sources
 
     return sources.task_ids(domain, settings)
+
+
+def _describe_tasks(settings: Settings, domain: str) -> Mapping[str, str]:
+    from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
+
+    return {task.task_id: f"{task.category}: {task.query}" for task in open_source(domain, settings).tasks()}
 
 
 def _why_absent(settings: Settings, domain: str) -> str:
@@ -94,6 +101,7 @@ SUITE = Suite(
     available=lambda: MINI,
     splits=lambda domain: (SPLIT,),
     load_tasks=functools.partial(_load_tasks, Settings()),
+    describe=functools.partial(_describe_tasks, Settings()),
     modules={domain: f"pytest_a2a_bench.suites.test_crmarena_{domain}" for domain in DOMAINS},
     categories=tuple(CATEGORIES),
     node_prefix=f"{NAME}_",

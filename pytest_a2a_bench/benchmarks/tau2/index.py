@@ -199,6 +199,17 @@ def load_task_json(domain: str, task_id: str, data: Path | None = None) -> dict[
     return copy.deepcopy(tasks[task_id])
 
 
+def describe_tasks(domain: str, data: Path | None = None) -> dict[str, str]:
+    """Return task id -> what the task is about: its purpose, or what its user calls for."""
+    return {task_id: _purpose(task) for task_id, task in _tasks_by_id(_domain_directory(domain, data)).items()}
+
+
+def _purpose(task: dict[str, Any]) -> str:
+    purpose = (task.get("description") or {}).get("purpose")
+    told = (task.get("user_scenario") or {}).get("instructions") or ""
+    return str(purpose or (told.get("reason_for_call") or "" if isinstance(told, dict) else told))
+
+
 def splits_of(domain: str, task_id: str, data: Path | None = None) -> tuple[str, ...]:
     """Return the names of the splits that list a task, sorted."""
     return tuple(sorted(name for name, ids in _split_ids(domain, data).items() if task_id in ids))

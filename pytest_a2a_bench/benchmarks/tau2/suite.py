@@ -30,6 +30,7 @@ def bind(settings: Settings) -> Suite:
         available=functools.partial(_available, settings),
         splits=functools.partial(_splits, settings),
         load_tasks=functools.partial(_load_tasks, settings),
+        describe=functools.partial(_describe_tasks, settings),
         why_absent=functools.partial(_why_absent, settings),
     )
 
@@ -50,6 +51,12 @@ def _load_tasks(settings: Settings, domain: str, split: str) -> list[BenchTask]:
     from pytest_a2a_bench.benchmarks.tau2 import editions, index
 
     return index.load_tasks(domain, split, editions.find_edition(settings).data)
+
+
+def _describe_tasks(settings: Settings, domain: str) -> Mapping[str, str]:
+    from pytest_a2a_bench.benchmarks.tau2 import editions, index
+
+    return index.describe_tasks(domain, editions.find_edition(settings).data)
 
 
 def _why_absent(settings: Settings, domain: str) -> str:
@@ -132,6 +139,7 @@ SUITE = Suite(
     available=functools.partial(_available, Settings()),
     splits=functools.partial(_splits, Settings()),
     load_tasks=functools.partial(_load_tasks, Settings()),
+    describe=functools.partial(_describe_tasks, Settings()),
     modules={domain: f"pytest_a2a_bench.suites.test_{domain}" for domain in DOMAINS},
     bind=bind,
     benchmark="pytest_a2a_bench.benchmarks.tau2.benchmark",

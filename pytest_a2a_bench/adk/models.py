@@ -1,0 +1,38 @@
+"""A model by its name: Gemini's as ADK itself calls it, any other as LiteLLM does."""
+
+from __future__ import annotations
+
+import re
+
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.registry import LLMRegistry
+
+from pytest_a2a_bench.adk.options import NO_MODEL
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.language_models import import_litellm
+
+_GOOGLE = re.compile(r"(gemini|gemma)-|(models|projects)/")
+
+
+def resolve(name: str) -> BaseLlm | None:
+    """Return the model; None for ``none``.
+
+    :raises ConfigurationError: if the name is none that either knows.
+    :raises MissingExtraError: if it takes LiteLLM, and that is not installed.
+    """
+    if name == NO_MODEL:
+        return None
+    if _GOOGLE.match(name):
+        try:
+            return LLMRegistry.new_llm(name)
+        except ValueError as error:
+            raise ConfigurationError(f"A2A_ADK_MODEL is {name!r}, which ADK does not know: {error}") from error
+    if "/" not in name:
+        raise ConfigurationError(
+            f"A2A_ADK_MODEL is {name!r}; expected a model of Gemini (gemini-2.5-flash), LiteLLM's PROVIDER/NAME "
+            f"(openai/gpt-4.1, ollama_chat/qwen3), or {NO_MODEL} for a workflow without one"
+        )
+    import_litellm("the ADK agent's model")  # as everywhere here: it fetches nothing and reads no .env
+    from google.adk.models.lite_llm import LiteLlm  # imports LiteLLM
+
+    return LiteLlm(model=name)

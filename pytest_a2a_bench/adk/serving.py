@@ -1,0 +1,142 @@
+"""The agents as A2A agents: ADK's ``to_a2a`` with a card of ours, and sessions and tasks that survive a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import uvicorn
+from a2a.server.tasks import DatabaseTaskStore
+from google.adk.a2a.utils.agent_to_a2a import to_a2a
+from google.adk.agents import BaseAgent
+from google.adk.runners import Runner
+from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from sqlalchemy.ext.asyncio import create_async_engine
+from starlette.applications import Starlette
+
+from pytest_a2a_bench.adk.folder import card_of
+from pytest_a2a_bench.adk.runs import Runs
+from pytest_a2a_bench.assessor.asgi import App
+from pytest_a2a_bench.assessor.callers import Callers
+from pytest_a2a_bench.assessor.gateway import bounded, called_by_name, guarded
+from pytest_a2a_bench.assessor.monitoring import Monitor
+from pytest_a2a_bench.assessor.rates import Limit
+from pytest_a2a_bench.errors import ConfigurationError
+
+SESSIONS = "sessions.db"
+TASKS = "a2a-tasks.db"
+
+_GRACE = 2
+
+
+def make_runner(agent: BaseAgent, results: Path) -> Runner:
+    """Return what holds conversations with an agent; its sessions are in a file beside the results.
+
+    :raises ConfigurationError: if the directory cannot be written.
+    """
+    return Runner(
+        app_name=agent.name, agent=agent, session_service=SqliteSessionService(str(_private(results, SESSIONS)))
+    )
+
+
+def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = None) -> App:
+    """Return the ASGI application that answers for an agent over A2A, in 1.0 and 0.3.
+
+    :param agent: as :func:`~.agent.make_evaluator` or :func:`~.workflow.make_workflow` made it, over the same ``runs``.
+    :param url: at which callers reach it.
+    :param callers: who may call; None for everybody on this machine.
+    :raises ConfigurationError: if the results directory cannot be written.
+    """
+    results = runs.terms.results
+    runner = make_runner(agent, results)
+    engine = create_async_engine(f"sqlite+aiosqlite:///{_private(results, TASKS)}")
+
+    @contextlib.asynccontextmanager
+    async def live(app: Starlette) -> AsyncIterator[None]:
+        # What was interrupted goes on before anybody asks for it.
+        await asyncio.to_thread(runs.take_up)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(runs.close)
+            await runner.close()
+            await engine.dispose()
+
+    app = to_a2a(
+        agent,
+        agent_card=card_of(agent.name, url, needs_token=callers is not None),
+        runner=runner,
+        task_store=DatabaseTaskStore(engine),
+        lifespan=live,
+    )
+    whole = bounded(app)
+    unlimited = Limit(None, Monitor())
+    return called_by_name(whole, url, unlimited) if callers is None else guarded(whole, callers, unlimited)
+
+
+def serve(
+    make: Callable[[], BaseAgent],
+    runs: Runs,
+    host: str,
+    port: int,
+    *,
+    card_url: str | None = None,
+    callers: Callers | None = None,
+    on_ready: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve an agent until SIGINT or SIGTERM; evaluations that run then are taken up again by the next start.
+
+    :param on_ready: told the URL at which it answers.
+    :raises ConfigurationError: if it cannot be served there.
+    """
+    with _listen(host, port) as listener:
+        shown = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
+        url = f"http://{f'[{shown}]' if ':' in shown else shown}:{listener.getsockname()[1]}/"
+        app = a2a_app(make(), runs, card_url or url, callers)
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE, server_header=False
+        )
+        # Who connects from here on waits until it answers.
+        on_ready(url)
+        asyncio.run(_serve(_Server(config), listener))
+
+
+class _Server(uvicorn.Server):  # type: ignore[misc]
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+        # uvicorn's own handlers raise the signal again when it has ended: a service that is stopped did not fail.
+        return contextlib.nullcontext()
+
+
+async def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
+    def stop() -> None:
+        server.force_exit = server.should_exit  # asked twice, it waits for nobody
+        server.should_exit = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    await server.serve(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise ConfigurationError(
+            f"cannot listen on {host}:{port}: {reason}; choose another --port, or 0 for any free one"
+        ) from error
+
+
+def _private(results: Path, name: str) -> Path:
+    """Return a file of the results directory, made for its owner's eyes: conversations are in it."""
+    try:
+        results.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (results / name).touch(mode=0o600)
+    except OSError as error:
+        raise ConfigurationError(f"the results directory {results} cannot be written: {error.strerror}") from error
+    return results / name

@@ -1,0 +1,109 @@
+"""The ADK agent: ``a2a-bench adk new DIR`` writes agents for ``adk run``, ``adk web`` and ``adk api_server`` to load,
+and ``a2a-bench adk serve`` is such an agent, called over A2A.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pytest_a2a_bench.a2a.network import is_loopback
+from pytest_a2a_bench.adk.options import VARIABLES, AdkOptions
+from pytest_a2a_bench.errors import ConfigurationError, MissingExtraError
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    kinds = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    new = kinds.add_parser("new", help="write a directory of agents, and say how to start them")
+    new.add_argument("directory", metavar="DIR", type=Path, help="Directory to make them in")
+    new.add_argument(
+        "--url", default="http://127.0.0.1:8000", help="Where adk api_server --a2a will answer (http://127.0.0.1:8000)"
+    )
+    serve = kinds.add_parser("serve", help="serve the agent over A2A")
+    serve.add_argument("--workflow", action="store_true", help="Serve the workflow of fixed steps")
+    serve.add_argument("--host", default="127.0.0.1", help="Address to listen on (127.0.0.1)")
+    serve.add_argument("--port", type=int, default=8001, help="Port to listen on; 0 for any free one (8001)")
+    serve.add_argument("--card-url", metavar="URL", help="URL by which callers reach it, where that is another one")
+    serve.add_argument(
+        "--auth-file", metavar="FILE", type=Path, help="Tokens, NAME=TOKEN on each line; read anew if changed"
+    )
+    serve.add_argument(
+        "--auth-env", metavar="NAME", help="Environment variable with tokens, NAME=TOKEN, commas between"
+    )
+    for kind in (new, serve):
+        group = kind.add_argument_group("settings", "Each is also read from the environment, under the name given.")
+        for one in VARIABLES:
+            told = f"{one.help} (environment: {one.name})"
+            group.add_argument(f"--{one.option}", dest=one.name, metavar=one.metavar, help=told)
+
+
+def run(namespace: Namespace) -> int:
+    """Write the agents, or serve one."""
+    if find_spec("google") is None or find_spec("google.adk") is None:
+        raise MissingExtraError("google-adk", "adk", detail="it runs the agent")
+    given = {one.name: value for one in VARIABLES if (value := getattr(namespace, one.name)) is not None}
+    return _new(namespace, given) if namespace.what == "new" else _serve(namespace, given)
+
+
+def _new(namespace: Namespace, given: Mapping[str, str]) -> int:
+    from pytest_a2a_bench.adk import folder
+
+    AdkOptions.from_environment(given)  # what is wrong is told now, and not by ADK later
+    directory = namespace.directory
+    # Else it would depend on where adk is started.
+    results = Path(given.get("A2A_ADK_RESULTS") or directory / "results").absolute()
+    folder.write(directory, {**given, "A2A_ADK_RESULTS": str(results)}, namespace.url)
+    print(f"wrote {', '.join(str(directory / name) for name in (folder.EVALUATOR, folder.WORKFLOW))}")
+    print(f"  talk to it:      adk run {directory / folder.EVALUATOR}")
+    print(f"  in a browser:    adk web {directory}")
+    print(f"  over HTTP, A2A:  adk api_server --a2a {directory}")
+    print("settings are in each one's .env; a key for its model belongs there or in the environment")
+    return 0
+
+
+def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
+    _check(namespace)
+    # The SDK would open spans of its own for each call, and close those of streams in another context.
+    os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
+    options = AdkOptions.from_environment({**os.environ, **given})
+    from pytest_a2a_bench.adk.agent import make_evaluator  # what these import is an extra
+    from pytest_a2a_bench.adk.runs import Runs
+    from pytest_a2a_bench.adk.serving import serve
+    from pytest_a2a_bench.adk.workflow import make_workflow
+    from pytest_a2a_bench.assessor.callers import Callers
+
+    callers = Callers.of(namespace.auth_file, namespace.auth_env)
+    runs = Runs(options)
+    serve(
+        lambda: make_workflow(runs=runs) if namespace.workflow else make_evaluator(runs=runs),
+        runs,
+        namespace.host,
+        namespace.port,
+        card_url=namespace.card_url,
+        callers=callers,
+        on_ready=lambda url: print(f"the agent answers at {url} (Ctrl-C stops it)", flush=True),
+    )
+    print("stopped", file=sys.stderr)
+    return 0
+
+
+def _check(namespace: Namespace) -> None:
+    shown = namespace.card_url
+    wrong = []
+    if not 0 <= namespace.port <= 65535:
+        wrong.append(f"--port is {namespace.port}; give 0 to 65535")
+    if shown is not None and not (shown.startswith(("http://", "https://")) and urlsplit(shown).hostname):
+        wrong.append(f"--card-url is {shown!r}; give http://HOST:PORT/ or https://...")
+        shown = None
+    is_here = is_loopback(namespace.host) and (shown is None or is_loopback(urlsplit(shown).hostname or ""))
+    if not is_here and namespace.auth_file is None and namespace.auth_env is None:
+        where = f"--host {namespace.host}" if not is_loopback(namespace.host) else f"--card-url {namespace.card_url}"
+        wrong.append(f"{where} can be reached from other machines: give tokens with --auth-file or --auth-env")
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))

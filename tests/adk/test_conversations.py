@@ -1,0 +1,208 @@
+"""The agent with a model that says what a test wants: what it calls, what it is told, and what is checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("google.adk", reason="the extra adk is not installed")
+
+from adk_talk import answers, interpretation, returned, run, scripted, talk, text_of
+
+from pytest_a2a_bench.adk.agent import make_evaluator
+from pytest_a2a_bench.adk.credentials import read_credentials
+from pytest_a2a_bench.adk.options import AdkOptions
+from pytest_a2a_bench.adk.runs import Runs
+from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.errors import ConfigurationError
+
+TASKS = ["create_task_1", "update_task_1"]
+RUN_ID = returned("run_evaluation", "run_id")
+
+
+def call(name: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    return name, arguments
+
+
+def with_run(name: str, **arguments: Any) -> Callable[[Any], tuple[str, dict[str, Any]]]:
+    """A call with the run_id that run_evaluation returned."""
+    return lambda request: (name, {"run_id": RUN_ID(request), **arguments})
+
+
+def select(*ids: str) -> str:
+    return json.dumps({"task_ids": ids, "reasoning": "they fit"})
+
+
+@pytest.fixture(scope="module")
+def finished(oracle: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runs, str]]:
+    """An evaluation that was held without any model, and its name."""
+    runs = Runs(AdkOptions(model="none", results=tmp_path_factory.mktemp("finished"), tag_trials=True), {})
+    run_id = runs.start("mock", oracle, TASKS).record.name
+    assert runs.wait(run_id, 600).record.state == "completed"
+    yield runs, run_id
+    runs.close()
+
+
+def test_from_the_agents_url_to_what_it_means(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
+    model = scripted(
+        call("register_agent", endpoint=oracle),
+        call("task_selector", domain="mock", request="updates", count=2),
+        select("update_task_1", "create_task_1"),
+        call("run_evaluation", domain="mock", a2a_endpoint=oracle, task_ids=TASKS),
+        with_run("get_evaluation_status"),
+        with_run("get_evaluation_results"),
+        with_run("results_interpreter", question="How good is it?"),
+        interpretation("2 of 2 tasks passed, 100 %.", "create_task_1 passed"),
+        "All passed.",
+    )
+    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, f"evaluate {oracle}"))
+    assert model.lines == []
+    assert answers(events, "register_agent")[0]["validated"] is True
+    assert answers(events, "task_selector") == [
+        {"task_ids": ["update_task_1", "create_task_1"], "reasoning": "they fit"}
+    ]
+    assert answers(events, "get_evaluation_status")[0]["status"] == "completed"
+    assert answers(events, "get_evaluation_results")[0]["score"] == 2
+    [found] = answers(events, "results_interpreter")
+    assert found["summary"] == "2 of 2 tasks passed, 100 %."
+    assert text_of(events).endswith("All passed.")
+
+
+def test_a_session_and_its_evaluation_go_on_in_the_next_process(
+    new_runs: Callable[..., Runs], options: AdkOptions, oracle: str
+) -> None:
+    first = new_runs(dataclasses.replace(options, wait=0.01))
+    begins = scripted(call("run_evaluation", domain="mini", a2a_endpoint=oracle, task_ids=["handle_time-00"]), "Begun.")
+    run(talk(make_evaluator(runs=first, model=begins), options.results, "evaluate it"))
+    first.close()
+    second = new_runs()
+    asks = scripted(with_run("get_evaluation_status"), with_run("get_evaluation_results"), "Done.")
+    events = run(talk(make_evaluator(runs=second, model=asks), options.results, "how is it?"))
+    assert answers(events, "get_evaluation_status")[0]["status"] == "completed"
+    [found] = answers(events, "get_evaluation_results")
+    assert (found["domain"], found["pass_rate"]) == ("mini", 100)
+    assert "evaluate it" in asks.requests[0]
+
+
+def test_errors_say_what_to_do_and_end_nothing(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
+    model = scripted(
+        call("get_evaluation_status", run_id="abc"),
+        call(
+            "run_evaluation", domain="mock", a2a_endpoint="builtin:oracle", task_ids=["nope"], auth_token="sk-live-123"
+        ),
+        call("register_agent", endpoint="http://127.0.0.1:9/"),
+        call("cancel_evaluation"),
+        call("task_selector", domain="airlin", request="any"),
+        call("results_interpreter", run_id="abc"),
+        "It cannot be done.",
+    )
+    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, "evaluate"))
+    assert "call run_evaluation" in answers(events, "get_evaluation_status")[0]["error"]
+    told = answers(events, "run_evaluation")[0]["error"]
+    assert "has no task 'nope'" in told
+    assert "sk-live" not in told
+    assert "start the agent, or correct the URL" in answers(events, "register_agent")[0]["error"]
+    assert "run_id" in answers(events, "cancel_evaluation")[0]["error"]
+    assert "there are airline" in answers(events, "task_selector")[0]["reasoning"]
+    assert "there is no evaluation 'abc'" in answers(events, "results_interpreter")[0]["summary"]
+    assert text_of(events).endswith("It cannot be done.")
+
+
+def test_a_defect_of_a_tool_ends_no_conversation(
+    new_runs: Callable[..., Runs], options: AdkOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tools, "_register", lambda self, endpoint, name: 1 / 0)
+    model = scripted(call("register_agent", endpoint="builtin:oracle"), "Sorry.")
+    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, "register it"))
+    assert "register_agent broke (ZeroDivisionError)" in answers(events, "register_agent")[0]["error"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (select("update_task_9"), "has no task 'update_task_9' (there is 'update_task_1')"),
+        (select("update_task_1", "update_task_1"), "chosen twice"),
+        (select(), "no task is chosen"),
+        (select("update_task_1", "create_task_1"), "2 tasks are chosen, and 1 were asked for"),
+        ("update_task_1, of course", "this is not the JSON object"),
+    ],
+)
+def test_a_wrong_selection_is_asked_again(
+    new_runs: Callable[..., Runs], options: AdkOptions, said: str, why: str
+) -> None:
+    asks = call("task_selector", domain="mock", request="updates", count=1)
+    model = scripted(asks, said, select("update_task_1"), asks, said, said, "Done.")
+    events = run(talk(make_evaluator(runs=new_runs(), model=model), options.results, "choose"))
+    first, second = answers(events, "task_selector")
+    assert first == {"task_ids": ["update_task_1"], "reasoning": "they fit"}
+    assert why in json.loads(model.requests[2])["contents"][-1]["parts"][0]["text"]
+    assert len(second["task_ids"]) == 1
+    assert second["task_ids"][0] in [task["id"] for task in run(Tools(new_runs()).list_tasks("mock"))]
+    assert "without the model: its answer was refused twice" in second["reasoning"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (interpretation("3 of 2 tasks passed"), "the results do not have these numbers: 3"),
+        (interpretation("good", "97 % passed"), "the results do not have these numbers: 97 %"),
+        (interpretation("good", "seven failed"), "the results do not have these numbers: seven"),
+        ("All good!", "this is not the JSON object"),
+    ],
+)
+def test_a_number_that_is_not_there_is_refused(
+    finished: tuple[Runs, str], options: AdkOptions, said: str, why: str
+) -> None:
+    runs, run_id = finished
+    asks = call("results_interpreter", run_id=run_id)
+    good = interpretation("2 of 2 tasks passed")
+    model = scripted(asks, said, good, asks, said, said, "Done.")
+    events = run(talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?"))
+    first, second = answers(events, "results_interpreter")
+    assert first["summary"] == "2 of 2 tasks passed"
+    assert why in json.loads(model.requests[2])["contents"][-1]["parts"][0]["text"]
+    assert "mock: 2 of 2 trials passed (100.0 %)" in second["summary"]
+    assert "Made from the files without the model: its answer was refused twice" in second["summary"]
+    assert second["key_findings"]
+    assert second["recommendations"]
+
+
+def test_a_model_that_does_not_answer_loses_no_results(finished: tuple[Runs, str], options: AdkOptions) -> None:
+    runs, run_id = finished
+    model = scripted(call("results_interpreter", run_id=run_id), lambda request: RuntimeError("no quota"), "Done.")  # type: ignore[arg-type, return-value]
+    events = run(talk(make_evaluator(runs=runs, model=model), options.results, "what does it mean?"))
+    [found] = answers(events, "results_interpreter")
+    assert "mock: 2 of 2 trials passed" in found["summary"]
+    assert "it did not answer (RuntimeError: no quota)" in found["summary"]
+
+
+def test_no_model_ever_sees_a_credential(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
+    token = "hunter2-hunter2-hunter2"
+    bound = dataclasses.replace(options, credentials=read_credentials(f"SHOP_TOKEN@{oracle}"))
+    model = scripted(
+        call("register_agent", endpoint=oracle, auth_token="SHOP_TOKEN"),
+        call("register_agent", endpoint="http://127.0.0.1:9/", auth_token="SHOP_TOKEN"),
+        call("run_evaluation", domain="mock", a2a_endpoint=oracle, task_ids=TASKS[:1], auth_token="SHOP_TOKEN"),
+        with_run("get_evaluation_status"),
+        with_run("get_evaluation_results"),
+        "Done.",
+    )
+    runs = new_runs(bound, {"SHOP_TOKEN": token})
+    events = run(talk(make_evaluator(runs=runs, model=model), options.results, "evaluate with SHOP_TOKEN"))
+    assert "may only be sent to" in answers(events, "register_agent")[1]["error"]
+    assert answers(events, "get_evaluation_results")[0]["score"] == 1
+    assert len(model.requests) == 6
+    assert not any(token in request for request in model.requests)
+    assert token not in (bound.results / "sessions.db").read_bytes().decode("latin-1")
+
+
+@pytest.mark.parametrize("name", ["none", "gpt-4"])
+def test_a_model_that_is_none_is_refused_in_words(
+    new_runs: Callable[..., Runs], options: AdkOptions, name: str
+) -> None:
+    with pytest.raises(ConfigurationError, match="A2A_ADK_MODEL is"):
+        make_evaluator(dataclasses.replace(options, model=name), runs=new_runs())

@@ -1,0 +1,94 @@
+"""``a2a-bench adk``: the directory that it writes, as ADK loads it, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.conformance.card import check_card
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["adk", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("a2a-bench: ")
+    assert told.count("\n") == 1
+    return told
+
+
+@pytest.fixture(autouse=True)
+def _needs_adk() -> None:
+    pytest.importorskip("google.adk", reason="the extra adk is not installed")
+
+
+def test_adk_loads_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    folder = tmp_path / "agents"
+    monkeypatch.setattr(os, "environ", dict(os.environ))  # ADK puts an agent's .env there, for good
+    assert main(["adk", "new", str(folder), "--model", "none", "--wait", "7", "--crm-data", "it's here"]) == 0
+    assert f"adk run {folder / 'tau2_evaluator'}" in capsys.readouterr().out
+    from google.adk.cli.utils.agent_loader import AgentLoader
+
+    loader = AgentLoader(str(folder))
+    assert loader.list_agents() == ["tau2_evaluator", "tau2_workflow"]
+    workflow = loader.load_agent("tau2_workflow")
+    assert workflow.name == "tau2_workflow"
+    options = workflow.evaluations.runs.options
+    assert (options.wait, options.crm_data, options.results) == (7.0, "it's here", folder / "results")
+    with pytest.raises(Exception, match="nobody can be talked to without a model"):
+        loader.load_agent("tau2_evaluator")
+    # Agents of one process are over the same evaluations.
+    from pytest_a2a_bench.adk.agent import runs_of
+
+    assert runs_of(options) is workflow.evaluations.runs
+    workflow.evaluations.runs.close()
+
+
+def test_its_cards_keep_the_protocol(tmp_path: Path) -> None:
+    assert main(["adk", "new", str(tmp_path), "--model", "none", "--url", "https://adk.example.com/"]) == 0
+    for name in ("tau2_evaluator", "tau2_workflow"):
+        card = json.loads((tmp_path / name / "agent.json").read_text())
+        assert [one["protocolVersion"] for one in card["supportedInterfaces"]] == ["1.0", "0.3"]
+        assert card["supportedInterfaces"][0]["url"] == f"https://adk.example.com/a2a/{name}"
+        assert [one for one in check_card(card) if one.severity == "error"] == []
+
+
+def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["adk", "new", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert "has tau2_evaluator and tau2_workflow already" in refusal(capsys, "new", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ("new", "{}/x", "--timeout", "soon", "--tag-trials", "perhaps"),
+            "A2A_ADK_TIMEOUT is 'soon'; expected a number",
+        ),
+        (("new", "{}/x", "--credentials", "sk-live-123"), "expected NAME@ORIGIN"),
+        (("new", "{}/x", "--allow-cidr", "10.0.0.0/99"), "A2A_ADK_ALLOW_CIDR"),
+        (("new", "/proc/nowhere"), "cannot be written"),
+        (("serve", "--model", "none"), "nobody can be talked to without a model"),
+        (("serve", "--model", "none", "--workflow", "--host", "0.0.0.0"), "give tokens with --auth-file"),
+        (("serve", "--port", "-1", "--card-url", "x"), "--port is -1"),
+        (("serve", "--workflow", "--model", "none", "--results", "/proc/nowhere"), "cannot be written"),
+    ],
+)
+def test_what_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+) -> None:
+    found = refusal(capsys, *(one.format(tmp_path) for one in arguments))
+    assert told in found
+    assert "sk-live" not in found
+
+
+def test_without_google_adk_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pytest_a2a_bench.cli.adk.find_spec", lambda name: None)
+    assert "pip install 'pytest-a2a-bench[adk]'" in refusal(capsys, "new", "x")

@@ -1,0 +1,234 @@
+"""The agents as people start them: ``adk api_server`` and A2A, a model behind LiteLLM, and a restart in between.
+
+What comes of it is what a run of pytest over the same tasks comes to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("google.adk", reason="the extra adk is not installed")
+
+from assessor_server import Caller
+from fake_llm import FakeLLM, Step, call, say, status
+
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.conformance.requirements import requirement
+from pytest_a2a_bench.results import manifest
+
+pytestmark = pytest.mark.slow
+
+PYTHON = str(Path(sys.prefix, "bin", "python"))
+AIRLINE = ["41", "42", "43"]
+MINI = ["handle_time-00", "case_routing-01", "private_customer_information-02"]
+
+THEIRS = {
+    "CARD-013": "google-adk: to_a2a serves the card without Cache-Control",
+    "SEND-009": "google-adk: to_a2a has no validate_input_modes, and answers parts of any media type",
+    "VAL-006": "a2a-sdk 1.3: a part without content is let through",
+    "VAL-010": "a2a-sdk 1.3: base64 that is none is let through",
+    "LIST-013": "a2a-sdk 1.3: an unknown status is no error",
+    "VER-004": "a2a-sdk 1.3: 1.5 passes for 1.0",
+}
+"""What our conformance suite finds on the agent as it is served, and whose it is. None of it is ours."""
+
+
+class Model:
+    """A model behind an OpenAI-compatible server, which says a test's lines in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[Step | Callable[[str], Step]] = []
+        self.llm = FakeLLM(self._next)
+
+    def _next(self, request: dict[str, Any]) -> Step:
+        if not self.lines:
+            return status(500)
+        line = self.lines.pop(0)
+        return line(_run_id(request)) if callable(line) else line
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"OPENAI_API_BASE": self.llm.api_base, "OPENAI_API_KEY": "sk-of-nobody"}
+
+
+def _run_id(request: dict[str, Any]) -> str:
+    """Return the run_id that a tool returned, as the conversation of the request has it."""
+    for message in request["messages"]:
+        if message["role"] == "tool" and '"run_id"' in str(message["content"]):
+            return str(json.loads(message["content"])["run_id"])
+    raise AssertionError("no tool returned a run_id")
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    found = Model()
+    yield found
+    found.llm.close()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextlib.contextmanager
+def program(*arguments: str, url: str, environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a server, wait until something answers, and kill it afterwards, as a restart does."""
+    process = subprocess.Popen(
+        [PYTHON, *arguments], env={**os.environ, **environ}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                httpx.get(url, trust_env=False)
+                break
+            assert process.poll() is None, process.stderr and process.stderr.read().decode()[-3000:]
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+
+
+def begins(domain: str, agent: str, ids: list[str]) -> list[Step | Callable[[str], Step]]:
+    return [
+        call("register_agent", {"endpoint": agent}),
+        call("task_selector", {"domain": domain, "request": "these", "count": len(ids)}),
+        say(json.dumps({"task_ids": ids, "reasoning": "they fit"})),
+        call("run_evaluation", {"domain": domain, "a2a_endpoint": agent, "task_ids": ids, "max_steps": 30}),
+        say("It goes on."),
+    ]
+
+
+def ends(passed: int, of: int) -> list[Step | Callable[[str], Step]]:
+    words = {"summary": f"{passed} of {of} passed", "key_findings": [], "recommendations": []}
+    return [
+        lambda run_id: call("get_evaluation_status", {"run_id": run_id}),
+        lambda run_id: call("results_interpreter", {"run_id": run_id}),
+        say(json.dumps({**words, "summary": f"{passed + 90} passed"})),
+        say(json.dumps(words)),
+        say("That is what it means."),
+    ]
+
+
+def numbers(directory: Path) -> dict[str, tuple[Any, ...]]:
+    """Return what must be equal of a run's trials."""
+    results = manifest.load_selected(directory).results
+    return {str(r.key): (r.reward, r.status, r.turns, r.termination_reason, r.seed, r.fingerprint) for r in results}
+
+
+def of_pytest(
+    pytester: pytest.Pytester, agent: str, suite: str, ids: list[str], *more: str
+) -> dict[str, tuple[Any, ...]]:
+    run = pytester.runpytest_subprocess(
+        f"--a2a-endpoint={agent}", "--a2a-tag-trials", f"--a2a-suite={suite}", *more,
+        "--a2a-results=direct", "--a2a-concurrency=4", "-k", " or ".join(f"{task}-t0" for task in ids),
+    )  # fmt: skip
+    assert run.ret == 0, run.stdout.str()
+    return numbers(pytester.path / "direct")
+
+
+def only_run(results: Path) -> Path:
+    [found] = [path.parent for path in results.glob("*/assessment.json")]
+    return found
+
+
+def test_over_adks_own_server(model: Model, oracle_url: str, pytester: pytest.Pytester) -> None:
+    folder, results = pytester.path / "agents", pytester.path / "results"
+    arguments = ("--model", "openai/scripted", "--results", str(results), "--tag-trials", "on", "--wait", "60")
+    assert main(["adk", "new", str(folder), *arguments]) == 0
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    sessions = f"sqlite:///{pytester.path / 'sessions.db'}"
+    command = ("-m", "google.adk.cli", "api_server", f"--port={port}", f"--session_service_uri={sessions}", str(folder))
+    where = {"app_name": "tau2_evaluator", "user_id": "u", "session_id": "s"}
+    place = f"{url}/apps/tau2_evaluator/users/u/sessions/s"
+
+    def say_to_it(text: str) -> list[dict[str, Any]]:
+        body = {**where, "new_message": {"role": "user", "parts": [{"text": text}]}}
+        answer = httpx.post(f"{url}/run", json=body, timeout=None, trust_env=False)
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()
+        return found
+
+    model.lines = begins("airline", oracle_url, AIRLINE)
+    with program(*command, url=f"{url}/list-apps", environ=model.environ):
+        assert httpx.get(f"{url}/list-apps", trust_env=False).json() == ["tau2_evaluator", "tau2_workflow"]
+        assert httpx.post(place, json={}, trust_env=False).status_code == 200
+        assert "It goes on." in json.dumps(say_to_it("evaluate it"))
+    model.lines = ends(3, 3)
+    with program(*command, url=f"{url}/list-apps", environ=model.environ):
+        told = json.dumps(say_to_it("how is it?"))
+    assert "3 of 3 passed" in told
+    assert "93 passed" not in told
+    assert model.lines == []
+    assert numbers(only_run(results)) == of_pytest(pytester, oracle_url, "airline", AIRLINE, "--a2a-max-steps=30")
+
+
+def test_over_a2a(model: Model, oracle_url: str, pytester: pytest.Pytester) -> None:
+    results = pytester.path / "results"
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/"
+    command = ("-m", "pytest_a2a_bench.cli", "adk", "serve", f"--port={port}", "--model=openai/scripted",
+               f"--results={results}", "--tag-trials=on", "--wait=60")  # fmt: skip
+    card = f"{url}.well-known/agent-card.json"
+    caller = Caller(url)
+    model.lines = begins("mini", oracle_url, MINI)
+    with program(*command, url=card, environ=model.environ):
+        told = caller.ask("evaluate it")
+        assert told.state == "completed"
+        assert "It goes on." in json.dumps(told.artifacts)
+    model.lines = ends(3, 3)
+    with program(*command, url=card, environ=model.environ):
+        # The task of the first process is still there; the conversation goes on in its context.
+        assert caller.get(told.task).state == "completed"
+        again = caller.ask_in(told.context, "how is it?")
+    assert again.state == "completed"
+    assert "That is what it means." in json.dumps(again.artifacts)
+    assert model.lines == []
+    assert numbers(only_run(results)) == of_pytest(pytester, oracle_url, "mini", MINI)
+
+
+def test_conformance_finds_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/"
+    command = ("-m", "pytest_a2a_bench.cli", "adk", "serve", "--workflow", f"--port={port}", "--model=none",
+               f"--results={tmp_path / 'results'}")  # fmt: skip
+    with program(*command, url=f"{url}.well-known/agent-card.json", environ={}):
+        main(["conformance", url, "--format", "json"])
+    report = json.loads(capsys.readouterr().out)
+    found = {one["id"] for one in report["results"] if one["status"] in ("failed", "warned", "error")}
+    assert {(one["version"], one["binding"]) for one in report["results"] if one["status"] == "passed"} >= {
+        ("1.0", "JSONRPC"),
+        ("0.3", "JSONRPC"),
+    }
+    assert found <= set(THEIRS), {one: requirement(one).text for one in found - set(THEIRS)}
+
+
+def test_the_protocol_is_evaluated_as_tasks_are(tmp_path: Path, noop_url: str) -> None:
+    from adk_talk import run, talk, text_of
+
+    from pytest_a2a_bench.adk.options import AdkOptions
+    from pytest_a2a_bench.adk.runs import Runs
+    from pytest_a2a_bench.adk.workflow import make_workflow
+
+    options = AdkOptions(model="none", results=tmp_path / "results", wait=30)
+    runs = Runs(options)
+    asked = json.dumps({"endpoint": noop_url, "domain": "conformance"})
+    text = text_of(run(talk(make_workflow(runs=runs), options.results, asked)))
+    runs.close()
+    assert "select: all (every check of the protocol)" in text
+    assert "kept by pytest-a2a-bench noop" in text
+    assert "## Key Findings" in text

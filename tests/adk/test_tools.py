@@ -1,0 +1,239 @@
+"""The tools as a program uses them: real agents, evaluations in the background, and processes that end in between."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builtin_server import served
+
+from pytest_a2a_bench.adk.credentials import read_credentials
+from pytest_a2a_bench.adk.options import AdkOptions
+from pytest_a2a_bench.adk.runs import Runs
+from pytest_a2a_bench.adk.tools import Tools
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.results import assessments as records
+from pytest_a2a_bench.results import lock
+
+TASKS = ["create_task_1", "update_task_1"]
+GONE = "http://127.0.0.1:9/"
+
+
+def finish(tools: Tools, run_id: str) -> dict[str, Any]:
+    while (status := asyncio.run(tools.get_evaluation_status(run_id)))["status"] in ("waiting", "running"):
+        pass
+    return status
+
+
+def begin(tools: Tools, *arguments: Any, **named: Any) -> str:
+    return str(asyncio.run(tools.run_evaluation(*arguments, **named))["run_id"])
+
+
+def slow_agent(seconds: float = 60.0) -> Any:
+    """An agent that is still thinking while a test looks."""
+    return served(f"oracle?latency={seconds}")
+
+
+def test_an_agent_is_looked_at(tools: Tools, oracle: str) -> None:
+    found = asyncio.run(tools.register_agent(oracle))
+    assert set(found) == {"endpoint", "name", "capabilities", "validated"}
+    assert (found["endpoint"], found["validated"]) == (oracle, True)
+    assert found["name"] == "pytest-a2a-bench oracle"
+    assert found["capabilities"]["streaming"] is True
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "told"),
+    [
+        (GONE, "nothing answers at"),
+        ("ftp://x/", "expected http"),
+        ("http://user:pass@127.0.0.1/", "credentials"),
+        ("http://10.0.0.1/", "10.0.0.1"),
+        ("builtin:llm", "is not offered"),
+    ],
+)
+def test_an_agent_that_cannot_be_looked_at(tools: Tools, endpoint: str, told: str) -> None:
+    with pytest.raises(A2ABenchError, match=told):
+        asyncio.run(tools.register_agent(endpoint))
+
+
+@pytest.mark.parametrize(("domain", "number"), [("airline", 50), ("mock", 9), ("mini", 220)])
+def test_tasks_are_listed_with_what_they_are_about(tools: Tools, domain: str, number: int) -> None:
+    tasks = asyncio.run(tools.list_tasks(domain))
+    assert len(tasks) == number
+    assert all(set(task) == {"id", "description", "domain"} and task["description"] for task in tasks)
+    assert {task["domain"] for task in tasks} == {domain}
+
+
+def test_splits_and_requirements_are_listed_too(tools: Tools) -> None:
+    assert len(asyncio.run(tools.list_tasks("airline", "test"))) == 20
+    assert len(asyncio.run(tools.list_tasks("conformance"))) > 200
+    with pytest.raises(ConfigurationError, match=r"no split .rest.; it has train"):
+        asyncio.run(tools.list_tasks("airline", "rest"))
+    with pytest.raises(ConfigurationError, match=r"no domain .airlin.; there are airline, retail"):
+        asyncio.run(tools.list_tasks("airlin"))
+
+
+def test_an_evaluation_has_the_shapes_that_are_known(tools: Tools, oracle: str) -> None:
+    begun = asyncio.run(tools.run_evaluation("mock", oracle, TASKS, "", 30))
+    assert set(begun) == {"run_id", "status", "results_path"}
+    status = finish(tools, begun["run_id"])
+    shape = ("run_id", "status", "domain", "task_count", "results_path", "error")
+    assert [status[name] for name in shape] == [begun["run_id"], "completed", "mock", 2, begun["results_path"], None]
+    assert status["progress"] == "mock: 2 of 2 trials passed (100.0 %)"
+    found = asyncio.run(tools.get_evaluation_results(begun["run_id"]))
+    assert (found["score"], found["max_score"], found["pass_rate"]) == (2, 2, 100)
+    assert [one["task_id"] for one in found["trials"]] == TASKS
+    assert found["counts"]["errors"] == 0
+    json.dumps(found)
+
+
+@pytest.mark.slow
+def test_crmarena_goes_the_same_way(tools: Tools, oracle: str) -> None:
+    run_id = begin(tools, "mini", oracle, ["handle_time-00", "case_routing-01"])
+    assert finish(tools, run_id)["status"] == "completed"
+    found = asyncio.run(tools.get_evaluation_results(run_id))
+    assert (found["domain"], found["pass_rate"]) == ("mini", 100)
+
+
+@pytest.mark.slow
+def test_a_task_of_another_split_is_found_there(tools: Tools, oracle: str) -> None:
+    full = asyncio.run(tools.list_tasks("telecom", "full"))
+    base = {task["id"] for task in asyncio.run(tools.list_tasks("telecom"))}
+    other = next(task["id"] for task in full if task["id"] not in base)
+    run_id = begin(tools, "telecom", oracle, [other], max_steps=1)
+    split = tools.runs.look(run_id).record.request["split"]
+    assert other in {task["id"] for task in asyncio.run(tools.list_tasks("telecom", split))}
+    asyncio.run(tools.cancel_evaluation(run_id))
+
+
+def test_a_bad_request_tells_all_that_is_wrong(tools: Tools) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        asyncio.run(tools.run_evaluation("mock", GONE, ["create_task_9"], "sk-live-1234", 30))
+    assert "has no task 'create_task_9'" in str(caught.value)
+    assert "takes the name of a credential" in str(caught.value)
+    assert "sk-live" not in str(caught.value)
+    assert list(tools.runs.names()) == []
+
+
+def test_an_agent_that_is_gone_is_an_error_and_no_result(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_a2a_bench.assessor.assessment._WAIT", 0.1)
+    run_id = begin(tools, "mock", GONE, TASKS)
+    status = finish(tools, run_id)
+    assert status["status"] == "failed"
+    assert status["error"].startswith(f"Agent error: GET {GONE}")
+    with pytest.raises(ConfigurationError, match="has no results, it failed: Agent error"):
+        asyncio.run(tools.get_evaluation_results(run_id))
+
+
+def test_an_evaluation_is_canceled_and_stays_so(
+    new_runs: Callable[..., Runs], options: AdkOptions, tmp_path: Path
+) -> None:
+    impatient = dataclasses.replace(options, wait=0.01)
+    tools = Tools(new_runs(impatient))
+    with slow_agent() as agent:
+        run_id = begin(tools, "mock", agent.url, TASKS)
+        assert asyncio.run(tools.get_evaluation_status(run_id))["status"] in ("waiting", "running")
+        assert asyncio.run(tools.cancel_evaluation(run_id))["status"] == "canceled"
+    assert new_runs(impatient).take_up() == []
+    with pytest.raises(ConfigurationError, match="was canceled"):
+        asyncio.run(tools.get_evaluation_results(run_id))
+    # Again is no error, and changes nothing.
+    assert asyncio.run(tools.cancel_evaluation(run_id))["status"] == "canceled"
+
+
+def test_an_evaluation_outlives_its_process(new_runs: Callable[..., Runs], options: AdkOptions, oracle: str) -> None:
+    first = new_runs(dataclasses.replace(options, wait=0.01))
+    with slow_agent() as agent:
+        run_id = begin(Tools(first), "mock", agent.url, TASKS)
+        while Tools(first).runs.look(run_id).record.state != "running":
+            time.sleep(0.01)
+        first.close()
+    assert records.read(first.terms.directory(run_id)).state == "running"
+    # What the agent's address is now is nobody's; the second process has it elsewhere, as after a restart.
+    record = records.read(first.terms.directory(run_id))
+    moved = dataclasses.replace(record, request={**record.request, "agent": oracle})
+    moved.write(first.terms.directory(run_id))
+    second = Tools(new_runs())
+    assert second.runs.take_up() == [run_id]
+    assert finish(second, run_id)["status"] == "completed"
+    assert asyncio.run(second.get_evaluation_results(run_id))["score"] == 2
+    assert second.runs.take_up() == []
+
+
+def test_another_process_is_not_disturbed(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
+    first, second = new_runs(dataclasses.replace(options, wait=0.01)), new_runs()
+    with slow_agent() as agent:
+        run_id = begin(Tools(first), "mock", agent.url, TASKS)
+        assert second.take_up() == []
+        assert second.look(run_id).task_count == 2
+        with pytest.raises(ConfigurationError, match="cancel it there"):
+            second.cancel(run_id)
+        first.cancel(run_id)
+
+
+@pytest.mark.slow
+def test_what_waits_for_a_place_can_be_canceled(new_runs: Callable[..., Runs], options: AdkOptions) -> None:
+    runs = new_runs(dataclasses.replace(options, wait=0.01))
+    with slow_agent() as agent:
+        held = [begin(Tools(runs), "mock", agent.url, TASKS[:1]) for _ in range(runs.terms.at_once + 1)]
+        while sum(runs.look(one).record.state == "running" for one in held) < runs.terms.at_once:
+            time.sleep(0.01)
+        [waiting] = [one for one in held if runs.look(one).record.state == "waiting"]
+        assert runs.cancel(waiting).record.state == "canceled"
+        for one in held:
+            assert runs.cancel(one).record.state == "canceled"
+
+
+def test_what_cannot_be_taken_up_says_why(new_runs: Callable[..., Runs]) -> None:
+    runs = new_runs()
+    directory = runs.terms.directory("old")
+    records.Record("old", "", {}, {"agent": GONE, "domain": "mock", "what": 1}, "running").write(directory)
+    assert runs.take_up() == []
+    look = runs.look("old")
+    assert look.record.state == "failed"
+    assert "cannot be taken up again" in look.record.summary
+    lock.take(directory, "test").release()
+
+
+def test_an_unknown_evaluation_is_named_with_those_there_are(tools: Tools) -> None:
+    for name in ("nothing", "../../etc", ""):
+        with pytest.raises(ConfigurationError, match="there are none yet: call run_evaluation"):
+            asyncio.run(tools.get_evaluation_status(name))
+
+
+def test_a_credential_reaches_its_agent_and_nobody_else(
+    new_runs: Callable[..., Runs], options: AdkOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "hunter2-hunter2-hunter2"
+    monkeypatch.setenv("SHOP_TOKEN", token)
+    with served("oracle?auth_env=SHOP_TOKEN") as agent:
+        bound = dataclasses.replace(options, credentials=read_credentials(f"SHOP_TOKEN@{agent.url}"))
+        environ = {"SHOP_TOKEN": token, "A2A_AUTH_TOKEN": "wrong-wrong-wrong"}
+        tools = Tools(new_runs(bound, environ))
+        found = asyncio.run(tools.register_agent(agent.url, "SHOP_TOKEN"))
+        run_id = begin(tools, "mock", agent.url, TASKS[:1], "SHOP_TOKEN")
+        assert finish(tools, run_id)["status"] == "completed"
+        told = [found, asyncio.run(tools.get_evaluation_results(run_id))]
+    assert token not in json.dumps(told)
+    written = [path.read_text() for path in bound.results.rglob("*.json")]
+    assert written
+    assert not any(token in text for text in written)
+
+
+@pytest.mark.slow
+def test_nothing_of_google_is_needed_for_the_tools() -> None:
+    program = (
+        "import sys, pytest_a2a_bench.adk.tools, pytest_a2a_bench.adk.cases, pytest_a2a_bench.adk.folder;"
+        "import pytest_a2a_bench.cli.adk;"
+        "print([m for m in sys.modules if m.startswith(('google.adk', 'google.genai'))])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
