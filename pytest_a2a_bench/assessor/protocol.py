@@ -55,9 +55,10 @@ class ProtocolRun:
         judge_ = Judge(subject.targets(self._config, Scenarios(), timeout), self._settings.concurrency)
         over = threading.Event()
         closer = threading.Thread(target=_close_when, args=(stop, over, judge_, deadline), name=_CLOSER, daemon=True)
-        closer.start()
         try:
             judge_.start(planned)
+            # Not before: what is closed before it has begun would begin all the same.
+            closer.start()
             for one in planned:
                 _tell(note, total, results)
                 if stop.is_set():

@@ -73,8 +73,11 @@ class Judge:
             # Cancelling it now would leave tasks on the agent.
             if not all(self._results[name].done() for name in names):
                 future.cancel()
-        for _, _, over in self._runs:
+        for names, _, over in self._runs:
             over.wait(_CLEANUP_SECONDS)
+            # A run that was stopped before its first step has told nobody.
+            for name in names:
+                self._results[name].cancel()
 
     async def _run(self, planned: list[Planned], over: threading.Event) -> None:
         try:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import concurrent.futures
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.conformance import judging
@@ -128,6 +131,26 @@ def test_stopping_early_is_quick_and_says_so(subject: Subject, targets: tuple[Ta
     for each in planned[len(planned) // 2 :]:
         with pytest.raises(HarnessError, match="was stopped before it ended"):
             judge.result(each)
+
+
+def test_what_is_stopped_before_it_began_is_told_to_whoever_waits(
+    subject: Subject, targets: tuple[Target, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "_CLEANUP_SECONDS", 0.2)
+    # A task that is cancelled before its first step never runs, not even what it does in the end.
+    monkeypatch.setattr(loop, "submit", _never_begun)
+    judge = Judge(targets)
+    planned = subject.plan()[:3]
+    judge.start(planned)
+    judge.close()
+    for one in planned:
+        with pytest.raises(HarnessError, match="was stopped before it ended"):
+            judge.result(one)
+
+
+def _never_begun(coroutine: Coroutine[Any, Any, None]) -> concurrent.futures.Future[None]:
+    coroutine.close()
+    return concurrent.futures.Future()
 
 
 def test_raw_exchanges_are_unread(targets: tuple[Target, ...]) -> None:
