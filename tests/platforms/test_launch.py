@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -94,9 +95,14 @@ def test_an_assessment_that_takes_too_long_is_canceled(capsys: Printed) -> None:
 @pytest.mark.slow
 def test_ctrl_c_cancels_the_assessment_and_stops_everything(tmp_path: Path) -> None:
     port = free_port()
-    with subprocess.Popen(
-        [*green("wait").replace("{port}", str(port)).split()], stdout=subprocess.PIPE, text=True
-    ) as at:
+    with (
+        subprocess.Popen(
+            [*green("wait").replace("{port}", str(port)).split()], stdout=subprocess.PIPE, text=True
+        ) as at,
+        contextlib.ExitStack() as stack,
+    ):
+        # Whatever comes out below: a process that runs on would be waited for without end.
+        stack.callback(at.terminate)
         command = [
             "launch",
             "--green",
@@ -112,7 +118,10 @@ def test_ctrl_c_cancels_the_assessment_and_stops_everything(tmp_path: Path) -> N
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
+            # A shell's background job, as CI may be, ignores Ctrl-C, and its children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         ) as process:
+            stack.callback(process.kill)
             assert process.stderr is not None
             assert at.stdout is not None
             white = next(line for line in process.stderr if line.startswith("listening on ")).split()[2]
@@ -122,7 +131,6 @@ def test_ctrl_c_cancels_the_assessment_and_stops_everything(tmp_path: Path) -> N
             code = process.wait(60)
         # It runs on, hosted as it is, and has been told.
         assert at.stdout.readline() == "canceled\n"
-        at.terminate()
 
     assert code == 130
 
