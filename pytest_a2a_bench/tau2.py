@@ -111,19 +111,21 @@ class A2AAgent(_base()):  # type: ignore[misc]
             self._session = None
 
 
-def register(
-    endpoint: str, name: str = NAME, *, connection: AgentConnection | None = None, **options: Any
-) -> type[A2AAgent]:
+def register(endpoint: str, name: str = NAME, **options: Any) -> type[A2AAgent]:
     """Make an agent known to tau2's registry, and return its class.
 
     :param endpoint: the agent's URL.
     :param name: what tau2 calls it; another one for each agent.
-    :param connection: what to reach it by, instead of a new connection, which stays open.
     :param options: other settings, as :class:`A2AAgent` takes them.
     :raises ConfigurationError: if the settings are wrong or the name is taken.
     """
     settings = Settings(endpoint=endpoint, **options)
-    shared = (connection or connect(settings), settings)
+    return register_connected(connect(settings), settings, name)
+
+
+def register_connected(connection: AgentConnection, settings: Settings, name: str) -> type[A2AAgent]:
+    """Do what :func:`register` does, over a connection that is there already and stays open."""
+    shared = (connection, settings)
     found: type[A2AAgent] = type(A2AAgent.__name__, (A2AAgent,), {"_shared": shared, "__module__": __name__})
     registry = importlib.import_module("tau2.registry").registry
     try:

@@ -15,9 +15,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
 from pytest_a2a_bench.agents.brain import Brain, BrainError, BrainReply, Conversation
-from pytest_a2a_bench.model import AgentSaid, ToolAccess, ToolCall, ToolReturned, ToolSpec, Usage
+from pytest_a2a_bench.model import AgentSaid, ToolAccess, ToolCall, ToolReturned, ToolSpec
+from pytest_a2a_bench.model.metrics import add_known
+from pytest_a2a_bench.tool_door.desk import OVER_META
 
-OVER_META = "a2a-bench/over"
 _SECONDS = 300.0
 _FAREWELL = AgentSaid("The conversation is over.")
 
@@ -65,7 +66,7 @@ async def _think(brain: Brain, conversation: Conversation, client: Client) -> Br
             if is_over:
                 return BrainReply(_FAREWELL, spent)
         reply = await brain.reply(conversation)
-        spent = _sum(spent, reply.usage)
+        spent = add_known(spent, reply.usage)
     return BrainReply(reply.said, spent)
 
 
@@ -73,10 +74,6 @@ async def _call(client: Client, call: ToolCall) -> tuple[ToolReturned, bool]:
     result = await client.call_tool(call.name, dict(call.arguments))
     text = "\n".join(part.text for part in result.content if isinstance(part, TextContent))
     return ToolReturned(call.id, call.name, text, result.is_error), bool((result.meta or {}).get(OVER_META))
-
-
-def _sum(one: Usage | None, other: Usage | None) -> Usage | None:
-    return one + other if one is not None and other is not None else one or other
 
 
 def _first(trouble: BaseExceptionGroup[BaseException]) -> str:

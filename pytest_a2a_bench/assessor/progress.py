@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.model.metrics import add_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,13 @@ class Progress:
         """Return how far it is with one more trial, unless that was not held."""
         if result.status == "not_run":
             return self
-        cost = (result.agent_usage + result.user_usage).cost_usd
         failure = failure_of(result)
         return dataclasses.replace(
             self,
             done=self.done + 1,
             passed=self.passed + result.success,
             errors=self.errors + (result.status != "evaluated"),
-            cost=self.cost if cost is None else (self.cost or 0.0) + cost,
+            cost=add_known(self.cost, result.cost),
             failures=Counter(self.failures) + Counter([failure] if failure else []),
         )
 

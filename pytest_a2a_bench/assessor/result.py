@@ -18,7 +18,7 @@ from pytest_a2a_bench.assessor.assessment import Concluded
 from pytest_a2a_bench.assessor.progress import failure_of
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.conformance.report import Report, counts
-from pytest_a2a_bench.model import ToolCall, TrialResult, Turn, Usage
+from pytest_a2a_bench.model import ToolCall, TrialResult, Turn, sum_usage
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE, caveats, provenance_lines
 from pytest_a2a_bench.results.inference import wilson
@@ -168,9 +168,7 @@ def _kind_of(result: TrialResult) -> str:
 
 
 def _usage(results: Sequence[TrialResult]) -> dict[str, Any]:
-    agent, user = Usage(), Usage()
-    for r in results:
-        agent, user = agent + r.agent_usage, user + r.user_usage
+    agent, user = sum_usage(r.agent_usage for r in results), sum_usage(r.user_usage for r in results)
     return {
         "agent_input_tokens": agent.input_tokens,
         "agent_output_tokens": agent.output_tokens,

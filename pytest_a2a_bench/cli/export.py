@@ -128,13 +128,13 @@ def _stream(namespace: Namespace, target: TextIO) -> int:
 def _finished(namespace: Namespace) -> Iterator[TrialResult]:
     """Yield the trials of the last run, each once; of one that goes on, as they end."""
     told = manifest.load(namespace.directory)
-    store, runs = Store(namespace.directory), {told.run_id, *told.merged}
+    store = Store(namespace.directory)
     waiting = [key for key in map(TrialKey.parse, told.keys) if _is_wanted(key, namespace)]
     while True:
         goes_on = namespace.follow and lock.is_in_use(namespace.directory)
         for key in list(waiting):
             result = store.read(key)
-            if result is not None and result.run_id in runs:
+            if result is not None and result.run_id in told.runs:
                 waiting.remove(key)
                 yield result
         if not goes_on or not waiting:

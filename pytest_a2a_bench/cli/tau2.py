@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import re
 import sys
 from argparse import ArgumentParser, Namespace
@@ -76,8 +75,7 @@ def _run_arguments(ours: Namespace, theirs: Sequence[str]) -> list[str]:
     tau2 = import_module("pytest_a2a_bench.tau2")
     connection = tau2.connect(settings)
     card = connection.wait_until_ready()
-    told = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings) if f.name != "endpoint"}
-    tau2.register(ours.agent_a2a_endpoint, name, connection=connection, **told)
+    tau2.register_connected(connection, settings, name)
     if _value_of("--agent", arguments) is None:
         arguments += ["--agent", name]
     if _value_of("--agent-llm", arguments) is None:

@@ -17,6 +17,11 @@ class Usage:
     output_tokens: Count | None = None
     cost_usd: Finite | None = None
 
+    @property
+    def tokens(self) -> int | None:
+        """Input plus output, as far as they are known; None where neither is."""
+        return add_known(self.input_tokens, self.output_tokens)  # type: ignore[no-any-return]
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             add_known(self.input_tokens, other.input_tokens),

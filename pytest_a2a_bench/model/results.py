@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pytest_a2a_bench.model.fields import Finite, Seconds, to_plain
 from pytest_a2a_bench.model.keys import TrialKey
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
-from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, add_known, percentile
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile
 
 VerificationStatus = Literal["verified", "differs", "not_verifiable", "failed"]
 
@@ -241,7 +241,7 @@ class TrialResult:
     @property
     def tokens(self) -> int | None:
         """Input plus output tokens that the agent reported, or None."""
-        return add_known(self.agent_usage.input_tokens, self.agent_usage.output_tokens)  # type: ignore[no-any-return]
+        return self.agent_usage.tokens
 
     @property
     def cost(self) -> float | None:

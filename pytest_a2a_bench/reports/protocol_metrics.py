@@ -52,19 +52,17 @@ def _request(m: ProtocolMetrics) -> dict[str, Any]:
 
 def _summary(result: TrialResult) -> dict[str, Any]:
     wire, reported = result.wire, result.agent_usage
-    is_estimated = (reported.input_tokens, reported.output_tokens) == (None, None)
-    tokens = result.estimated_usage if is_estimated else reported
+    tokens = result.estimated_usage.tokens if reported.tokens is None else reported.tokens
     dollars = result.estimated_usage.cost_usd if reported.cost_usd is None else reported.cost_usd
-    known = [n for n in (tokens.input_tokens, tokens.output_tokens) if n is not None]
     return _known(
         {
             "total_requests": wire.requests,
-            "total_tokens": sum(known) if known else None,
+            "total_tokens": tokens,
             "total_latency_ms": round(wire.latency_ms_total, 3),
             "avg_latency_ms": round(wire.latency_ms_total / wire.requests, 3) if wire.requests else None,
             "error_count": wire.errors,
             "estimated_cost_usd": dollars,
-            "estimated": True if known and is_estimated else None,
+            "estimated": True if tokens is not None and reported.tokens is None else None,
         }
     )
 

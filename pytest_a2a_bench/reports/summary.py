@@ -355,8 +355,9 @@ def _aligned(table: list[list[str]]) -> list[str]:
 
 
 def _tokens(s: DomainSummary) -> str:
-    known = ((s.input_tokens, s.output_tokens, ""), (s.estimated.input_tokens, s.estimated.output_tokens, "~"))
-    return " ".join(f"{mark}{i or 0}/{o or 0}" for i, o, mark in known if (i, o) != (None, None)) or "-"
+    known = ((Usage(s.input_tokens, s.output_tokens), ""), (s.estimated, "~"))
+    shown = (f"{mark}{u.input_tokens or 0}/{u.output_tokens or 0}" for u, mark in known if u.tokens is not None)
+    return " ".join(shown) or "-"
 
 
 def _cost(s: DomainSummary) -> str:

@@ -49,6 +49,11 @@ class Manifest:
     merged: tuple[str, ...] = ()
     nodeids: Mapping[str, KeyText] = field(default_factory=dict)
 
+    @property
+    def runs(self) -> frozenset[str]:
+        """Ids of all runs whose trials are this one's: its own and those that were joined."""
+        return frozenset({self.run_id, *self.merged})
+
     def to_json(self) -> dict[str, Any]:
         """Return the file's content."""
         return {"schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
@@ -119,12 +124,11 @@ def load_selected(directory: Path) -> SelectedResults:
     """
     asked = load(directory)
     store = Store(directory)
-    runs = {asked.run_id, *asked.merged}
     results: list[TrialResult] = []
     absent: list[str] = []
     for key in asked.keys:
         found = store.read(TrialKey.parse(key))
-        if found is None or found.run_id not in runs:
+        if found is None or found.run_id not in asked.runs:
             absent.append(key)
         else:
             results.append(found)

@@ -174,7 +174,7 @@ def _collect(parts: Sequence[Part]) -> tuple[list[tuple[Part, list[TrialResult]]
         for key in part.manifest.keys:
             result = store.read(TrialKey.parse(key))
             # A file of an earlier run is no result of this one.
-            if result is None or result.run_id not in (part.manifest.run_id, *part.manifest.merged):
+            if result is None or result.run_id not in part.manifest.runs:
                 absent.append(key)
             else:
                 results.append(result)

@@ -20,6 +20,8 @@ from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds, is_deeper
 from pytest_a2a_bench.translate.reading import limit_finding, restore_call
 
 OVER = "The conversation is over: nothing more is carried out. End your turn."
+OVER_META = "a2a-bench/over"
+"""Member of a result's ``_meta`` that is true where the conversation is over."""
 NOT_YOUR_TURN = (
     "Not carried out: tools can be called only while a message to you waits for its answer, and none does now."
 )

@@ -35,14 +35,11 @@ from pytest_a2a_bench.errors import ConfigurationError, ProtocolError, ReplyLimi
 from pytest_a2a_bench.model import ToolAccess
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.secret import KNOWN, KnownSecret
-from pytest_a2a_bench.tool_door.desk import Answer, Desk
+from pytest_a2a_bench.tool_door.desk import OVER_META, Answer, Desk
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-OVER_META = "a2a-bench/over"
-"""Member of a result's ``_meta`` that is true where the conversation is over."""
 
 _PATH = re.compile(r"/trials/([\w-]{1,64})/mcp/?\Z", re.ASCII)
 _START_SECONDS = 30.0

@@ -23,7 +23,7 @@ def fill_in(session: AgentSession, model: str | None) -> None:
 
     :param model: LiteLLM's name of the agent's model; nothing is estimated without.
     """
-    if not model or _has_tokens(session.usage):
+    if not model or session.usage.tokens is not None:
         return
     prices, sent = price_list(model), ""
     for entry in session.history:
@@ -46,16 +46,12 @@ def estimated(result: TrialResult, model: str | None) -> TrialResult:
     prices, reported = price_list(model), result.agent_usage
     tokens = reported
     usage = Usage()
-    if not _has_tokens(reported):
+    if reported.tokens is None:
         tokens = usage = sum_usage(m.usage for m in result.metrics if m.estimated)
     if reported.cost_usd is None:
         usage = dataclasses.replace(usage, cost_usd=prices.cost(tokens))
     told = {**result.provenance, "agent_model": prices.words}
     return dataclasses.replace(result, estimated_usage=usage, provenance=told)
-
-
-def _has_tokens(usage: Usage) -> bool:
-    return usage.input_tokens is not None or usage.output_tokens is not None
 
 
 def _text(parts: Iterable[Part]) -> str:

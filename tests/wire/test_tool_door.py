@@ -23,8 +23,8 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import ToolAccess, ToolCall, ToolSpec
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.tool_door.desk import NOT_YOUR_TURN, OVER, Answer, Desk
-from pytest_a2a_bench.tool_door.server import OVER_META, open_desk
+from pytest_a2a_bench.tool_door.desk import NOT_YOUR_TURN, OVER, OVER_META, Answer, Desk
+from pytest_a2a_bench.tool_door.server import open_desk
 
 WHO = ToolSpec("who", "Says whose desk this is.", {"type": "object", "properties": {"n": {"type": "integer"}}})
 MODERN = "2026-07-28"
