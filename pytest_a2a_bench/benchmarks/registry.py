@@ -17,6 +17,7 @@ from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.base import Benchmark, Verifier
+    from pytest_a2a_bench.benchmarks.diagnosis import Diagnoser
     from pytest_a2a_bench.benchmarks.lint import Linter
     from pytest_a2a_bench.benchmarks.player import Player
     from pytest_a2a_bench.model import TrialResult
@@ -207,6 +208,18 @@ def get_linter(name: str) -> Linter | None:
     # As with players, but a run without lint is a run still: whatever such a module raises is told in one line.
     except Exception as error:
         raise ConfigurationError(f"the linter of suite {name!r} cannot be loaded from {module!r}: {error}") from error
+
+
+def get_diagnoser(name: str) -> Diagnoser | None:
+    """Return what says why a suite's trials missed; None where it has nothing that does, or is not installed here."""
+    suite = find(name)
+    if suite is None or not suite.diagnoser:
+        return None
+    try:
+        return cast("Diagnoser", importlib.import_module(suite.diagnoser).DIAGNOSER)
+    except (ImportError, AttributeError) as error:
+        text = f"the diagnoser of suite {name!r} cannot be loaded from {suite.diagnoser!r}: {error}"
+        raise ConfigurationError(text) from error
 
 
 def linters() -> Iterator[tuple[str, Linter]]:

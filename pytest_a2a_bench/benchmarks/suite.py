@@ -83,6 +83,8 @@ class Suite:
         long to start without waiting for it.
     :param linter: importable module whose ``LINTER`` looks for what is wrong with its tasks
         (:class:`~pytest_a2a_bench.benchmarks.lint.Linter`), for ``a2a-bench lint NAME``.
+    :param diagnoser: importable module whose ``DIAGNOSER`` (:class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser`)
+        says why a trial missed.
     :param examine: what ``a2a-bench doctor`` says of it: title and text, given the environment.
     """
 
@@ -122,6 +124,7 @@ class Suite:
     fetcher: str = ""
     verifier: str = ""
     linter: str = ""
+    diagnoser: str = ""
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     examine: Callable[[Mapping[str, str]], Iterator[tuple[str, str]]] | None = None
 

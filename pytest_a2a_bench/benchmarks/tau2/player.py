@@ -13,6 +13,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.player import Gold, Player
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.index import load_task_json
+from pytest_a2a_bench.containment import contained_imports
 from pytest_a2a_bench.errors import MissingExtraError
 from pytest_a2a_bench.model import ToolCall
 from pytest_a2a_bench.settings import Settings
@@ -103,9 +104,12 @@ def write_tools(domain: str) -> frozenset[str]:
     :raises MissingExtraError: if tau2 is not installed.
     """
     try:
-        # Module names have underscores where domains may have hyphens.
-        module = importlib.import_module(f"tau2.domains.{domain.replace('-', '_')}.tools")
-        toolkit = importlib.import_module("tau2.environment.toolkit")
+        with contained_imports():
+            # Its warnings would stand between the lines of a command.
+            importlib.import_module("loguru").logger.disable("tau2")
+            # Module names have underscores where domains may have hyphens.
+            module = importlib.import_module(f"tau2.domains.{domain.replace('-', '_')}.tools")
+            toolkit = importlib.import_module("tau2.environment.toolkit")
     except ImportError as error:
         raise MissingExtraError("tau2-bench", "tau2", detail=str(error)) from error
     base, attribute = toolkit.ToolKitBase, toolkit.TOOL_TYPE_ATTR

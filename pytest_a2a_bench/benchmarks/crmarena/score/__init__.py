@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from pytest_a2a_bench.benchmarks.crmarena.score.extract import extract
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
 from pytest_a2a_bench.benchmarks.crmarena.score.metrics import AnswerScore, judge_exact, judge_fuzzy
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import judge_privacy
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
 from pytest_a2a_bench.model import Reward, RewardCheck, Turn
 
 __all__ = ["THRESHOLD", "Judge", "Scoring", "score"]
@@ -49,6 +50,8 @@ def score(
         "extractor": verdict.extractor,
         "judge": verdict.judge,
     }
+    if answer is not None and task.metric == "exact_match" and verdict.value < 1:
+        info |= locate(task, answer, transcript)
     check = RewardCheck(task.metric, verdict.description, verdict.value >= (threshold if fuzzy else 1.0), True)
     return Reward(
         value=verdict.value,
@@ -74,6 +77,23 @@ def _judge(
             return judge_fuzzy(task, answer, scoring)
         case "privacy_rejection":
             return judge_privacy(task, answer, transcript, scoring, judge)
+
+
+def locate(task: CrmTask, answer: str, transcript: Sequence[Turn]) -> dict[str, bool]:
+    """Return where the expected answer stood, without saying it, for whoever explains a miss.
+
+    :return: ``expected_said`` in the answer, ``expected_shown`` in what queries returned (of ids alone: other answers
+        have to be made of rows); ``nothing_read``: the answer has nothing of the kind that was asked for.
+    """
+    found = {"nothing_read": not extract(task.kind, answer)}
+    if task.answers != (NONE,):
+        # An id of 15 characters is one of 18.
+        wanted = [value[:15] if task.kind.key_prefix else value for value in task.answers]
+        found["expected_said"] = all(value in answer for value in wanted)
+        if task.kind.key_prefix:
+            shown = "\n".join(turn.text or "" for turn in transcript if turn.role == "tool")
+            found["expected_shown"] = all(value in shown for value in wanted)
+    return found
 
 
 def describe(task: CrmTask, scoring: Scoring, judge: Judge | None, threshold: float) -> dict[str, Any]:

@@ -1,0 +1,138 @@
+"""Why an answer about an org was not the expected one: what was never asked, not found, or found and misread. Pure.
+
+The gold itself is in no result. Whether it stood in the rows that the agent was shown, and in its answer, is said by
+who scored it (``reward_info.info``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from pytest_a2a_bench.benchmarks.crmarena.actions import Execute, read_action
+from pytest_a2a_bench.benchmarks.crmarena.evaluation import last_answer
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
+from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
+from pytest_a2a_bench.model import AgentSaid, TrialResult, Turn
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.translate.org_actions import EXECUTE
+
+CAUSES: Mapping[str, Cause] = {
+    "no-query": Cause("answered without asking the org", "let it query before it answers"),
+    "never-queried": Cause("never queried {subject}", "describe that object to it, or let it look at the schema"),
+    "query-failed": Cause("made no query that the org understood", "show it the org's error, and SOQL's rules"),
+    "wrong-filter": Cause(
+        "queried, but no row that it was shown has the answer",
+        "see the conditions of its queries: dates, status",
+    ),
+    "wrong-choice": Cause(
+        "was shown the answer among its rows, and said another", "see how it counts, ranks and breaks ties"
+    ),
+    "wrong-result": Cause("computed something else from what it queried", "see how it counts and groups"),
+    "wrong-words": Cause("answered in other words than expected", "let it answer with the fact alone"),
+    "said-none": Cause("answered None where there is an answer", "see whether its queries were too narrow"),
+    "wrong-format": Cause("answered with nothing of the kind that was asked for", "let it answer with the value alone"),
+    "more-than-asked": Cause("said the answer beside other values", "let it answer with the value alone"),
+    "leaked": Cause("told what it must not tell", "let it refuse what is confidential, and say so"),
+    "not-refused": Cause(
+        "did not refuse what it must not tell", "let it say that it cannot share what is confidential"
+    ),
+}
+
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "handle_time": ("Case",),
+    "transfer_count": ("CaseHistory__c",),
+    "best_region_identification": ("Case",),
+    "top_issue_identification": ("Case", "OrderItem"),
+    "monthly_trend_analysis": ("Case", "OrderItem"),
+    "case_routing": ("Case",),
+    "named_entity_disambiguation": ("OrderItem",),
+    "policy_violation_identification": ("Knowledge__kav",),
+    "knowledge_qa": ("Knowledge__kav",),
+    "sales_amount_understanding": ("OrderItem",),
+    "sales_cycle_understanding": ("Opportunity",),
+    "conversion_rate_comprehension": ("Lead",),
+    "lead_routing": ("Territory2",),
+    "lead_qualification": ("VoiceCallTranscript__c",),
+    "quote_approval": ("Quote", "Knowledge__kav"),
+    "invalid_config": ("QuoteLineItem", "Knowledge__kav"),
+    "wrong_stage_rectification": ("Task",),
+    "activity_priority": ("Task",),
+    "sales_insight_mining": ("VoiceCallTranscript__c",),
+}
+"""Category -> objects without which nobody can tell the answer, by whichever way: a related object's field, too."""
+
+
+def diagnose(result: TrialResult) -> Diagnosis | None:
+    """Say why an evaluated trial missed, as :class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser` has it."""
+    answer = last_answer(result.transcript)
+    info = result.reward_info.info if result.reward_info else {}
+    if answer is None:
+        return None
+    end = len(result.transcript) - 1
+    if info.get("metric") == "privacy_rejection":
+        kind = "leaked" if _repeats_rows(answer, result.transcript) else "not-refused"
+        return Diagnosis(kind, detail=f"it said: {one_line(answer, 200)}", turn=end)
+    return _unasked(result) or Diagnosis(
+        _misread(info, answer), detail=f"it answered: {one_line(answer, 200)}", turn=end
+    )
+
+
+def _repeats_rows(answer: str, transcript: Sequence[Turn]) -> bool:
+    """Tell whether an answer has words that only the org can have said: with a digit in them, as data have."""
+    rows = "\n".join(turn.text or "" for turn in transcript if turn.role == "tool" and not turn.error)
+    asked = "\n".join(turn.text or "" for turn in transcript if turn.role == "user")
+    words = {word for word in re.findall(r"[\w.@+-]*\d[\w.@+-]*", answer) if len(word) > 1}
+    return any(word in rows and word not in asked for word in words)
+
+
+def _unasked(result: TrialResult) -> Diagnosis | None:
+    queries = list(_queries(result.transcript))
+    if not queries:
+        return Diagnosis("no-query", turn=len(result.transcript) - 1)
+    told = [turn for turn in result.transcript if turn.role == "tool" and turn.tool == EXECUTE]
+    if told and all(turn.error for turn in told):
+        first = re.search(r"[A-Z][A-Z_]{5,}", told[-1].text or "")
+        return Diagnosis("query-failed", first[0] if first else "", one_line(told[-1].text or "", 200), queries[-1][0])
+    # Under drift objects have other names, and this org's are not kept.
+    if result.provenance.get("drift"):
+        return None
+    asked = "\n".join(query for _, query in queries)
+    for name in NEEDED.get(result.category, ()):
+        if not _mentions(asked, name):
+            return Diagnosis("never-queried", name, f"its last query: {one_line(queries[-1][1], 200)}", queries[-1][0])
+    return None
+
+
+def _queries(transcript: Sequence[Turn]) -> Iterator[tuple[int, str]]:
+    for number, turn in enumerate(transcript):
+        for call in turn.calls if turn.role == "agent" else ():
+            action = read_action(AgentSaid(calls=(call,)))
+            if isinstance(action, Execute):
+                yield number, action.query
+
+
+def _mentions(queries: str, name: str) -> bool:
+    """Tell whether an object is asked for: by name, as a relationship, or by a field that leads there."""
+    stem = re.sub(r"__\w+$", "", name)
+    return bool(re.search(rf"\b{stem}(?:s|Id|__\w+|Id__c|s__r|ies)?\b", queries, re.I))
+
+
+def _misread(info: Mapping[str, object], answer: str) -> str:
+    if info.get("metric") == "fuzzy_match":
+        return "wrong-words"
+    if info.get("expected_said"):
+        return "more-than-asked"
+    if answer.strip().strip("'\".").casefold() == NONE.casefold():
+        return "said-none"
+    if info.get("nothing_read"):
+        return "wrong-format"
+    match info.get("expected_shown"):
+        case True:
+            return "wrong-choice"
+        case False:
+            return "wrong-filter"
+    return "wrong-result"
+
+
+DIAGNOSER = Diagnoser(diagnose, CAUSES)

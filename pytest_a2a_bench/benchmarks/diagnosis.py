@@ -1,0 +1,179 @@
+"""Why a trial missed: the first thing in which a conversation left what its task needed, and who is to blame.
+
+No model is asked. What every benchmark shares is told from a result alone: how it ended, what its user did wrong, what
+was said again and again. What a task needed, a benchmark knows itself (``Suite.diagnoser``); it judges by what was
+done, in whichever order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pytest_a2a_bench.model import TrialResult, Turn
+from pytest_a2a_bench.redact import one_line
+
+Blame = Literal["agent", "user", "benchmark", "infrastructure", "harness"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What may be wrong with a conversation.
+
+    :param words: what happened, as a clause; ``{subject}`` is what it is about.
+    :param fix: what is likely to mend it; it may have ``{subject}``, too.
+    """
+
+    words: str
+    fix: str
+    blame: Blame = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why one trial missed.
+
+    :param kind: the name of a :class:`Cause`.
+    :param subject: what it is about: a tool, an object, a kind of error. Trials with the same belong together.
+    :param detail: what was found in this trial, and what was needed.
+    :param turn: which message of the transcript shows it, counted from 0; None where none does.
+    :param doubt: why the task itself may be at fault, where that is known.
+    """
+
+    kind: str
+    subject: str = ""
+    detail: str = ""
+    turn: int | None = None
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnoser:
+    """How a benchmark explains its own misses.
+
+    :param diagnose: an evaluated trial that is no success -> why; None where nothing of its own can be told.
+    :param causes: the kinds that ``diagnose`` returns beside :data:`CAUSES`.
+    """
+
+    diagnose: Callable[[TrialResult], Diagnosis | None]
+    causes: Mapping[str, Cause] = field(default_factory=dict)
+
+
+CAUSES: Mapping[str, Cause] = {
+    "delivery": Cause(
+        "could not be held: {subject}", "look at the network, the agent's log and its limits", "infrastructure"
+    ),
+    "harness": Cause("broke the harness: {subject}", "report it with the transcript", "harness"),
+    "evaluator": Cause("broke the benchmark's own evaluator", "leave the task out, or report it upstream", "benchmark"),
+    "user": Cause(
+        "the simulated user was at fault: {subject}", "hold it again (--a2a-user-retry), or use a model", "user"
+    ),
+    "loop": Cause(
+        "did the same again and again: {subject}", "let the agent notice that nothing changed, and try otherwise"
+    ),
+    "too-many-steps": Cause("was not done after all steps it may take", "shorten its way, or raise --a2a-max-steps"),
+    "too-many-errors": Cause(
+        "made too many calls that failed, most of {subject}", "show the agent the tool's schema and its error"
+    ),
+    "silent": Cause(
+        "answered with nothing", "see that each reply has text or a call (an A2A message, a task's artifact)"
+    ),
+    "ended-task": Cause("ended the A2A task as {subject}", "look at the agent's log: it gave up by itself"),
+    "unreadable": Cause(
+        "wrote calls that cannot be read ({subject})", "let it write calls as the first message shows (--a2a-dialect)"
+    ),
+    "unexplained": Cause("missed, and nothing tells why", "read the transcript"),
+}
+"""What any benchmark's trial may have missed by."""
+
+_REPEATS = 4
+"""How often the same act makes a loop: a call may well be repeated once or twice after an error."""
+
+_UNREADABLE = ("unreadable-call", "not-an-action", "malformed-action", "prose-where-action-asked")
+
+
+def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnosis | None:
+    """Say why a trial missed.
+
+    :param diagnoser: what its benchmark knows.
+    :return: None for a success and for what was not run or skipped.
+    """
+    if result.success or result.status in ("skipped", "not_run"):
+        return None
+    trouble = _trouble(result)
+    if trouble is not None:
+        return trouble
+    own = diagnoser.diagnose(result) if diagnoser is not None else None
+    return own or next(_unreadable(result), None) or Diagnosis("unexplained", detail=_ending(result))
+
+
+def _trouble(result: TrialResult) -> Diagnosis | None:
+    """Return what lies outside of the task: it could not be held, or came to no proper end."""
+    match result.status:
+        case "infrastructure_error":
+            return Diagnosis("delivery", result.error_type or "", one_line(result.error or ""))
+        case "harness_error":
+            return Diagnosis("harness", result.error_type or "", one_line(result.error or ""))
+        case "evaluator_error":
+            return Diagnosis("evaluator", "", one_line(result.error or ""))
+    if result.user_fault is not None:
+        return Diagnosis("user", result.user_fault.kind, one_line(result.user_fault.detail))
+    return _unfinished(result)
+
+
+def _unfinished(result: TrialResult) -> Diagnosis | None:
+    match result.termination_reason:
+        case "agent_error":
+            return _gave_up(result)
+        case "too_many_errors":
+            failed = Counter(t.tool for t in result.transcript if t.error and t.requestor != "user" and t.tool)
+            return Diagnosis("too-many-errors", next((name for name, _ in failed.most_common(1)), "tools"))
+        case "max_steps" | "max_turns" | "max_user_turns":
+            return (
+                repeated(result.transcript)
+                or next(_unreadable(result), None)
+                or Diagnosis("too-many-steps", detail=_ending(result))
+            )
+    return repeated(result.transcript)
+
+
+def _gave_up(result: TrialResult) -> Diagnosis:
+    note = result.reward_info.note if result.reward_info else ""
+    unreadable = next(_unreadable(result), None)
+    if any(f.rule == "empty-reply" for f in result.findings):
+        return Diagnosis("silent", detail=one_line(note), turn=_last(result.transcript))
+    if unreadable is not None:
+        return unreadable
+    state = next((s for s in ("rejected", "canceled", "failed") if s in note), "failed")
+    return Diagnosis("ended-task", state, one_line(note), _last(result.transcript))
+
+
+def _unreadable(result: TrialResult) -> Iterator[Diagnosis]:
+    for finding in result.findings:
+        if finding.rule in _UNREADABLE:
+            yield Diagnosis("unreadable", finding.rule, one_line(f"{finding.message}: {finding.raw}"))
+
+
+def repeated(transcript: tuple[Turn, ...]) -> Diagnosis | None:
+    """Find the act that an agent repeated beyond reason: a call with its arguments, or a text."""
+    seen: Counter[str] = Counter()
+    for number, turn in enumerate(transcript):
+        if turn.role != "agent":
+            continue
+        acts = [(c.name, json.dumps(c.arguments, sort_keys=True, default=str)) for c in turn.calls]
+        for name, what in acts or [("saying the same", (turn.text or "").strip())]:
+            seen[f"{name} {what}"] += 1
+            if what and seen[f"{name} {what}"] == _REPEATS:
+                return Diagnosis("loop", name, f"{_REPEATS} times or more: {one_line(what, 200)}", number)
+    return None
+
+
+def _last(transcript: tuple[Turn, ...]) -> int | None:
+    return len(transcript) - 1 if transcript else None
+
+
+def _ending(result: TrialResult) -> str:
+    return f"it ended by {result.termination_reason}" if result.termination_reason else ""

@@ -1,0 +1,335 @@
+"""Where a conversation over a tau2 task left what its gold needs. Pure, but for what marks a tool as writing.
+
+What changed a database is compared as a set, never as a sequence: an agent that gets there otherwise is no miss at all,
+and one that does not has called something wrong, left something out or done something that nobody needed. Where a
+database is as it should be, what the user was told, and what would have been read for it, is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
+from pytest_a2a_bench.benchmarks.lint_known import cited_line
+from pytest_a2a_bench.benchmarks.tau2 import index, notes, pins
+from pytest_a2a_bench.benchmarks.tau2.player import write_tools
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import TrialResult, Turn
+from pytest_a2a_bench.redact import one_line
+
+CAUSES: Mapping[str, Cause] = {
+    "wrong-argument": Cause(
+        "called {subject}", "see where it took the value from: the user's words or a tool's result"
+    ),
+    "never-called": Cause(
+        "never called {subject}", "see what it did instead, and whether the policy in its prompt asks for it"
+    ),
+    "call-failed": Cause("called {subject}, which failed, and left it at that", "let it read the error and try again"),
+    "forbidden-write": Cause(
+        "wrote with {subject} what the task does not allow", "check it against the policy before it writes"
+    ),
+    "unconfirmed-write": Cause(
+        "wrote with {subject} without the user's yes", "let it say what it will write, and wait for the answer"
+    ),
+    "repeated-write": Cause("wrote with {subject} more than once", "let it read the result before it writes again"),
+    "transferred": Cause(
+        "gave up and transferred to a human", "see what it lacked: the task can be solved with its tools"
+    ),
+    "never-instructed": Cause(
+        "never got the user to do {subject}", "let it tell the user what to do, one step at a time"
+    ),
+    "misinstructed": Cause("let the user do {subject} otherwise than needed", "see what it told the user to do"),
+    "read-less": Cause("read less than needed: never called {subject}", "let it look up what the answer depends on"),
+    "told-wrong": Cause("told the user something else than {subject}", "see how it came to the value that it told"),
+    "told-nothing": Cause("never told the user {subject}", "let it say what was asked for, not only that it is done"),
+    "not-true": Cause("left the environment so that {subject} does not hold", "see which step was not done"),
+    "judged-false": Cause("did not do what the judge looks for", "read what the judge says"),
+    "order": Cause(
+        "made all calls that are needed, in an order that leads elsewhere", "do them as the policy orders them"
+    ),
+    "gold-corrected": Cause(
+        "did what a corrected edition of the task wants ({subject})",
+        "take that edition (--a2a-tau2-data), or leave the task out",
+        "benchmark",
+    ),
+    "gold-unreached": Cause(
+        "made just the calls of the gold, and was not rewarded", "look at the task: a2a-bench lint tau2", "benchmark"
+    ),
+}
+
+_READING = re.compile(r"(?:get|find|search|list|check|calculate|think|can|is|run|view|look)_|calculate$|think$")
+TRANSFER = "transfer_to_human_agents"
+_YES = re.compile(
+    r"\b(?:yes|yeah|yep|sure|please do|go ahead|confirm|correct|proceed|ok|okay|agree|fine|do it)\b", re.I
+)
+_SHOWN = 120
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that was made, or that the gold has (then ``turn`` is -1)."""
+
+    requestor: str
+    name: str
+    arguments: Mapping[str, Any]
+    turn: int = -1
+    error: str | None = None
+    compared: tuple[str, ...] | None = None
+
+    def is_met_by(self, other: _Call) -> bool:
+        """Tell whether a call is this one of the gold's, by the arguments that the task compares."""
+        if (self.requestor, self.name) != (other.requestor, other.name):
+            return False
+        if self.compared is None:
+            return self.arguments == other.arguments
+        return all(self.arguments.get(key) == other.arguments.get(key) for key in self.compared)
+
+    def wrong_in(self, other: _Call) -> list[str]:
+        """Return the arguments in which a call of the same tool differs."""
+        names = self.compared if self.compared is not None else self.arguments.keys() | other.arguments.keys()
+        return sorted(n for n in names if self.arguments.get(n) != other.arguments.get(n))
+
+
+def diagnose(result: TrialResult) -> Diagnosis | None:
+    """Say why an evaluated trial missed, as :class:`~pytest_a2a_bench.benchmarks.diagnosis.Diagnoser` has it."""
+    reward = result.reward_info
+    if reward is None:
+        return None
+    failing = {basis for basis, value in reward.breakdown.items() if value < 1}
+    gold = list(_gold(reward.info.get("action_checks")))
+    made = list(_made(result.transcript))
+    found: list[Diagnosis] = []
+    if failing & {"DB", "ENV_ASSERTION", "ACTION"}:
+        found += _deeds(result, gold, made, every="ACTION" in failing)
+    # What was wrongly done explains what was wrongly told after it, and not the other way round.
+    if not found and "ENV_ASSERTION" in failing:
+        found += _untrue(reward.info.get("env_assertions"))
+    if "COMMUNICATE" in failing:
+        found += _words(result, gold, made)
+    if "NL_ASSERTION" in failing:
+        found += [Diagnosis("judged-false", "", text) for text in _unmet(reward.info, "nl_assertions", "nl_assertion")]
+    if not found and failing & {"DB", "ENV_ASSERTION"}:
+        found.append(_unexplained(result, gold, made))
+    if not found:
+        return None
+    end = len(result.transcript)
+    first = min(found, key=lambda d: end if d.turn is None else d.turn)
+    return _doubted(result, first)
+
+
+def _gold(checks: Any) -> Iterator[_Call]:
+    for check in checks or ():
+        action = check["action"]
+        compared = action.get("compare_args")
+        yield _Call(
+            "user" if action.get("requestor") == "user" else "agent",
+            action["name"],
+            action.get("arguments") or {},
+            compared=None if compared is None else tuple(compared),
+        )
+
+
+def _made(transcript: Sequence[Turn]) -> Iterator[_Call]:
+    errors = {(t.requestor or "agent", t.call_id): t.text or "" for t in transcript if t.role == "tool" and t.error}
+    for number, turn in enumerate(transcript):
+        if turn.role in ("agent", "user"):
+            for call in turn.calls:
+                yield _Call(turn.role, call.name, call.arguments, number, errors.get((turn.role, call.id)))
+
+
+def _writes(domain: str, call: _Call) -> bool:
+    try:
+        marked = write_tools(domain)
+    # A result is read on machines without tau2, too.
+    except A2ABenchError:
+        marked = frozenset()
+    return call.name in marked or (not (marked and call.requestor == "agent") and not _READING.match(call.name))
+
+
+def _deeds(result: TrialResult, gold: list[_Call], made: list[_Call], *, every: bool) -> Iterator[Diagnosis]:
+    """Compare what changed something; with ``every``, what only reads, too."""
+    domain = result.key.domain
+    wanted = [c for c in gold if every or (_writes(domain, c) and c.name != TRANSFER)]
+    # A call that failed has changed nothing.
+    done = [c for c in made if c.error is None and c.name != TRANSFER and _writes(domain, c)]
+    missing, extra = _unmatched(wanted, made if every else done)
+    if every:
+        extra = [c for c in extra if c in done]
+    yield from _transfer(result, gold, made)
+    for call in missing:
+        alike = min((e for e in extra if (e.requestor, e.name) == (call.requestor, call.name)),
+                    key=lambda e: len(call.wrong_in(e)), default=None)  # fmt: skip
+        if alike is not None:
+            extra.remove(alike)
+            yield _wrong(result, call, alike)
+        else:
+            yield _absent(result, call, gold, made)
+    for call in extra:
+        yield _unneeded(result, call, wanted)
+
+
+def _unmatched(wanted: Sequence[_Call], done: Sequence[_Call]) -> tuple[list[_Call], list[_Call]]:
+    left, missing = list(done), []
+    for call in wanted:
+        met = next((d for d in left if call.is_met_by(d)), None)
+        if met is None:
+            missing.append(call)
+        else:
+            left.remove(met)
+    return missing, left
+
+
+def _transfer(result: TrialResult, gold: list[_Call], made: list[_Call]) -> Iterator[Diagnosis]:
+    if any(c.name == TRANSFER for c in gold):
+        return
+    for call in made:
+        if call.name == TRANSFER:
+            yield Diagnosis("transferred", "", one_line(_shown(call.arguments)), call.turn)
+            return
+
+
+def _wrong(result: TrialResult, wanted: _Call, made: _Call) -> Diagnosis:
+    names = wanted.wrong_in(made)
+    found = "; ".join(
+        f"{n}: needed {_shown(wanted.arguments.get(n))}, was {_shown(made.arguments.get(n))}" for n in names
+    )
+    if made.requestor == "user":
+        return Diagnosis("misinstructed", made.name, found, made.turn)
+    unseen = [n for n in names if not _is_shown(wanted.arguments.get(n), result.transcript[: made.turn])]
+    hint = f" (nothing that it had read or heard says the needed {', '.join(unseen)})" if unseen else ""
+    return Diagnosis("wrong-argument", f"{made.name} with a wrong {' and '.join(names[:3])}", found + hint, made.turn)
+
+
+def _absent(result: TrialResult, call: _Call, gold: list[_Call], made: list[_Call]) -> Diagnosis:
+    needed = f"needed: {call.name}({_shown(call.arguments)})"
+    tried = [m for m in made if (m.requestor, m.name) == (call.requestor, call.name) and m.error is not None]
+    if tried:
+        return Diagnosis("call-failed", call.name, f"{one_line(tried[-1].error or '', 200)}; {needed}", tried[-1].turn)
+    # What comes later in the gold and was done came without it.
+    later = gold[gold.index(call) + 1 :]
+    turn = min((m.turn for m in made for g in later if g.is_met_by(m) and m.error is None), default=None)
+    return Diagnosis("never-instructed" if call.requestor == "user" else "never-called", call.name, needed, turn)
+
+
+def _unneeded(result: TrialResult, call: _Call, wanted: Sequence[_Call]) -> Diagnosis:
+    what = f"{call.name}({_shown(call.arguments)})"
+    if call.requestor == "user":
+        return Diagnosis("misinstructed", call.name, f"not needed: {what}", call.turn)
+    if any(w.is_met_by(call) for w in wanted):
+        return Diagnosis("repeated-write", call.name, what, call.turn)
+    kind = "forbidden-write" if _is_confirmed(result.transcript, call.turn) else "unconfirmed-write"
+    return Diagnosis(kind, call.name, what, call.turn)
+
+
+def _is_confirmed(transcript: Sequence[Turn], turn: int) -> bool:
+    """Tell whether the agent asked before a write, and the user agreed."""
+    said = next((number for number in range(turn - 1, -1, -1) if transcript[number].role == "user"), None)
+    if not said or not _YES.search(transcript[said].text or ""):
+        return False
+    asked = transcript[said - 1]
+    return asked.role == "agent" and "?" in (asked.text or "")
+
+
+def _untrue(assertions: Any) -> Iterator[Diagnosis]:
+    for item in assertions or ():
+        if not item.get("met"):
+            call = item["env_assertion"]
+            yield Diagnosis("not-true", str(call["func_name"]), _shown(call.get("arguments") or {}))
+
+
+def _words(result: TrialResult, gold: list[_Call], made: list[_Call]) -> Iterator[Diagnosis]:
+    called = {(m.requestor, m.name) for m in made if m.error is None}
+    unread = [g.name for g in gold if g.requestor == "agent" and (g.requestor, g.name) not in called]
+    said = "\n".join(t.text or "" for t in result.transcript if t.role == "agent")
+    reward = result.reward_info
+    for text in _unmet(reward.info if reward else {}, "communicate_checks", "info"):
+        reads = [name for name in dict.fromkeys(unread) if not _writes(result.key.domain, _Call("agent", name, {}))]
+        if reads:
+            yield Diagnosis("read-less", reads[0], f"and so never told the user {text!r}")
+        else:
+            yield Diagnosis(
+                "told-wrong" if _says_alike(text, said) else "told-nothing", "what was asked for", f"needed: {text!r}"
+            )
+
+
+def _unmet(info: Mapping[str, Any], checks: str, name: str) -> list[str]:
+    return [one_line(str(item.get(name)), 300) for item in info.get(checks) or () if not item.get("met")]
+
+
+def _says_alike(needed: str, said: str) -> bool:
+    """Tell whether a text has a value of the kind that is needed: another number for a number."""
+    if re.fullmatch(r"[\s$-]*[\d.,:]+\s*%?", needed):
+        # Dates, ids and flight numbers are numbers, too; those that stand alone are values.
+        return bool(re.search(r"(?<![\w#-])\$?\d[\d,.]*(?![\w-])", said))
+    words = [w for w in re.findall(r"\w+", needed.lower()) if len(w) > 3]
+    return any(w in said.lower() for w in words)
+
+
+def _unexplained(result: TrialResult, gold: list[_Call], made: list[_Call]) -> Diagnosis:
+    domain = result.key.domain
+    wanted = [c for c in gold if _writes(domain, c)]
+    done = [m for m in made if m.error is None and _writes(domain, m)]
+    in_order = all(g.is_met_by(m) for g, m in zip(wanted, done, strict=False))
+    reward = result.reward_info
+    differs = "; ".join(reward.db_diff[:3]) if reward else ""
+    return Diagnosis("gold-unreached" if in_order else "order", "", one_line(differs))
+
+
+def _doubted(result: TrialResult, found: Diagnosis) -> Diagnosis:
+    edition = _edition_met(result)
+    if edition:
+        return Diagnosis("gold-corrected", edition, f"of the installed gold: {found.detail}", found.turn)
+    doubts = [*notes.remarks(result), *filter(None, [cited_line(result.provenance)])]
+    return Diagnosis(found.kind, found.subject, found.detail, found.turn, "; ".join(map(one_line, doubts)))
+
+
+def _edition_met(result: TrialResult) -> str:
+    """Return the edition that is known to have corrected the task, is here, and whose writes are just those made."""
+    told = result.provenance.get("corrected")
+    if not isinstance(told, Mapping) or not told:
+        return ""
+    made = [m for m in _made(result.transcript) if m.error is None and _writes(result.key.domain, m)]
+    for name, gold in _fetched_golds(result.key.domain, result.key.task_id):
+        missing, extra = _unmatched([g for g in gold if _writes(result.key.domain, g)], made)
+        if not missing and not extra:
+            return name
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def _fetched_golds(domain: str, task_id: str) -> tuple[tuple[str, tuple[_Call, ...]], ...]:
+    """Return the golds of a task in the editions that were fetched to this machine, by what the user calls them."""
+    found = []
+    for pin in pins.every_pin():
+        try:
+            if isinstance(pin, pins.Pin):
+                task = index.load_task_json(domain, task_id, pin.directory)
+                actions = (task.get("evaluation_criteria") or {}).get("actions") or ()
+                found.append((pin.rev, tuple(_gold({"action": action} for action in actions))))
+        except (A2ABenchError, OSError, ValueError):  # not a task of that edition, or its data are gone
+            continue
+    return tuple(found)
+
+
+def _is_shown(value: Any, before: Sequence[Turn]) -> bool:
+    """Tell whether a value stands in anything that was said or returned before; of a structure any part counts."""
+    if isinstance(value, Mapping):
+        return any(_is_shown(v, before) for v in value.values())
+    if isinstance(value, list):
+        return not value or any(_is_shown(v, before) for v in value)
+    if isinstance(value, bool) or value is None:
+        return True
+    text = str(value)
+    return any(text in (turn.text or "") for turn in before if turn.role != "agent")
+
+
+def _shown(value: Any) -> str:
+    return one_line(json.dumps(value, ensure_ascii=False, default=str), _SHOWN)
+
+
+DIAGNOSER = Diagnoser(diagnose, CAUSES)

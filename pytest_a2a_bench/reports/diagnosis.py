@@ -1,0 +1,170 @@
+"""Why trials missed, many at a time: those that missed by the same are one cluster, with an example and a remedy. Pure.
+
+Details quote what agents and tools said: whoever shows them has them on one line, without control characters.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.diagnosis import CAUSES, Cause, Diagnosis, diagnose
+from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results.stats import count
+
+SHOWN = 6
+"""Lines that say why a run missed, wherever there is room for a summary only."""
+
+_TASKS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Trials that missed by the same.
+
+    :param suite: whose tasks they are of.
+    :param trials: at least one, with what is told of each, in the order of the run.
+    """
+
+    suite: str
+    cause: Cause
+    trials: tuple[tuple[TrialResult, Diagnosis], ...]
+
+    @property
+    def example(self) -> tuple[TrialResult, Diagnosis]:
+        """The trial to look at: the shortest that shows the place."""
+        return min(self.trials, key=lambda t: (t[1].turn is None, bool(t[1].doubt), len(t[0].transcript)))
+
+    @property
+    def kind(self) -> str:
+        """What it is called in files: ``wrong-argument``."""
+        return self.trials[0][1].kind
+
+    @property
+    def words(self) -> str:
+        """What happened, as a clause."""
+        return self._filled(self.cause.words)
+
+    @property
+    def fix(self) -> str:
+        """What is likely to mend it."""
+        return self._filled(self.cause.fix)
+
+    @property
+    def doubted(self) -> int:
+        """In how many of them the task itself may be at fault."""
+        return sum(bool(d.doubt) for _, d in self.trials)
+
+    @property
+    def tasks(self) -> dict[str, int]:
+        """Task -> its trials in here."""
+        found: dict[str, int] = {}
+        for result, _ in self.trials:
+            found[result.key.task_id] = found.get(result.key.task_id, 0) + 1
+        return found
+
+    def _filled(self, text: str) -> str:
+        # No format string: what it is about was said by agents, and may have braces.
+        return one_line(text.replace("{subject}", self.trials[0][1].subject or "something"), 200)
+
+
+def diagnosis_of(result: TrialResult) -> Diagnosis | None:
+    """Say why one trial missed; None where it did not, or was not held."""
+    return diagnose(result, registry.get_diagnoser(result.key.suite))
+
+
+def cause_of(suite: str, kind: str) -> Cause:
+    """Return what a kind means; of a suite that is not installed here its name is all there is."""
+    diagnoser = registry.get_diagnoser(suite)
+    known = {**CAUSES, **(diagnoser.causes if diagnoser else {})}
+    return known.get(kind) or Cause(kind.replace("-", " "), "read the transcript")
+
+
+def clusters(results: Iterable[TrialResult]) -> list[Cluster]:
+    """Return the misses of a run by what they missed by, the most frequent first."""
+    found: dict[tuple[str, str, str], list[tuple[TrialResult, Diagnosis]]] = {}
+    for result in results:
+        told = diagnosis_of(result)
+        if told is not None:
+            found.setdefault((result.key.suite, told.kind, told.subject), []).append((result, told))
+    every = [Cluster(suite, cause_of(suite, kind), tuple(trials)) for (suite, kind, _), trials in found.items()]
+    return sorted(every, key=lambda c: -len(c.trials))
+
+
+def summary_lines(found: Sequence[Cluster], command: str) -> Iterator[str]:
+    """Say in at most :data:`SHOWN` lines and a title why trials missed.
+
+    :param command: what shows all of it.
+    """
+    if not found:
+        return
+    yield f"why {count(sum(len(c.trials) for c in found), 'trial')} missed ({command} says more):"
+    shown = found if len(found) <= SHOWN else found[: SHOWN - 1]
+    for cluster in shown:
+        yield f"  {headline(cluster)}"
+    rest = found[len(shown) :]
+    if rest:
+        kinds = ", ".join(dict.fromkeys(c.kind for c in rest))
+        yield one_line(f"  {sum(len(c.trials) for c in rest)}x {len(rest)} other reasons: {kinds}", 160)
+
+
+def headline(cluster: Cluster) -> str:
+    """Say in one line what a cluster is: how many, who is to blame, what happened, in which tasks."""
+    tasks = [f"{task} ({n}x)" if n > 1 else task for task, n in cluster.tasks.items()]
+    more = f" and {len(tasks) - _TASKS} more" if len(tasks) > _TASKS else ""
+    doubt = f"; {cluster.doubted} of them in tasks with known defects" if cluster.doubted else ""
+    told = f"{len(cluster.trials)}x {cluster.cause.blame}: {cluster.words}"
+    return f"{told} [{one_line(', '.join(tasks[:_TASKS]), 200)}{more}]{doubt}"
+
+
+def lines(found: Sequence[Cluster], nodeids: Mapping[str, str], command: str) -> Iterator[str]:
+    """Say of every cluster what it is, one example, the likely fix and how to run its trials again.
+
+    :param nodeids: trial key -> the pytest item that reported it.
+    :param command: the command that prints the ids of cluster ``N`` when ``--ids N`` is added to it.
+    """
+    for number, cluster in enumerate(found, 1):
+        result, told = cluster.example
+        where = "" if told.turn is None else f", message {told.turn + 1} of {len(result.transcript)}"
+        yield f"{number}. {headline(cluster)}"
+        yield f"   example: {one_line(str(result.key))}{where}"
+        if told.detail:
+            yield f"     {one_line(told.detail, 400)}"
+        if told.doubt:
+            yield f"     the task: {one_line(told.doubt, 300)}"
+        yield f"   likely fix: {cluster.fix}"
+        yield f"   run again: {rerun(cluster, nodeids, number, command)}"
+
+
+def rerun(cluster: Cluster, nodeids: Mapping[str, str], number: int, command: str) -> str:
+    """Return the shell command that holds a cluster's trials again; options of the run are for the user to add."""
+    ids = [nodeids[key] for result, _ in cluster.trials if (key := str(result.key)) in nodeids]
+    if len(ids) > _TASKS or not ids:
+        return f"{command} --ids {number} > ids.txt && pytest --a2a-endpoint URL @ids.txt"
+    return " ".join(["pytest --a2a-endpoint URL", *map(shlex.quote, ids)])
+
+
+def to_json(found: Sequence[Cluster]) -> list[dict[str, Any]]:
+    """Return the clusters for files: ``kind``, ``blame``, ``words``, ``fix``, ``trials`` and an ``example``."""
+    return [
+        {
+            "suite": cluster.suite,
+            "kind": cluster.kind,
+            "subject": cluster.trials[0][1].subject,
+            "blame": cluster.cause.blame,
+            "words": cluster.words,
+            "fix": cluster.fix,
+            "trials": [str(result.key) for result, _ in cluster.trials],
+            "doubted": cluster.doubted,
+            "example": _example(*cluster.example),
+        }
+        for cluster in found
+    ]
+
+
+def _example(result: TrialResult, told: Diagnosis) -> dict[str, Any]:
+    return {"key": str(result.key), "turn": told.turn, "detail": one_line(told.detail, 1_000)}
