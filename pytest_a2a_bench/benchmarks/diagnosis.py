@@ -31,6 +31,19 @@ class Cause:
     fix: str
     blame: Blame = "agent"
 
+    def about(self, subject: str) -> str:
+        """Return the words, of a subject."""
+        return _filled(self.words, subject)
+
+    def remedy(self, subject: str) -> str:
+        """Return the fix, of a subject."""
+        return _filled(self.fix, subject)
+
+
+def _filled(text: str, subject: str) -> str:
+    # No format string: what it is about was said by agents, and may have braces.
+    return one_line(text.replace("{subject}", subject or "something"), 200)
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:

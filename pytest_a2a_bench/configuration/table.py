@@ -121,6 +121,13 @@ OPTIONS: tuple[Option, ...] = (
         read_text,
         locate=locate_file,
     ),
+    Option(
+        "traceback",
+        "",
+        "Show the traceback of a trial that missed, too, not only why it missed",
+        read_switch,
+        flag=True,
+    ),
     Option("tag_trials", "", "Name the task to the agent in message metadata", read_switch, flag=True),
     Option("concurrency", "N", "Conversations in flight in each process", whole(1)),
     Option("trial_timeout", "SECONDS", "Limit for one whole trial; 0 for none", seconds(zero=True)),

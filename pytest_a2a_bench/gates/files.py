@@ -43,6 +43,38 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """One trial that shows a reason.
+
+    :param turn: which message of its transcript, counted from 0.
+    """
+
+    key: KeyText
+    turn: Count | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why trials missed that missed by the same; told without a model.
+
+    :param subject: what it is about: a tool, an object.
+    :param blame: ``agent``, ``user``, ``benchmark``, ``infrastructure`` or ``harness``.
+    :param doubted: in how many of them the task is known to have defects.
+    """
+
+    suite: str
+    kind: str
+    subject: str
+    blame: Literal["agent", "user", "benchmark", "infrastructure", "harness"]
+    words: str
+    fix: str
+    trials: tuple[KeyText, ...]
+    doubted: Count
+    example: Example
+
+
+@dataclass(frozen=True, slots=True)
 class StoredGate(GateResult):
     """What one gate said, and whether it made the run fail."""
 
@@ -87,6 +119,7 @@ class StoredVerdict:
     :param notes: gates that were not judged, and why.
     :param comparison: with the baseline, task by task.
     :param left_out: tasks that floors left out -> the rules of lint that name them.
+    :param reasons: why trials missed, the most frequent reason first.
     """
 
     run_id: str
@@ -102,6 +135,7 @@ class StoredVerdict:
     trials: JudgedTrials = JudgedTrials()
     quarantined: tuple[str, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    reasons: tuple[Reason, ...] = ()
 
     @classmethod
     def of(cls, verdict: Verdict, run_id: str) -> StoredVerdict:

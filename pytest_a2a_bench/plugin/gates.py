@@ -18,7 +18,7 @@ from pytest_a2a_bench.plugin.run.files import left_out_of
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import sanitise
-from pytest_a2a_bench.reports import verdict
+from pytest_a2a_bench.reports import diagnosis, verdict
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.stats import count
 
@@ -244,6 +244,7 @@ class Gatekeeper:
             ],
             "quarantined": sorted(trials.quarantined),
             "left_out": misses.left_out_of(trials, self.run.settings),
+            "reasons": diagnosis.to_json(self.reporting.reasons()),
         }
 
     # -- a part without trials --
@@ -300,7 +301,7 @@ class Gatekeeper:
                 yield from verdict.comparison_lines(self.verdict.comparison, width)
             if excused:
                 yield f"missed ({len(excused)}; --a2a-missed runs these again):"
-                yield from (f"  {line}" for line in verdict.some([f"{r.nodeid}: {r.wasxfail}" for r in excused]))
+                yield from verdict.missed_lines(self.reporting.results(), self._excused, width)
 
     def _quarantine_lines(self) -> Iterator[str]:
         entries, results = self.run.plan.quarantine, self.reporting.results()

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from _pytest._code.code import TerminalRepr
+from _pytest._code.code import ExceptionChainRepr, TerminalRepr
 
 from pytest_a2a_bench.secret import HidingStream
 
@@ -61,6 +61,13 @@ class SuiteModule(pytest.Module):
 
     def _is_wanted(self, node: pytest.Item | pytest.Collector) -> bool:
         return not self.wanted or any(is_below(node.nodeid, w) or is_below(w, node.nodeid) for w in self.wanted)
+
+
+def hide_traceback(report: pytest.TestReport) -> None:
+    """Leave out of a failure's text where it was raised; its message and its sections stay."""
+    if isinstance(report.longrepr, ExceptionChainRepr):
+        for traceback, _, _ in report.longrepr.chain:
+            traceback.reprentries = []
 
 
 def is_below(nodeid: str, ancestor: str) -> bool:

@@ -45,14 +45,19 @@ class Cluster:
         return self.trials[0][1].kind
 
     @property
+    def subject(self) -> str:
+        """What it is about: a tool, an object."""
+        return self.trials[0][1].subject
+
+    @property
     def words(self) -> str:
         """What happened, as a clause."""
-        return self._filled(self.cause.words)
+        return self.cause.about(self.subject)
 
     @property
     def fix(self) -> str:
         """What is likely to mend it."""
-        return self._filled(self.cause.fix)
+        return self.cause.remedy(self.subject)
 
     @property
     def doubted(self) -> int:
@@ -67,14 +72,16 @@ class Cluster:
             found[result.key.task_id] = found.get(result.key.task_id, 0) + 1
         return found
 
-    def _filled(self, text: str) -> str:
-        # No format string: what it is about was said by agents, and may have braces.
-        return one_line(text.replace("{subject}", self.trials[0][1].subject or "something"), 200)
-
 
 def diagnosis_of(result: TrialResult) -> Diagnosis | None:
-    """Say why one trial missed; None where it did not, or was not held."""
-    return diagnose(result, registry.get_diagnoser(result.key.suite))
+    """Say why one trial missed; None where it did not, or was not held. Never raises."""
+    try:
+        return diagnose(result, registry.get_diagnoser(result.key.suite))
+    # It explains what is decided already. A stored file may hold anything, and a benchmark's own diagnoser do anything.
+    except Exception as error:
+        return Diagnosis(
+            "unexplained", detail=f"looking for it raised {type(error).__name__}: {one_line(str(error), 200)}"
+        )
 
 
 def cause_of(suite: str, kind: str) -> Cause:
@@ -154,7 +161,7 @@ def to_json(found: Sequence[Cluster]) -> list[dict[str, Any]]:
         {
             "suite": cluster.suite,
             "kind": cluster.kind,
-            "subject": cluster.trials[0][1].subject,
+            "subject": cluster.subject,
             "blame": cluster.cause.blame,
             "words": cluster.words,
             "fix": cluster.fix,

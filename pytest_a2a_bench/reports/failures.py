@@ -6,12 +6,13 @@ Whatever an agent or a simulated user said is untrusted: control characters neve
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
@@ -29,14 +30,17 @@ _LINES = 30
 
 
 def headline(result: TrialResult) -> str:
-    """Say in one line what came of a trial: its reward, by its parts."""
+    """Say in one line what came of a trial: why it missed, and its reward by its parts."""
     if result.reward_info is None:
         return f"not evaluated ({result.status})"
     parts = ", ".join(f"{name} {value:g}" for name, value in result.reward_info.breakdown.items())
     ended = f", ended by {result.termination_reason}" if result.termination_reason else ""
     fault = f", user at fault: {result.user_fault.kind}" if result.user_fault else ""
     note = f" ({one_line(result.reward_info.note)})" if result.reward_info.note else ""
-    return f"reward {result.reward:g}" + (f" = {parts}" if parts else "") + ended + fault + note
+    told = diagnosis_of(result)
+    known = told is not None and told.kind not in ("unexplained", "user")
+    why = f"{cause_of(result.key.suite, told.kind).about(told.subject)}; " if told is not None and known else ""
+    return f"{why}reward {result.reward:g}" + (f" = {parts}" if parts else "") + ended + fault + note
 
 
 def explain(result: TrialResult, path: str | None = None) -> str:
@@ -50,6 +54,7 @@ def explain(result: TrialResult, path: str | None = None) -> str:
 def _body(result: TrialResult, path: str | None) -> Iterator[str]:
     if not result.success and (known := cited_line(result.provenance)):
         yield f"lint of this task: {one_line(known, _LINT)}"
+    yield from _why(result)
     suite = registry.find(result.key.suite)
     if result.reward_info is not None:
         yield from _reward_lines(result.reward_info, _TITLES | dict(suite.check_titles if suite else {}))
@@ -60,11 +65,63 @@ def _body(result: TrialResult, path: str | None) -> Iterator[str]:
         for finding in result.findings[:_LINES]:
             yield f"  turn {finding.turn}: {one_line(finding.message)} [{finding.rule}] {one_line(finding.raw, 120)}"
     if result.transcript:
-        shown = result.transcript[-LAST_TURNS:]
-        yield f"last {len(shown)} of {len(result.transcript)} messages ({result.turns} turns of the agent):"
-        yield from (f"  {_turn_line(turn)}" for turn in shown)
+        yield from _turn_lines(result)
     if path:
         yield f"transcript: {path}"
+
+
+def _why(result: TrialResult) -> Iterator[str]:
+    told = diagnosis_of(result)
+    if told is None or told.kind == "user":  # told by itself
+        return
+    cause = cause_of(result.key.suite, told.kind)
+    where = "" if told.turn is None else f" (message {told.turn + 1})"
+    yield f"why: the {cause.blame} {cause.about(told.subject)}{where}"
+    if told.detail:
+        yield f"  {one_line(told.detail, 1_000)}"
+
+
+def _turn_lines(result: TrialResult) -> Iterator[str]:
+    """Show what the user wanted and how it ended; what was said again and again is shown once."""
+    turns = result.transcript
+    asked = next((number for number, turn in enumerate(turns) if turn.role == "user"), None)
+    lines = [_turn_line(turn) for turn in turns]
+    begin, folded = fold_tail(lines, LAST_TURNS)
+    if asked is not None and asked < begin:
+        yield f"asked: {lines[asked].partition(': ')[2]}"
+    yield f"last {len(turns) - begin} of {len(turns)} messages ({result.turns} turns of the agent):"
+    yield from (f"  {line}" for line in folded)
+
+
+def fold_tail(lines: Sequence[str], most: int) -> tuple[int, list[str]]:
+    """Return the last lines, those that repeat as a pair or alone shown once with how often; and where they begin.
+
+    :param most: so many are shown at most.
+    """
+    shown: list[str] = []
+    at = len(lines)
+    while at > 0 and len(shown) < most:
+        size, times = _repeated(lines, at)
+        if len(shown) + size > most:
+            break
+        block = list(lines[at - size : at])
+        if times > 1:
+            what = "this" if size == 1 else f"these {size} messages"
+            block[-1] += f"  [{what}, {times} times]"
+        shown[:0] = block
+        at -= size * times
+    return at, shown
+
+
+def _repeated(lines: Sequence[str], end: int) -> tuple[int, int]:
+    """Return how many lines before ``end`` are said again and again, and how often; ``(1, 1)`` where none are."""
+    for size in (1, 2):
+        block, times = lines[end - size : end], 1
+        while end - size * (times + 1) >= 0 and lines[end - size * (times + 1) : end - size * times] == block:
+            times += 1
+        if times > 1:
+            return size, times
+    return 1, 1
 
 
 def user_lines(result: TrialResult) -> Iterator[str]:

@@ -19,6 +19,7 @@ STEP_SUMMARY_BYTES = 1024 * 1024
 ANNOTATIONS = 10
 """GitHub shows this many of a step's errors, and this many of its warnings."""
 
+_REASONS = 12
 _FAILURES = 100
 _EXPLANATION = 8_000
 _MESSAGE = 1_000
@@ -54,6 +55,7 @@ class RunSummary:
     :param gates: name, verdict and sentence of each gate, where there are any.
     :param table: the summary's cells, the first row being titles.
     :param notes: what produced the numbers.
+    :param reasons: why trials missed, a line each, the most frequent first.
     """
 
     verdict: str
@@ -62,6 +64,7 @@ class RunSummary:
     table: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
     troubles: tuple[Trouble, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 def render(summary: RunSummary, limit: int = STEP_SUMMARY_BYTES) -> str:
@@ -73,6 +76,10 @@ def render(summary: RunSummary, limit: int = STEP_SUMMARY_BYTES) -> str:
         lines += [*_table([("gate", "verdict", "why"), *summary.gates]), ""]
     if summary.table:
         lines += [*_table(summary.table), ""]
+    if summary.reasons:
+        lines += ["## Why trials missed", "", *(f"- {escape(reason)}" for reason in summary.reasons[:_REASONS])]
+        rest = len(summary.reasons) - _REASONS
+        lines += [*([f"- ... and {rest} other reasons"] if rest > 0 else []), ""]
     lines += [f"- {escape(note)}" for note in summary.notes]
     head = "\n".join(lines).rstrip() + "\n"
     return head + _troubles(_worst_first(summary.troubles), limit - len(head.encode()))

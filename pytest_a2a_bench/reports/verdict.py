@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
 from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.gates.terms import Verdict
+    from pytest_a2a_bench.model import TrialResult
     from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
+
+_TASKS = 60
 
 MOST = 20
 """Most tasks or trials that a list on the terminal shows."""
@@ -27,6 +31,30 @@ def gate_lines(verdict: Verdict, width: int) -> Iterator[str]:
             first = f"{gate.name:<{names}}  {gate.verdict:<{words}}  "
             yield from _wrapped(first, one_line(gate.sentence, 2000), indent, width)
     yield from verdict.notes
+
+
+def missed_lines(results: Sequence[TrialResult], missed: Collection[str], width: int) -> Iterator[str]:
+    """Yield the tasks that have a miss, by domain, each with how many of its trials succeeded: ``create_task_1 0/4``.
+
+    :param missed: keys of the trials that missed.
+    """
+    trials: dict[str, dict[str, list[TrialResult]]] = {}
+    for result in results:
+        if result.status != "skipped":
+            name = label_of(result.key.suite, result.key.domain, variant_of(result))
+            task = f"{result.key.task_id}@{result.key.label}" if result.key.label else result.key.task_id
+            trials.setdefault(name, {}).setdefault(task, []).append(result)
+    for name, tasks in trials.items():
+        rates = {
+            task: (sum(r.success for r in own), len(own))
+            for task, own in tasks.items()
+            if any(str(r.key) in missed for r in own)
+        }
+        worst = sorted(rates, key=lambda task: rates[task][0] / rates[task][1])
+        texts = [f"{task} {rates[task][0]}/{rates[task][1]}" for task in worst]
+        more = f" and {len(texts) - _TASKS} more tasks" if len(texts) > _TASKS else ""
+        if texts:
+            yield from _wrapped(f"  {name}: ", one_line(", ".join(texts[:_TASKS]), 4_000) + more, 4, width)
 
 
 def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:

@@ -47,6 +47,7 @@ WITHOUT_EFFECT = frozenset(
         "min_pass",
         "min_pass_k",
         "min_pass_without",
+        "traceback",
         "missed",
         "oauth_client_id_env",
         "oauth_client_secret_env",

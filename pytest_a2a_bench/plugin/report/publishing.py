@@ -15,7 +15,7 @@ import pytest
 from pytest_a2a_bench.plugin.run.explanation import is_excused_miss, sections_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import sanitise
-from pytest_a2a_bench.reports import run_markdown, summary
+from pytest_a2a_bench.reports import diagnosis, run_markdown, summary
 from pytest_a2a_bench.reports.run_markdown import RunSummary, Trouble
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.settings import without_query
@@ -107,6 +107,7 @@ class Publisher:
             table=tuple(map(tuple, summary.rows(results))),
             notes=(*summary.provenance_lines(results), *summary.lost_lines(self.run.plan.results, lost)),
             troubles=tuple(self._troubles.values()),
+            reasons=tuple(map(diagnosis.headline, self._reporting.reasons())),
         )
 
 

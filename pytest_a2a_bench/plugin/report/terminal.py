@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun, nothing_will_run
 from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise
-from pytest_a2a_bench.reports import summary
+from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.results.progress import Progress
 from pytest_a2a_bench.settings import without_query
 
@@ -162,6 +163,7 @@ class Reporting:
         self.began = time.monotonic()
         self.began_wall = time.time()
         self._last = self.began
+        self._reasons: tuple[int, list[diagnosis.Cluster]] | None = None
         self._loaded: tuple[int, list[TrialResult], Mapping[str | None, int]] | None = None
 
     def pytest_report_header(self) -> list[str]:
@@ -202,6 +204,12 @@ class Reporting:
                 *summary.load_reported(self.run.plan.results, self.run.plan.run_id, self.reported),
             )
         return self._loaded[1:]
+
+    def reasons(self) -> list[diagnosis.Cluster]:
+        """Return why trials missed, those that missed by the same together."""
+        if self._reasons is None or self._reasons[0] != len(self.reported):
+            self._reasons = (len(self.reported), diagnosis.clusters(self.results()))
+        return self._reasons[1]
 
     def tick(self, in_flight: int | None = None) -> None:
         """Write a progress line, if it is time for one."""
@@ -253,6 +261,10 @@ class Reporting:
             say(terminal, line)
         for line in summary.category_lines(results, width=terminal._tw.fullwidth):
             say(terminal, line)
+        if self.config.get_verbosity() >= 0:
+            directory = shlex.quote(shown_path(str(self.run.plan.results), self.config) or ".")
+            for line in diagnosis.summary_lines(self.reasons(), f"a2a-bench diagnose {directory}"):
+                say(terminal, line)
         # How the numbers came about is told with -q too, where it may have made them better or worse.
         quiet = self.config.get_verbosity() < 0
         for line in summary.caveats(results) if quiet else self._notes(results, lost):

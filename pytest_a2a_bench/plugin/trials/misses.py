@@ -20,17 +20,26 @@ from pytest_a2a_bench.reports import failures
 
 
 def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
-    """Turn the failure of a tolerated miss into what reporters know as an expected failure."""
+    """Turn the failure of a tolerated miss into what reporters know as an expected failure.
+
+    Of one that is not tolerated the traceback is left out where it only says that a trial is no success.
+    """
     if report.when != "call" or not report.failed or item.config.option.runxfail:
         return
     result = item.stash.get(outcome.RESULT, None)
     if result is None or not is_unsolved(result) or call.excinfo is None:
         return
-    reason = _reason(item, result, state.of(item.config))
-    if reason and _asserts_success(call.excinfo, result, item):
+    if not _asserts_success(call.excinfo, result, item):
+        return
+    run = state.of(item.config)
+    reason = _reason(item, result, run)
+    if reason:
         report.outcome = "skipped"
         report.wasxfail = reason
         setattr(report, MISSED, True)
+    elif not run.settings.traceback:
+        # "assert False" of a line that everybody knows: what matters is in the sections below.
+        shim.hide_traceback(report)
 
 
 def _reason(item: pytest.Item, result: TrialResult, run: BenchRun) -> str | None:

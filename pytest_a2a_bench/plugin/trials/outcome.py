@@ -16,8 +16,9 @@ from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, add_explana
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.trials import schedule as schedules
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
-from pytest_a2a_bench.redact import sanitise
+from pytest_a2a_bench.redact import one_line, sanitise
 from pytest_a2a_bench.reports import failures
+from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 from pytest_a2a_bench.reports.summary import REPORTED_PROVENANCE
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import without_query
@@ -71,6 +72,7 @@ def forget(item: pytest.Item) -> None:
 def properties(result: TrialResult, path: str | None) -> dict[str, str | int | float | bool]:
     """Return the scalars that every reporter gets, without those that are not known."""
     wire, provenance, suite = result.wire, result.provenance, registry.find(result.key.suite)
+    why = diagnosis_of(result)
     values: dict[str, Any] = {
         "key": str(result.key),
         "suite": result.key.suite,
@@ -83,6 +85,8 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "success": result.success if result.status == "evaluated" else None,
         "termination_reason": result.termination_reason,
         "error_type": result.error_type,
+        "fault": cause_of(result.key.suite, why.kind).blame if why else None,
+        "cause": f"{why.kind}: {one_line(why.subject, 100)}" if why and why.subject else why.kind if why else None,
         "turns": result.turns,
         "requests": wire.requests,
         "retries": wire.retries,

@@ -10,7 +10,8 @@ from functools import cache
 from importlib.resources import files
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, overview, records
+from pytest_a2a_bench.reports.diagnosis import clusters
+from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, overview, records, why
 from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.reports.html.markup import Html, el, join, verbatim
 
@@ -66,6 +67,9 @@ def _body(contents: Contents) -> Html:
     if contents.comparison is not None:
         compared = comparison.section(contents.comparison, contents.baseline_name)
         sections.append(("baseline", "Baseline", compared))
+    reasons = clusters(contents.trials)
+    if reasons:
+        sections.append(("why", "Why", why.section(reasons)))
     if contents.trials:
         sections.append(("domains", "Domains", figures.by_domain(contents.trials)))
         sections.append(("figures", "Charts", figures.reliability_and_cost(contents.trials)))

@@ -14,6 +14,7 @@ from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.benchmarks.registry import label_of, remarks_of, variant_of
 from pytest_a2a_bench.model import DialectFinding, ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line, sanitise
+from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
 
 # A task's key is bounded, as ids are the benchmark's.
 KEY = 1_000
@@ -85,6 +86,9 @@ def why(result: TrialResult) -> str:
         return f"{result.error_type}: {result.error}" if result.error_type else result.error
     if result.user_fault:
         return f"user at fault: {result.user_fault.words}"
+    told = diagnosis_of(result)
+    if told is not None and told.kind != "unexplained":
+        return cause_of(result.key.suite, told.kind).about(told.subject)
     reward = result.reward_info
     if reward is None or reward.success:
         return ""
@@ -121,6 +125,7 @@ def detail(result: TrialResult) -> dict[str, Any]:
 def _facts(result: TrialResult) -> list[list[str]]:
     wire = result.wire
     pairs: Iterable[tuple[str, Any]] = (
+        *_diagnosed(result),
         ("ended by", (result.termination_reason or "").replace("_", " ")),
         ("turns", result.turns),
         ("seconds", round(result.duration, 2)),
@@ -148,6 +153,19 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("context", result.context_id),
     )
     return [[name, one_line(str(value), _FACT)] for name, value in pairs if value not in (None, "")]
+
+
+def _diagnosed(result: TrialResult) -> list[tuple[str, str]]:
+    told = diagnosis_of(result)
+    if told is None:
+        return []
+    cause = cause_of(result.key.suite, told.kind)
+    where = "" if told.turn is None else f" (message {told.turn + 1})"
+    return [
+        ("missed because", f"the {cause.blame} {cause.about(told.subject)}{where}"),
+        ("in detail", told.detail),
+        ("likely fix", cause.remedy(told.subject)),
+    ]
 
 
 def _estimated(result: TrialResult) -> str:
