@@ -1,4 +1,4 @@
-"""Why a trial missed: the first thing in which a conversation left what its task needed, and who is to blame.
+"""Why a trial did not pass: the first thing in which a conversation left what its task needed, and who is to blame.
 
 No model is asked. What every benchmark shares is told from a result alone: how it ended, what its user did wrong, what
 was said again and again. What a task needed, a benchmark knows itself (``Suite.diagnoser``); it judges by what was
@@ -98,7 +98,7 @@ CAUSES: Mapping[str, Cause] = {
     "unreadable": Cause(
         "wrote calls that cannot be read ({subject})", "let it write calls as the first message shows (--a2a-dialect)"
     ),
-    "unexplained": Cause("missed, and nothing tells why", "read the transcript"),
+    "unexplained": Cause("did not pass, and nothing tells why", "read the transcript"),
 }
 """What any benchmark's trial may have missed by."""
 

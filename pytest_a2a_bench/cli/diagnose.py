@@ -1,4 +1,4 @@
-"""``a2a-bench diagnose DIR``: why the trials of a run missed, those that missed by the same together.
+"""``a2a-bench diagnose DIR``: why the trials of a run did not pass, those of one cause together.
 
 No model is asked: conversations are compared with what their tasks needed. Exits with 0, whatever it finds.
 """
@@ -46,7 +46,8 @@ def run(namespace: Namespace) -> int:
     missed = sum(len(c.trials) for c in reasons)
     held = [r for r in results if r.status not in ("skipped", "not_run")]
     print(
-        f"{missed} of {count(len(held), 'trial')} missed" + (f", for {count(len(reasons), 'reason')}" if missed else "")
+        f"{missed} of {count(len(held), 'trial')} did not pass"
+        + (f", for {count(len(reasons), 'reason')}" if missed else "")
     )
     command = f"a2a-bench diagnose {shlex.quote(str(namespace.directory))}"
     for line in diagnosis.lines(reasons, items, command):

@@ -56,7 +56,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why trials missed that missed by the same; told without a model.
+    """Why trials did not pass that have one cause; told without a model.
 
     :param subject: what it is about: a tool, an object.
     :param blame: ``agent``, ``user``, ``benchmark``, ``infrastructure`` or ``harness``.
@@ -119,7 +119,7 @@ class StoredVerdict:
     :param notes: gates that were not judged, and why.
     :param comparison: with the baseline, task by task.
     :param left_out: tasks that floors left out -> the rules of lint that name them.
-    :param reasons: why trials missed, the most frequent reason first.
+    :param reasons: why trials did not pass, the most frequent reason first.
     """
 
     run_id: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -301,7 +302,7 @@ class Gatekeeper:
                 yield from verdict.comparison_lines(self.verdict.comparison, width)
             if excused:
                 yield f"missed ({len(excused)}; --a2a-missed runs these again):"
-                yield from verdict.missed_lines(self.reporting.results(), self._excused, width)
+                yield from verdict.missed_lines(self.reporting.results(), _marks(excused), width)
 
     def _quarantine_lines(self) -> Iterator[str]:
         entries, results = self.run.plan.quarantine, self.reporting.results()
@@ -312,6 +313,12 @@ class Gatekeeper:
         suite = registry.load(name, self.run.settings)
         for split in suite.splits(domain):
             yield from (task.key().task_key for task in suite.load_tasks(domain, split))
+
+
+def _marks(excused: list[Any]) -> dict[str, str]:
+    """Return the keys of misses that are excused, and what excuses each beside a gate that counts it."""
+    reasons = {str(dict(r.user_properties).get("a2a.key")): re.match(r"\w+ \((.*?)\): ", r.wasxfail) for r in excused}
+    return {key: found[1] if found else "" for key, found in reasons.items()}
 
 
 def _explained(result: GateResult) -> str:

@@ -1,4 +1,4 @@
-"""Why trials missed, many at a time: those that missed by the same are one cluster, with an example and a remedy. Pure.
+"""Why trials did not pass, many at a time: those of one cause are one cluster, with an example and a remedy. Pure.
 
 Details quote what agents and tools said: whoever shows them has them on one line, without control characters.
 """
@@ -103,13 +103,13 @@ def clusters(results: Iterable[TrialResult]) -> list[Cluster]:
 
 
 def summary_lines(found: Sequence[Cluster], command: str) -> Iterator[str]:
-    """Say in at most :data:`SHOWN` lines and a title why trials missed.
+    """Say in at most :data:`SHOWN` lines and a title why trials did not pass.
 
     :param command: what shows all of it.
     """
     if not found:
         return
-    yield f"why {count(sum(len(c.trials) for c in found), 'trial')} missed ({command} says more):"
+    yield f"why {count(sum(len(c.trials) for c in found), 'trial')} did not pass ({command} says more):"
     shown = found if len(found) <= SHOWN else found[: SHOWN - 1]
     for cluster in shown:
         yield f"  {headline(cluster)}"

@@ -55,7 +55,7 @@ class RunSummary:
     :param gates: name, verdict and sentence of each gate, where there are any.
     :param table: the summary's cells, the first row being titles.
     :param notes: what produced the numbers.
-    :param reasons: why trials missed, a line each, the most frequent first.
+    :param reasons: why trials did not pass, a line each, the most frequent first.
     """
 
     verdict: str
@@ -77,7 +77,7 @@ def render(summary: RunSummary, limit: int = STEP_SUMMARY_BYTES) -> str:
     if summary.table:
         lines += [*_table(summary.table), ""]
     if summary.reasons:
-        lines += ["## Why trials missed", "", *(f"- {escape(reason)}" for reason in summary.reasons[:_REASONS])]
+        lines += ["## Why trials did not pass", "", *(f"- {escape(reason)}" for reason in summary.reasons[:_REASONS])]
         rest = len(summary.reasons) - _REASONS
         lines += [*([f"- ... and {rest} other reasons"] if rest > 0 else []), ""]
     lines += [f"- {escape(note)}" for note in summary.notes]

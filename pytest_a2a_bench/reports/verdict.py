@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
@@ -33,10 +33,10 @@ def gate_lines(verdict: Verdict, width: int) -> Iterator[str]:
     yield from verdict.notes
 
 
-def missed_lines(results: Sequence[TrialResult], missed: Collection[str], width: int) -> Iterator[str]:
+def missed_lines(results: Sequence[TrialResult], missed: Mapping[str, str], width: int) -> Iterator[str]:
     """Yield the tasks that have a miss, by domain, each with how many of its trials succeeded: ``create_task_1 0/4``.
 
-    :param missed: keys of the trials that missed.
+    :param missed: keys of the trials that missed -> what excuses each beside its gate; may be empty.
     """
     trials: dict[str, dict[str, list[TrialResult]]] = {}
     for result in results:
@@ -45,16 +45,25 @@ def missed_lines(results: Sequence[TrialResult], missed: Collection[str], width:
             task = f"{result.key.task_id}@{result.key.label}" if result.key.label else result.key.task_id
             trials.setdefault(name, {}).setdefault(task, []).append(result)
     for name, tasks in trials.items():
-        rates = {
-            task: (sum(r.success for r in own), len(own))
-            for task, own in tasks.items()
-            if any(str(r.key) in missed for r in own)
-        }
-        worst = sorted(rates, key=lambda task: rates[task][0] / rates[task][1])
-        texts = [f"{task} {rates[task][0]}/{rates[task][1]}" for task in worst]
+        texts = [
+            _rate(task, own, missed) for task, own in sorted(tasks.items(), key=_success_rate) if _any(own, missed)
+        ]
         more = f" and {len(texts) - _TASKS} more tasks" if len(texts) > _TASKS else ""
         if texts:
             yield from _wrapped(f"  {name}: ", one_line(", ".join(texts[:_TASKS]), 4_000) + more, 4, width)
+
+
+def _success_rate(task: tuple[str, list[TrialResult]]) -> float:
+    return sum(r.success for r in task[1]) / len(task[1])
+
+
+def _any(trials: list[TrialResult], missed: Mapping[str, str]) -> bool:
+    return any(str(r.key) in missed for r in trials)
+
+
+def _rate(task: str, trials: list[TrialResult], missed: Mapping[str, str]) -> str:
+    excuse = next(filter(None, (missed.get(str(r.key)) for r in trials)), "")
+    return f"{task} {sum(r.success for r in trials)}/{len(trials)}" + (f" ({excuse})" if excuse else "")
 
 
 def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:

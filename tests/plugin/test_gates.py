@@ -65,7 +65,7 @@ def test_a_floor_that_is_kept_passes_with_misses(
             "gate * verdict * why",
             "min_pass * pass * 7 of 10 trials succeeded, 0.700 (95 % interval 0.397 to 0.892)*",
             "missed (3; --a2a-missed runs these again):",
-            "*test_desk.py::test_desk[[]bad-h-t0[]]: missed: reward 0 = DB 0, *; transcript: a2a-results/trials/*.json",
+            "  desk/front: bad-h 0/1, bad-i 0/1, bad-j 0/1",
             "*8 passed,*3 missed in *",
         ]
     )
@@ -496,9 +496,7 @@ def test_quarantined_misses_fail_nothing_and_count_in_no_rate(pytester: pytest.P
     (pytester.path / "q.toml").write_text(QUARANTINE.format(date="2999-01-31"))
     result = desk("--a2a-quarantine=q.toml")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["*::test_desk[[]bad-h-t0[]]: missed (quarantined until 2999-01-31: the desk is being*"]
-    )
+    result.stdout.fnmatch_lines(["  desk/front: *bad-h 0/1 (quarantined until 2999-01-31: the desk is being*"])
     result = desk("--a2a-quarantine=q.toml", "--a2a-min-pass=0.7")
     result.stdout.fnmatch_lines(["min_pass * pass * 7 of 7 trials *"])
     assert verdict_of(pytester)["quarantined"] == [f"desk/front/bad-{c}" for c in "hij"]

@@ -30,6 +30,6 @@ def test_an_agent_that_does_nothing_fails_with_reasons(pytester: pytest.Pytester
             "*db.tasks.task_2: expected *, it is not there",
             "0 of 1 expected actions were taken*",
             "  assistant: create_task(user_id=*",
-            "FAILED a2a/mock::test_mock[[]create_task_1-t0[]] - reward 0 = DB 0*",
+            "FAILED a2a/mock::test_mock[[]create_task_1-t0[]] - never called create_task; reward 0 = DB 0*",
         ]
     )

@@ -50,7 +50,9 @@ def test_explanation_has_everything_that_is_known_and_only_that() -> None:
     )
     text = explain(result, "x.json")
     for line in (
-        "tau2/airline/12#0: reward 0",
+        "tau2/airline/12#0: wrote calls that cannot be read (unreadable-call); reward 0",
+        "why: the agent wrote calls that cannot be read (unreadable-call)",
+        "asked: t0",
         "what differs in the database:",
         "  ... and 10 more",
         "not true of the environment:",

@@ -113,7 +113,8 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
         found += _words(result, gold, made)
     if "NL_ASSERTION" in failing:
         found += [Diagnosis("judged-false", "", text) for text in _unmet(reward.info, "nl_assertions", "nl_assertion")]
-    if not found and failing & {"DB", "ENV_ASSERTION"}:
+    # A conversation that was cut short was not compared with anything.
+    if not found and failing & {"DB", "ENV_ASSERTION"} and reward.info.get("db_check"):
         found.append(_unexplained(result, gold, made))
     if not found:
         return None

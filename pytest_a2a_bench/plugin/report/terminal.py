@@ -206,7 +206,7 @@ class Reporting:
         return self._loaded[1:]
 
     def reasons(self) -> list[diagnosis.Cluster]:
-        """Return why trials missed, those that missed by the same together."""
+        """Return why trials did not pass, those of one cause together."""
         if self._reasons is None or self._reasons[0] != len(self.reported):
             self._reasons = (len(self.reported), diagnosis.clusters(self.results()))
         return self._reasons[1]

@@ -1,4 +1,4 @@
-"""Why trials missed, those that missed by the same together (pure)."""
+"""Why trials did not pass, those of one cause together (pure)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def section(reasons: Sequence[Cluster]) -> Html:
     more = len(reasons) - _SHOWN
     return el(
         "section",
-        el("h2", "Why trials missed"),
+        el("h2", "Why trials did not pass"),
         el(
             "p",
-            f"{count(missed, 'trial')} missed, for {count(len(reasons), 'reason')}: the first thing in each "
+            f"{count(missed, 'trial')} did not pass, for {count(len(reasons), 'reason')}: the first thing in each "
             "conversation that left what its task needs. No model was asked.",
         ),
         _table(reasons[:_OPEN]),
