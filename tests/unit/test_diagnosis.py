@@ -1,0 +1,219 @@
+"""Why a trial did not pass, told from results that are made by hand; real conversations are in tests/tau2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.benchmarks.diagnosis import Diagnoser, Diagnosis, diagnose
+from pytest_a2a_bench.benchmarks.tau2 import diagnosis as tau2
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.model import DialectFinding, Reward, ToolCall, TrialKey, TrialResult, Turn, UserFault
+from pytest_a2a_bench.reports import diagnosis, failures
+from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.store import Store
+
+KEY = TrialKey("tau2", "airline", "1", 0)
+READ = ("get_user_details", {"user_id": "u1"})
+CANCEL = ("cancel_reservation", {"reservation_id": "R1"})
+BAGS = ("update_reservation_baggages", {"reservation_id": "R1", "total_baggages": 2, "payment_id": "card_1"})
+
+ASKED = "what was asked for"
+
+Call = tuple[str, dict[str, Any]]
+
+
+def result(
+    gold: Sequence[Call],
+    *made: Call | str,
+    failing: Sequence[str] = ("DB",),
+    communicate: Sequence[str] = (),
+    user_gold: Sequence[Call] = (),
+    errors: Sequence[str] = (),
+    **more: Any,
+) -> TrialResult:
+    """Make a miss: calls are answered with their arguments, texts starting with ``user:`` are the user's."""
+    turns: list[Turn] = [Turn("user", "I want to cancel R1 and pay with card_1, 2 bags.")]
+    for number, what in enumerate(made):
+        if isinstance(what, str):
+            turns.append(Turn("user", what[5:]) if what.startswith("user:") else Turn("agent", what))
+            continue
+        name, arguments = what
+        who: Any = "user" if name.startswith("toggle") else "agent"
+        turns.append(Turn(who, calls=(ToolCall(name, arguments, f"c{number}"),)))
+        turns.append(Turn("tool", "no", (), f"c{number}", name, name in errors, who))
+    checks = [
+        {"action": {"name": n, "arguments": a, "requestor": who, "compare_args": None}}
+        for who, calls in (("assistant", gold), ("user", user_gold))
+        for n, a in calls
+    ]
+    info = {
+        "action_checks": checks,
+        "db_check": {"db_match": "DB" not in failing},
+        "communicate_checks": [{"info": text, "met": False} for text in communicate],
+    }
+    reward = Reward(0.0, tuple(failing), dict.fromkeys(failing, 0.0), info=info)
+    values: dict[str, Any] = {"termination_reason": "user_stop", "transcript": tuple(turns), **more}
+    return TrialResult(KEY, "evaluated", reward_info=reward, **values)
+
+
+def told(missed: TrialResult) -> tuple[str, str]:
+    found = diagnose(missed, tau2.DIAGNOSER)
+    assert found is not None
+    return found.kind, found.subject
+
+
+def without(call: Call, **other: Any) -> Call:
+    return call[0], call[1] | other
+
+
+@pytest.mark.parametrize(
+    ("missed", "kind", "subject"),
+    [
+        (result([READ, CANCEL], READ, "Done."), "never-called", "cancel_reservation"),
+        (
+            result([CANCEL, BAGS], CANCEL, without(BAGS, total_baggages=3)),
+            "wrong-argument",
+            "update_reservation_baggages with a wrong total_baggages",
+        ),
+        # Whatever the order: what is there is there.
+        (result([CANCEL, BAGS], BAGS, "Done."), "never-called", "cancel_reservation"),
+        (result([CANCEL], CANCEL, "Done.", errors=["cancel_reservation"]), "call-failed", "cancel_reservation"),
+        (result([], "Shall I cancel R1?", "user:Yes, please.", CANCEL), "forbidden-write", "cancel_reservation"),
+        (result([], "One moment.", "user:Hurry up.", CANCEL), "unconfirmed-write", "cancel_reservation"),
+        (result([BAGS], BAGS, BAGS), "repeated-write", "update_reservation_baggages"),
+        (result([CANCEL], ("transfer_to_human_agents", {"summary": "?"})), "transferred", ""),
+        (result([CANCEL, BAGS], BAGS, CANCEL), "order", ""),
+        (result([CANCEL], CANCEL), "gold-unreached", ""),
+        (result([], user_gold=[("toggle_data", {})]), "never-instructed", "toggle_data"),
+        (result([], ("toggle_roaming", {})), "misinstructed", "toggle_roaming"),
+        (result([READ], READ, "It is $12.", failing=["COMMUNICATE"], communicate=["327"]), "told-wrong", ASKED),
+        (result([READ], READ, "Done.", failing=["COMMUNICATE"], communicate=["327"]), "told-nothing", ASKED),
+        (result([READ], "It is $12.", failing=["COMMUNICATE"], communicate=["327"]), "read-less", "get_user_details"),
+    ],
+)  # fmt: skip
+def test_what_left_the_gold_first(missed: TrialResult, kind: str, subject: str) -> None:
+    assert told(missed) == (kind, subject)
+
+
+def test_a_wrong_argument_says_both_values_and_whether_the_right_one_was_ever_seen() -> None:
+    found = diagnose(result([BAGS], without(BAGS, payment_id="card_9", total_baggages=3)), tau2.DIAGNOSER)
+    assert found is not None
+    assert 'payment_id: needed "card_1", was "card_9"; total_baggages: needed 2, was 3' in found.detail
+    assert "nothing that it had read" not in found.detail
+    unseen = diagnose(result([without(BAGS, payment_id="gift_7")], BAGS), tau2.DIAGNOSER)
+    assert unseen is not None
+    assert "(nothing that it had read or heard says the needed payment_id)" in unseen.detail
+
+
+def test_what_comes_first_in_the_conversation_is_told() -> None:
+    wrong = without(BAGS, total_baggages=3)
+    assert told(result([CANCEL, BAGS], "Shall I?", wrong, ("transfer_to_human_agents", {})))[0] == "wrong-argument"
+    assert told(result([CANCEL, BAGS], ("transfer_to_human_agents", {}), wrong))[0] == "transferred"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"status": "infrastructure_error", "error_type": "ConnectError"}, Diagnosis("delivery", "ConnectError")),
+        ({"status": "harness_error", "error_type": "KeyError"}, Diagnosis("harness", "KeyError")),
+        ({"status": "evaluator_error"}, Diagnosis("evaluator")),
+        ({"status": "skipped"}, None),
+        ({"status": "not_run"}, None),
+        ({"status": "evaluated", "reward_info": Reward(1.0)}, None),
+        (
+            {"status": "evaluated", "user_fault": UserFault("stopped-early", "x")},
+            Diagnosis("user", "stopped-early", "x"),
+        ),
+        (
+            {"status": "evaluated", "termination_reason": "max_steps"},
+            Diagnosis("too-many-steps", detail="it ended by max_steps"),
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_nobodys_task(more: dict[str, Any], expected: Diagnosis | None) -> None:
+    assert diagnose(TrialResult(KEY, **more), tau2.DIAGNOSER) == expected
+
+
+def test_agents_that_go_round_in_circles_say_nothing_or_cannot_be_read() -> None:
+    again = tuple(Turn("agent", calls=(ToolCall("look", {"at": 1}, str(n)),)) for n in range(9))
+    stuck = TrialResult(KEY, "evaluated", transcript=again, termination_reason="max_steps")
+    found = diagnose(stuck)
+    assert found is not None
+    assert (found.kind, found.subject, found.turn) == ("loop", "look", 3)
+    gone = {
+        "termination_reason": "agent_error",
+        "reward_info": Reward(0.0, note="ended task t as rejected, saying 'no'"),
+    }
+    empty = TrialResult(KEY, "evaluated", findings=(DialectFinding("empty-reply", "nothing"),), **gone)
+    broken = TrialResult(KEY, "evaluated", findings=(DialectFinding("unreadable-call", "looks like", "{"),), **gone)
+    left = TrialResult(KEY, "evaluated", **gone)
+    assert [d.kind for d in map(diagnose, (empty, broken, left)) if d] == ["silent", "unreadable", "ended-task"]
+
+
+def test_a_known_defect_of_the_task_is_told_beside_it() -> None:
+    doubted = result([CANCEL], provenance={"corrected": {"tau2 1.0": ["gold", "state"]}})
+    found = diagnose(doubted, tau2.DIAGNOSER)
+    assert found is not None
+    assert found.kind == "never-called"
+    assert "corrected upstream in tau2 1.0" in found.doubt
+
+
+def test_a_diagnoser_that_breaks_takes_nothing_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: TrialResult) -> Diagnosis:
+        raise KeyError("action")
+
+    monkeypatch.setattr("pytest_a2a_bench.benchmarks.registry.get_diagnoser", lambda name: Diagnoser(broken))
+    found = diagnosis.diagnosis_of(result([CANCEL]))
+    assert found == Diagnosis("unexplained", detail="looking for it raised KeyError: 'action'")
+    odd = TrialResult(KEY, "evaluated", reward_info=Reward(0.0, breakdown={"DB": 0.0}, info={"action_checks": 7}))
+    monkeypatch.undo()
+    assert diagnosis.diagnosis_of(odd) is not None
+
+
+def _run(folder: Path) -> list[TrialResult]:
+    store, results = Store(folder), []
+    for number in range(12):
+        key = TrialKey("tau2", "airline", str(number), 0)
+        made = result([CANCEL]) if number < 9 else result([BAGS], without(BAGS, total_baggages=number))
+        missed = TrialResult(key, "evaluated", "r1", made.reward_info, "user_stop", transcript=made.transcript)
+        store.write(missed)
+        results.append(missed)
+    nodeids = {f"a2a/airline::test_airline[{r.key.task_id}-t0]": str(r.key) for r in results}
+    keys = tuple(str(r.key) for r in results)
+    Manifest("r1", "", "", whole=keys, keys=keys, nodeids=nodeids).write(folder)
+    return results
+
+
+def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = diagnosis.clusters(_run(tmp_path))
+    assert list(diagnosis.summary_lines(found, "CMD")) == [
+        "why 12 trials did not pass (CMD says more):",
+        "  9x agent: never called cancel_reservation [0, 1, 2, 3, 4, 5 and 3 more]",
+        "  3x agent: called update_reservation_baggages with a wrong total_baggages [9, 10, 11]",
+    ]
+    assert main(["diagnose", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("12 of 12 trials did not pass, for 2 reasons\n1. 9x agent: never called cancel_reservation")
+    assert "run again: pytest --a2a-endpoint URL 'a2a/airline::test_airline[9-t0]'" in text
+    assert f"a2a-bench diagnose {tmp_path} --ids 1 > ids.txt && pytest --a2a-endpoint URL @ids.txt" in text
+    assert main(["diagnose", str(tmp_path), "--ids", "1"]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"a2a/airline::test_airline[{n}-t0]" for n in range(9)]
+    assert main(["diagnose", str(tmp_path), "--key", "tau2/airline/9#0", "--format", "json"]) == 0
+    (told_of,) = json.loads(capsys.readouterr().out)
+    assert (told_of["kind"], told_of["blame"], told_of["trials"]) == ("wrong-argument", "agent", ["tau2/airline/9#0"])
+    for wrong in (["--ids", "3"], ["--key", "tau2/airline/99#0"]):
+        assert main(["diagnose", str(tmp_path), *wrong]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_repeats_is_shown_once() -> None:
+    turns = [Turn("user", "Cancel it."), *[Turn("agent", "Sure?"), Turn("user", "Yes.")] * 5, Turn("agent", "Bye.")]
+    lines = failures.explain(result([CANCEL], transcript=tuple(turns))).splitlines()
+    assert "last 12 of 12 messages (6 turns of the agent):" in lines
+    assert not any(line.startswith("asked:") for line in lines)
+    assert lines[-3:] == ["  agent: Sure?", "  user: Yes.  [these 2 messages, 5 times]", "  agent: Bye."]
