@@ -145,7 +145,7 @@ def test_agents_that_go_round_in_circles_say_nothing_or_cannot_be_read() -> None
     found = diagnose(stuck)
     assert found is not None
     assert (found.kind, found.subject, found.turn) == ("loop", "look", 3)
-    gone = {
+    gone: dict[str, Any] = {
         "termination_reason": "agent_error",
         "reward_info": Reward(0.0, note="ended task t as rejected, saying 'no'"),
     }
