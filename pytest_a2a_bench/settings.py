@@ -128,6 +128,7 @@ class Settings:
     agent_model: str | None = None
     results: str = "a2a-results"
     html: str | None = None
+    history_file: str | None = None
     traceback: bool = False
     tag_trials: bool = False
     concurrency: int = 1

@@ -37,6 +37,7 @@ COMMANDS = {
     "diagnose": "say why the trials of a run did not pass",
     "doctor": "show versions, extras, benchmark data and LLM settings",
     "export": "write results in another tool's format",
+    "history": "show how runs went over time: rates, tasks that went bad, flaky ones",
     "launch": "start an assessor and an agent, have one assess the other, print the result",
     "lint": "look for what is wrong with the tasks of a benchmark",
     "merge": "join the results of shards into those of the whole run",

@@ -1,4 +1,4 @@
-"""``a2a-bench promote DIR -o baseline.json``: keep what a run measured, for gates to compare with."""
+"""``a2a-bench promote DIR... -o baseline.json``: keep what one or more runs measured, for gates to compare with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.results.baseline import BY_TASK, load
+from pytest_a2a_bench.results.baseline import BY_TASK, load, pooled
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.secret import dump_json
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("directory", metavar="DIR", help="Results directory of a run")
+    parser.add_argument("directories", metavar="DIR", nargs="+", help="Results directories; several runs are pooled")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="Where to write the baseline")
     parser.add_argument("--force", action="store_true", help="Replace a baseline that has tasks which DIR has not")
     parser.add_argument(
@@ -28,13 +28,14 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Write the baseline, and say what is in it."""
-    source, target = Path(namespace.directory), Path(namespace.output)
-    if not source.is_dir():
-        raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
-    found = load(source)
+    sources, target = [Path(name) for name in namespace.directories], Path(namespace.output)
+    for source in sources:
+        if not source.is_dir():
+            raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
+    found = pooled([load(source) for source in sources])
     if found.absent and not namespace.allow_incomplete:
         raise ConfigurationError(
-            f"{source} is of a run that did not end: {found.notes[0]}; run them with --a2a-resume, or leave them out "
+            f"{found.source} is of a run that did not end: {found.notes[0]}; run them with --a2a-resume, or leave them out "
             "with --allow-incomplete"
         )
     if target.exists() and not namespace.force:

@@ -5,6 +5,7 @@ The page needs no network: verdict, charts, every trial and its transcript are i
 
 from __future__ import annotations
 
+import dataclasses
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
 from pytest_a2a_bench.reports.html import Contents, now, render, write
 from pytest_a2a_bench.reports.html.conformance import rows_of
+from pytest_a2a_bench.results import history
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import compare
 from pytest_a2a_bench.results.stats import count
@@ -31,6 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", type=Path, help="Results directory of a run")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("report.html"), help="(report.html)")
     parser.add_argument("--baseline", metavar="FILE|DIR", type=Path, help="Earlier run to compare with")
+    parser.add_argument("--history", metavar="PATH", type=Path, help="Runs of --a2a-history-file, to show over time")
     parser.add_argument(
         "--conformance", metavar="FILE", type=Path, help="Report of: a2a-bench conformance URL --format json"
     )
@@ -39,6 +42,8 @@ def configure(parser: ArgumentParser) -> None:
 def run(namespace: Namespace) -> int:
     """Write the page and say where it is."""
     contents = gather(namespace.directory, namespace.baseline, namespace.conformance)
+    if namespace.history is not None:
+        contents = dataclasses.replace(contents, history=history.read(namespace.history))
     try:
         write(namespace.output, render(contents))
     except OSError as error:

@@ -122,6 +122,13 @@ OPTIONS: tuple[Option, ...] = (
         locate=locate_file,
     ),
     Option(
+        "history_file",
+        "PATH",
+        "Add what this run measured to a file of runs (JSON lines) or a directory, and say what changed over time",
+        read_text,
+        locate=locate_file,
+    ),
+    Option(
         "traceback",
         "",
         "Show the traceback of a trial that missed, too, not only why it missed",

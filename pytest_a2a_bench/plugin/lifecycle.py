@@ -97,7 +97,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     """Choose what joins, and register what listens: on the controller, where somebody may use us."""
     from pytest_a2a_bench.plugin import gates
     from pytest_a2a_bench.plugin.conformance import check_items, summary
-    from pytest_a2a_bench.plugin.report import page, publishing, terminal
+    from pytest_a2a_bench.plugin.report import page, past, publishing, terminal
     from pytest_a2a_bench.plugin.run import root_directory
 
     config.add_cleanup(KNOWN.remember(in_environment(run.services.variables, *run.settings.secret_variables)))
@@ -119,6 +119,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     config.pluginmanager.register(summary.Summary(config, run), "a2a-bench-conformance")
     if run.settings.html:
         config.pluginmanager.register(page.Page(config, run), "a2a-bench-html")
+    past.register(config, run, reporting)
     publishing.register(config, run, reporting)
 
 

@@ -16,7 +16,7 @@ import dataclasses
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -209,6 +209,37 @@ def _of_directory(directory: Path) -> Baseline:
         record = tasks.get(name, TaskRecord())
         tasks[name] = TaskRecord(record.outcomes, record.errors + number)
     return dataclasses.replace(found, tasks=tasks, absent=run.absent, notes=tuple(notes))
+
+
+def pooled(runs: Sequence[Baseline]) -> Baseline:
+    """Return several runs as one: each task has the trials of all of them.
+
+    :raises ConfigurationError: if they were measured differently.
+    """
+    first, *others = runs
+    for other in others:
+        if unlike := list(differences(first.measured, other.measured)):
+            raise ConfigurationError(f"{first.source} and {other.source} cannot be one baseline: {'; '.join(unlike)}")
+    tasks: dict[str, TaskRecord] = {}
+    for run in runs:
+        for name, record in run.tasks.items():
+            before = tasks.get(name, TaskRecord())
+            tasks[name] = TaskRecord(before.outcomes + record.outcomes, before.errors + record.errors)
+    measured: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for run in runs:
+        for domain, names in run.measured.items():
+            for condition, values in names.items():
+                measured[domain][condition] |= set(values)
+    return dataclasses.replace(
+        first,
+        tasks=tasks,
+        measured={d: {n: tuple(sorted(v)) for n, v in names.items()} for d, names in measured.items()},
+        run_ids=tuple(dict.fromkeys(run_id for run in runs for run_id in run.run_ids)),
+        created_at=max(run.created_at for run in runs),
+        source=", ".join(run.source for run in runs),
+        absent=tuple(key for run in runs for key in run.absent),
+        notes=tuple(f"{run.source}: {note}" if others else note for run in runs for note in run.notes),
+    )
 
 
 def task_name(key: TrialKey) -> str:

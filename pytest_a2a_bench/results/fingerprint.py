@@ -48,6 +48,7 @@ WITHOUT_EFFECT = frozenset(
         "min_pass_k",
         "min_pass_without",
         "traceback",
+        "history_file",
         "missed",
         "oauth_client_id_env",
         "oauth_client_secret_env",

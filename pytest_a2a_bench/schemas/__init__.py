@@ -17,6 +17,7 @@ VERSIONS: Mapping[str, int] = {
     "verdict": 1,
     "breaker": 1,
     "baseline": 1,
+    "history": 1,
     "cassette": 1,
     "card": 1,
     "conformance": 1,

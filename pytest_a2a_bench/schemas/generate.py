@@ -21,6 +21,7 @@ from pytest_a2a_bench.gates.files import VERDICT
 from pytest_a2a_bench.model import Turn
 from pytest_a2a_bench.results.assessments import RECORD
 from pytest_a2a_bench.results.baseline import BASELINE
+from pytest_a2a_bench.results.history import HISTORY
 from pytest_a2a_bench.results.manifest import RUN
 from pytest_a2a_bench.results.store import TRIAL
 from pytest_a2a_bench.results.stored import StoredForm, adapter_of
@@ -34,6 +35,7 @@ FORMS: Mapping[str, tuple[StoredForm[Any], str]] = {
     "run": (RUN, "What a run was asked to do: run.json of a results directory"),
     "verdict": (VERDICT, "What the gates of a run said: verdict.json of a results directory"),
     "breaker": (OPENED, "Why a run was stopped: breaker.json of a results directory"),
+    "history": (HISTORY, "One line of a history, a run: --a2a-history-file"),
     "baseline": (BASELINE, "What an earlier run measured: a2a-bench promote"),
     "cassette": (CASSETTE, "One trial's exchanges with the agent: --a2a-record"),
     "card": (CARD_REPORT, "What an agent card was found to be: a2a-bench card --format json"),

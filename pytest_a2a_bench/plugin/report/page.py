@@ -9,7 +9,7 @@ import pytest
 
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
-from pytest_a2a_bench.plugin.report import terminal
+from pytest_a2a_bench.plugin.report import past, terminal
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
@@ -80,6 +80,7 @@ class Page:
             comparison=getattr(verdict, "comparison", None),
             baseline_name=self.run.settings.baseline or "",
             made_at=now(),
+            history=getattr(self.config.pluginmanager.get_plugin(past.NAME), "entries", ()),
         )
 
     def _trials(self) -> list[TrialResult]:

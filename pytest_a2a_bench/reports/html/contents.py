@@ -13,6 +13,7 @@ from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.summary import benchmark_notes, caveats
 from pytest_a2a_bench.results.compare import Comparison
+from pytest_a2a_bench.results.history import Entry
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 
@@ -27,6 +28,7 @@ class Contents:
     :param explanations: what is to be said about checks, by :func:`~pytest_a2a_bench.reports.html.conformance.name_of`.
     :param comparison: this run beside an earlier one; ``baseline_name`` says which.
     :param notes: more that must be known before numbers are compared.
+    :param history: earlier runs and this one, the oldest first.
     :param made_at: when, as people read it.
     """
 
@@ -41,6 +43,7 @@ class Contents:
     baseline_name: str = ""
     notes: Sequence[str] = ()
     made_at: str = ""
+    history: Sequence[Entry] = ()
 
     def with_known_endpoint(self) -> Contents:
         """Return the same with the endpoint that the trials' requests went to, where none was given."""

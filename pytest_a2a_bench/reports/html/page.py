@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.reports.diagnosis import clusters
-from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, overview, records, why
+from pytest_a2a_bench.reports.html import comparison, conformance, explorer, figures, over_time, overview, records, why
 from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.reports.html.markup import Html, el, join, verbatim
 
@@ -70,6 +70,9 @@ def _body(contents: Contents) -> Html:
     reasons = clusters(contents.trials)
     if reasons:
         sections.append(("why", "Why", why.section(reasons)))
+    past = over_time.section(contents.history)
+    if past is not None:
+        sections.append(("past", "Over time", past))
     if contents.trials:
         sections.append(("domains", "Domains", figures.by_domain(contents.trials)))
         sections.append(("figures", "Charts", figures.reliability_and_cost(contents.trials)))

@@ -1,0 +1,58 @@
+"""``a2a-bench history PATH``: how runs went over time, which tasks went bad and since when, which are flaky."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results import history, manifest
+from pytest_a2a_bench.results.baseline import load
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("path", type=Path, metavar="PATH", help="file or directory of --a2a-history-file")
+    parser.add_argument("--add", type=Path, metavar="DIR", help="add the run of a results directory first")
+    parser.add_argument("--last", type=int, metavar="N", default=20, help="runs to list (20)")
+
+
+def run(namespace: Namespace) -> int:
+    """Print the runs and what they show."""
+    if namespace.add is not None:
+        try:
+            history.append(namespace.path, entry_of(namespace.add))
+        except OSError as error:
+            raise ConfigurationError(f"{namespace.path}: cannot be written: {error.strerror}") from error
+    entries = history.read(namespace.path)
+    found = history.trend(entries)
+    if found is None:
+        raise ConfigurationError(f"{namespace.path}: there is no run in it; pytest --a2a-history-file adds them")
+    for entry in entries[-namespace.last :]:
+        won, every = entry.trials
+        rate = "-" if entry.rate is None else f"{entry.rate:.3f}"
+        told = (entry.at, rate, f"{won}/{every}", entry.verdict or "-", entry.revision or "-", entry.agent or "-")
+        print("  ".join(one_line(cell, 60) for cell in told))
+    for line in history.trend_lines(found):
+        print(one_line(line, 2_000))
+    return 0
+
+
+def entry_of(directory: Path) -> history.Entry:
+    """Return the run of a results directory as a line of a history.
+
+    :raises ConfigurationError: if it is none.
+    """
+    if not directory.is_dir():
+        raise ConfigurationError(f"{directory} is not a results directory (--a2a-results)")
+    measured = load(directory)
+    told = manifest.load(directory)
+    try:
+        verdict = VERDICT.read(directory / VERDICT_FILE)
+        outcome = verdict.verdict if verdict.run_id in told.runs else ""
+    except FileNotFoundError:
+        outcome = ""
+    return history.Entry.of(measured, os.environ, run_id=told.run_id, agent=told.agent, verdict=outcome)

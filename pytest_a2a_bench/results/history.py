@@ -1,0 +1,217 @@
+"""What runs measured over time: a line of JSON for each, which version control merges as lines.
+
+    {"schema": "a2a-bench/history", "schema_version": 1, "run_id": "...", "at": "2026-11-22T18:00:00+00:00",
+     "agent": "desk 1.2", "revision": "3f2a1bc", "verdict": "pass", "measured": {...}, "tasks": {"tau2/airline/12": [3, 4, 0]}}
+
+A task has how many of its trials succeeded, how many were evaluated, and how many could not be. A file holds all runs; a
+directory holds a file for each, so that runs that end together never write the same one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.model.fields import Count
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results.baseline import Baseline, Measured, differences
+from pytest_a2a_bench.results.stored import StoredForm
+
+SCHEMA = "a2a-bench/history"
+SCHEMA_VERSION = 1
+ENDING = ".jsonl"
+
+_REVISIONS = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "CIRCLE_SHA1", "GIT_COMMIT")
+"""Variables in which CI systems say what is built; the first that is set is taken."""
+_SHOWN_REVISION = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run.
+
+    :param at: when it ended, ISO 8601.
+    :param revision: what was tested, as the CI system calls it.
+    :param tasks: task -> trials that succeeded, that were evaluated, and that could not be.
+    """
+
+    run_id: str
+    at: str
+    agent: str = ""
+    revision: str = ""
+    verdict: str = ""
+    measured: Measured = field(default_factory=dict)
+    tasks: Mapping[str, tuple[Count, Count, Count]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, measured: Baseline, environ: Mapping[str, str], *, run_id: str, agent: str, verdict: str) -> Entry:
+        """Make one of what a run measured."""
+        revision = next((environ[name] for name in _REVISIONS if environ.get(name)), "")[:_SHOWN_REVISION]
+        tasks = {n: (sum(t.outcomes), len(t.outcomes), t.errors) for n, t in sorted(measured.tasks.items())}
+        return cls(run_id, measured.created_at, agent, revision, verdict, measured.measured, tasks)
+
+    @property
+    def trials(self) -> tuple[int, int]:
+        """How many trials succeeded, and how many there were; those that could not be evaluated did not succeed."""
+        return sum(t[0] for t in self.tasks.values()), sum(t[1] + t[2] for t in self.tasks.values())
+
+    @property
+    def rate(self) -> float | None:
+        """The share of its trials that succeeded."""
+        succeeded, every = self.trials
+        return succeeded / every if every else None
+
+    @property
+    def name(self) -> str:
+        """What people know it by: its day and what was tested."""
+        return " ".join(filter(None, [self.at[:10], self.revision or self.run_id]))
+
+    def rates(self) -> dict[str, float]:
+        """Return the share of successes by suite and domain."""
+        sums: dict[str, list[int]] = {}
+        for task, (succeeded, evaluated, errors) in self.tasks.items():
+            found = sums.setdefault(task.rpartition("/")[0], [0, 0])
+            found[0] += succeeded
+            found[1] += evaluated + errors
+        return {name: won / every for name, (won, every) in sums.items() if every}
+
+
+def _check(entry: Entry) -> str | None:
+    wrong = next((task for task, (won, every, _) in entry.tasks.items() if won > every), None)
+    return None if wrong is None else f"tasks.{one_line(wrong, 120)}: more trials succeeded than were evaluated"
+
+
+HISTORY = StoredForm(
+    Entry,
+    " is no run of a history that this version reads",
+    "remove the line",
+    ConfigurationError,
+    version=SCHEMA_VERSION,
+    schema=SCHEMA,
+    check=_check,
+)
+
+
+def append(path: Path, entry: Entry) -> Path:
+    """Add a run, and return the file that it is in.
+
+    :param path: a file, which is made where it is not there; a directory gets a file for the run.
+    :raises OSError: if it cannot be written.
+    """
+    target = path / f"{entry.run_id}{ENDING}" if path.is_dir() else path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    head = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION}
+    line = json.dumps({**head, **dataclasses.asdict(entry)}, separators=(",", ":")).encode() + b"\n"
+    with target.open("ab+") as stream:
+        # A file that an editor left without its last line's end would join two runs.
+        if stream.tell() and _last_byte(stream) != b"\n":
+            line = b"\n" + line
+        # At once, for runs that end together.
+        stream.write(line)
+    return target
+
+
+def _last_byte(stream: Any) -> bytes:
+    stream.seek(-1, os.SEEK_END)
+    return bytes(stream.read(1))
+
+
+def read(path: Path) -> list[Entry]:
+    """Return the runs of a file or directory, the oldest first, each once.
+
+    :raises ConfigurationError: one line that names the file and the line that cannot be read.
+    """
+    files = sorted(path.glob(f"*{ENDING}")) if path.is_dir() else [path]
+    found: dict[str, Entry] = {}
+    for file in files:
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise ConfigurationError(f"history {file}: cannot be read: {error.strerror}") from error
+        for number, line in enumerate(content.splitlines(), 1):
+            if line.strip():
+                entry = HISTORY.parse(line, Path(f"{file}:{number}"))
+                found[entry.run_id] = entry
+    return sorted(found.values(), key=lambda e: (e.at, e.run_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A task that has not succeeded since a run, and had before.
+
+    :param since: the first bad run; :param last_good: the one before it in which all of its trials succeeded.
+    """
+
+    task: str
+    since: Entry
+    last_good: Entry
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """What a history shows.
+
+    :param runs: those that compare with the last one, the oldest first, the last one included.
+    :param left_out: how many do not: measured with another user, judge or benchmark.
+    :param turned: tasks that went bad, those of the last runs first.
+    :param flaky: task -> its trials that succeeded and all of them, where it went there and back in these runs.
+    """
+
+    runs: tuple[Entry, ...]
+    left_out: int = 0
+    turned: tuple[Turned, ...] = ()
+    flaky: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+_FLIPS = 2
+"""How often a task changes between good and bad before it is called flaky: a fix or a break alone is one."""
+
+
+def trend(entries: Sequence[Entry]) -> Trend | None:
+    """Look at a history from its last run. None where there is none."""
+    if not entries:
+        return None
+    last = entries[-1]
+    runs = tuple(e for e in entries if not any(differences(e.measured, last.measured)))
+    turned: list[Turned] = []
+    flaky: dict[str, tuple[int, int]] = {}
+    for task in last.tasks:
+        # Only runs that say something about it: one that was cut short, or in which nothing was evaluated, does not.
+        told = [(e, e.tasks[task]) for e in runs if task in e.tasks and e.tasks[task][1]]
+        states = [won == every for _, (won, every, _) in told]
+        flips = sum(a != b for a, b in itertools.pairwise(states))
+        if flips >= _FLIPS:
+            flaky[task] = (sum(t[0] for _, t in told), sum(t[1] for _, t in told))
+        elif flips == 1 and not states[-1]:
+            first = states.index(False)
+            turned.append(Turned(task, told[first][0], told[first - 1][0], len(states) - first))
+    order = sorted(turned, key=lambda t: t.runs)
+    return Trend(runs, len(entries) - len(runs), tuple(order), flaky)
+
+
+def trend_lines(found: Trend, shown: int = 8) -> Iterable[str]:
+    """Say in a few lines what a history shows."""
+    rates = [f"{e.rate:.3f}" for e in found.runs[-shown:] if e.rate is not None]
+    other = f"; {found.left_out} more do not compare with it" if found.left_out else ""
+    yield f"success rate of the last {len(rates)} of {len(found.runs)} runs, this one last: {' '.join(rates)}{other}"
+    if found.turned:
+        told = [f"{t.task} since {t.since.name} (good in {t.last_good.name})" for t in found.turned[:shown]]
+        yield f"went bad: {', '.join(told)}{_more(len(found.turned), shown)}"
+    if found.flaky:
+        worst = sorted(found.flaky.items(), key=lambda item: item[1][0] / item[1][1])
+        told = [f"{task} {won}/{every}" for task, (won, every) in worst[:shown]]
+        yield f"flaky: {', '.join(told)}{_more(len(worst), shown)}"
+
+
+def _more(every: int, shown: int) -> str:
+    return f" and {every - shown} more" if every > shown else ""

@@ -1,0 +1,112 @@
+"""What runs measured over time: kept as lines, and what they show."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.results import history
+from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, pooled
+from pytest_a2a_bench.results.history import Entry
+
+
+def entry(number: int, user: str = "scripted", **tasks: tuple[int, int]) -> Entry:
+    found = {f"tau2/mock/{name}": (won, every, 0) for name, (won, every) in tasks.items()}
+    return Entry(f"r{number}", f"2026-11-{number:02}T10:00:00+00:00", "desk", f"c{number}", "pass",
+                 {"tau2/mock": {"user": (user,)}}, found)  # fmt: skip
+
+
+def shown(*entries: Entry) -> list[str]:
+    found = history.trend(entries)
+    assert found is not None
+    return list(history.trend_lines(found))
+
+
+def test_a_run_is_a_line_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "runs.jsonl"
+    one, two = entry(2, a=(1, 4)), entry(1, a=(4, 4))
+    for each in (one, two, one):
+        assert history.append(path, each) == path
+    assert history.read(path) == [two, one]
+    assert path.read_text().count("\n") == 3
+    # As an editor may leave it.
+    path.write_text(path.read_text().rstrip("\n"))
+    history.append(path, entry(3, a=(0, 4)))
+    assert len(history.read(path)) == 3
+
+
+def test_a_directory_has_a_file_for_each(tmp_path: Path) -> None:
+    runs = [entry(n, a=(n, 9)) for n in range(1, 9)]
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(lambda e: history.append(tmp_path, e), runs))) == 8
+    assert history.read(tmp_path) == runs
+
+
+@given(st.text(max_size=60))
+def test_a_damaged_line_is_one_error_that_names_it(damage: str) -> None:
+    line = json.dumps(
+        {"schema": history.SCHEMA, "schema_version": 1, "run_id": "r", "at": "", "tasks": {damage: [2, 1, 0]}}
+    )
+    with pytest.raises(ConfigurationError, match=r"runs\.jsonl:1 is no run of a history") as refused:
+        history.HISTORY.parse(line.encode(), Path("runs.jsonl:1"))
+    assert "\n" not in str(refused.value)
+
+
+def test_what_went_bad_and_what_is_flaky() -> None:
+    runs = (
+        entry(1, a=(4, 4), b=(4, 4), c=(4, 4), d=(0, 4)),
+        entry(2, a=(4, 4), b=(0, 4), c=(4, 4), d=(0, 4)),
+        entry(3, a=(1, 4), b=(4, 4), c=(4, 4), d=(0, 4)),
+        entry(4, a=(0, 4), b=(1, 4), c=(4, 4), d=(0, 4)),
+    )
+    assert shown(*runs) == [
+        "success rate of the last 4 of 4 runs, this one last: 0.750 0.500 0.562 0.312",
+        "went bad: tau2/mock/a since 2026-11-03 c3 (good in 2026-11-02 c2)",
+        "flaky: tau2/mock/b 9/16",
+    ]
+    # What was fixed did not go bad; and a run that says nothing of a task is none of its runs.
+    assert shown(entry(1, a=(0, 4)), entry(2, b=(1, 1)), entry(3, a=(4, 4))) == [
+        "success rate of the last 3 of 3 runs, this one last: 0.000 1.000 1.000"
+    ]
+
+
+def test_runs_that_were_measured_otherwise_are_left_out_and_counted() -> None:
+    assert shown(entry(1, "gpt", a=(4, 4)), entry(2, a=(1, 4)), entry(3, a=(2, 4))) == [
+        "success rate of the last 2 of 2 runs, this one last: 0.250 0.500; 1 more do not compare with it"
+    ]
+
+
+def test_the_command_lists_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "runs.jsonl"
+    assert main(["history", str(path)]) == 2
+    assert "there is no run in it" in capsys.readouterr().err
+    history.append(path, entry(1, a=(4, 4)))
+    history.append(path, entry(2, a=(0, 4)))
+    assert main(["history", str(path)]) == 0
+    first, second, *told = capsys.readouterr().out.splitlines()
+    assert first == "2026-11-01T10:00:00+00:00  1.000  4/4  pass  c1  desk"
+    assert second.startswith("2026-11-02")
+    assert told[1] == "went bad: tau2/mock/a since 2026-11-02 c2 (good in 2026-11-01 c1)"
+    path.write_text("{}\n")
+    assert main(["history", str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"a2a-bench: {path}:1 is no run of a history that this version reads")
+
+
+def test_runs_are_pooled_to_one_baseline_unless_they_differ() -> None:
+    one = Baseline({"a": TaskRecord((True,), 1)}, {"d": {"user": ("scripted",)}}, ("r1",), "1", "A")
+    two = Baseline(
+        {"a": TaskRecord((False, True)), "b": TaskRecord((True,))}, {"d": {"user": ("scripted",)}}, ("r2",), "2", "B"
+    )
+    found = pooled([one, two])
+    assert found.tasks == {"a": TaskRecord((True, False, True), 1), "b": TaskRecord((True,))}
+    assert (found.run_ids, found.created_at, found.source) == (("r1", "r2"), "2", "A, B")
+    other = Baseline({}, {"d": {"user": ("gpt",)}}, source="C")
+    with pytest.raises(ConfigurationError, match="A and C cannot be one baseline: d: user was scripted and is gpt"):
+        pooled([one, two, other])
