@@ -35,8 +35,8 @@ def run(namespace: Namespace) -> int:
     found = pooled([load(source) for source in sources])
     if found.absent and not namespace.allow_incomplete:
         raise ConfigurationError(
-            f"{found.source} is of a run that did not end: {found.notes[0]}; run them with --a2a-resume, or leave them out "
-            "with --allow-incomplete"
+            f"{found.source} is of a run that did not end: {found.notes[0]}; run them with --a2a-resume, or leave "
+            "them out with --allow-incomplete"
         )
     if target.exists() and not namespace.force:
         _check_replaced(target, found)

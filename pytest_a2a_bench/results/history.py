@@ -1,10 +1,11 @@
 """What runs measured over time: a line of JSON for each, which version control merges as lines.
 
     {"schema": "a2a-bench/history", "schema_version": 1, "run_id": "...", "at": "2026-11-22T18:00:00+00:00",
-     "agent": "desk 1.2", "revision": "3f2a1bc", "verdict": "pass", "measured": {...}, "tasks": {"tau2/airline/12": [3, 4, 0]}}
+     "agent": "desk 1.2", "revision": "3f2a1bc", "verdict": "pass", "measured": {...},
+     "tasks": {"tau2/airline/12": [3, 4, 0]}}
 
-A task has how many of its trials succeeded, how many were evaluated, and how many could not be. A file holds all runs; a
-directory holds a file for each, so that runs that end together never write the same one.
+A task has how many of its trials succeeded, how many were evaluated, and how many could not be. A file holds all runs;
+a directory holds a file for each, so that runs that end together never write the same one.
 """
 
 from __future__ import annotations

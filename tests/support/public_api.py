@@ -146,7 +146,7 @@ def properties() -> list[str]:
             TrialKey(suite.name, "domain", "1", 0, "label"),
             "evaluated",
             "run",
-            Reward(1.0),
+            Reward(0.0),
             termination_reason="user_stop",
             error_type="E",
             agent_usage=Usage(1, 1, 1.0),

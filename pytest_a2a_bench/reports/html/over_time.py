@@ -44,10 +44,15 @@ def _chart(runs: Sequence[Entry]) -> Html:
 
 def _runs(runs: Sequence[Entry]) -> Html:
     rows = [
-        (e.at[:16].replace("T", " "), e.revision, one_line(e.agent, 60), e.verdict, rate(e.rate or 0.0), "{}/{}".format(*e.trials))
+        (e.at[:16].replace("T", " "), e.revision, one_line(e.agent, 60), e.verdict, rate(e.rate or 0.0), _trials(e))
         for e in reversed(runs)
-    ]  # fmt: skip
+    ]
     return _table(("When", "Revision", "Agent", "Verdict", "Rate", "Trials"), rows, "Runs")
+
+
+def _trials(entry: Entry) -> str:
+    succeeded, every = entry.trials
+    return f"{succeeded:,} of {every:,}"
 
 
 def _turned(found: Trend) -> Html | None:
