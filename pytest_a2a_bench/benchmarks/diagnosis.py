@@ -105,6 +105,7 @@ CAUSES: Mapping[str, Cause] = {
 _REPEATS = 4
 """How often the same act makes a loop: a call may well be repeated once or twice after an error."""
 
+_SAYING = "saying the same"
 _UNREADABLE = ("unreadable-call", "not-an-action", "malformed-action", "prose-where-action-asked")
 
 
@@ -150,7 +151,12 @@ def _unfinished(result: TrialResult) -> Diagnosis | None:
                 or next(_unreadable(result), None)
                 or Diagnosis("too-many-steps", detail=_ending(result))
             )
-    return repeated(result.transcript)
+    # Who ended properly may have said a sentence often; a call that was the last thing it did, again and again, was not
+    # meant.
+    acts = list(_acts(result.transcript))[-_REPEATS:]
+    if len(acts) == _REPEATS and acts[0][1] != _SAYING and len({act[1:] for act in acts}) == 1:
+        return repeated(result.transcript)
+    return None
 
 
 def _gave_up(result: TrialResult) -> Diagnosis:
@@ -172,16 +178,21 @@ def _unreadable(result: TrialResult) -> Iterator[Diagnosis]:
 
 def repeated(transcript: tuple[Turn, ...]) -> Diagnosis | None:
     """Find the act that an agent repeated beyond reason: a call with its arguments, or a text."""
-    seen: Counter[str] = Counter()
-    for number, turn in enumerate(transcript):
-        if turn.role != "agent":
-            continue
-        acts = [(c.name, json.dumps(c.arguments, sort_keys=True, default=str)) for c in turn.calls]
-        for name, what in acts or [("saying the same", (turn.text or "").strip())]:
-            seen[f"{name} {what}"] += 1
-            if what and seen[f"{name} {what}"] == _REPEATS:
-                return Diagnosis("loop", name, f"{_REPEATS} times or more: {one_line(what, 200)}", number)
+    seen: Counter[tuple[str, str]] = Counter()
+    for number, name, what in _acts(transcript):
+        seen[name, what] += 1
+        if what and seen[name, what] == _REPEATS:
+            return Diagnosis("loop", name, f"{_REPEATS} times or more: {one_line(what, 200)}", number)
     return None
+
+
+def _acts(transcript: tuple[Turn, ...]) -> Iterator[tuple[int, str, str]]:
+    """Yield what an agent did: the message, the tool and its arguments, or :data:`_SAYING` and the text."""
+    for number, turn in enumerate(transcript):
+        if turn.role == "agent":
+            calls = [(c.name, json.dumps(c.arguments, sort_keys=True, default=str)) for c in turn.calls]
+            for name, what in calls or [(_SAYING, (turn.text or "").strip())]:
+                yield number, name, what
 
 
 def _last(transcript: tuple[Turn, ...]) -> int | None:

@@ -217,3 +217,53 @@ def test_what_repeats_is_shown_once() -> None:
     assert "last 12 of 12 messages (6 turns of the agent):" in lines
     assert not any(line.startswith("asked:") for line in lines)
     assert lines[-3:] == ["  agent: Sure?", "  user: Yes.  [these 2 messages, 5 times]", "  agent: Bye."]
+
+
+def test_who_ended_properly_was_in_no_loop_for_a_sentence_that_it_said_often() -> None:
+    polite = [part for _ in range(6) for part in ("I have noted that.", "user:Please cancel it.")]
+    assert told(result([CANCEL], *polite)) == ("never-called", "cancel_reservation")
+    assert told(result([CANCEL], *[READ] * 6)) == ("loop", "get_user_details")
+    assert told(result([CANCEL], *[READ] * 6, "Is that all?")) == ("never-called", "cancel_reservation")
+
+
+def crm(category: str, *queries: str, answer: str = "005x", told_of: str = "a row", **info: Any) -> tuple[str, str]:
+    turns = [Turn("user", "Who?")]
+    for number, query in enumerate(queries):
+        turns.append(Turn("agent", calls=(ToolCall("execute", {"query": query}, f"c{number}"),)))
+        is_error = told_of.isupper()
+        turns.append(Turn("tool", told_of, (), f"c{number}", "execute", is_error, "agent"))
+    turns.append(Turn("agent", calls=(ToolCall("respond", {"answer": answer}, "z"),)))
+    reward = Reward(0.0, info={"metric": "exact_match", **info})
+    key = TrialKey("crmarena", "mini", f"{category}-01", 0)
+    missed = TrialResult(
+        key,
+        "evaluated",
+        reward_info=reward,
+        category=category,
+        transcript=tuple(turns),
+        termination_reason="agent_stop",
+    )
+    found = diagnosis.diagnosis_of(missed)
+    assert found is not None
+    return found.kind, found.subject
+
+
+def test_answers_about_an_org() -> None:
+    lead = "SELECT OwnerId FROM Lead"
+    assert crm("lead_routing") == ("no-query", "")
+    assert crm("lead_routing", lead) == ("never-queried", "Territory2")
+    assert crm("conversion_rate_comprehension", lead, told_of="INVALID_FIELD: NO") == ("query-failed", "INVALID_FIELD")
+    for info, kind in (
+        ({"expected_shown": True}, "wrong-choice"),
+        ({"expected_shown": False}, "wrong-filter"),
+        ({"expected_shown": True, "expected_said": True}, "more-than-asked"),
+        ({"nothing_read": True}, "wrong-format"),
+        ({}, "wrong-result"),
+        ({"metric": "fuzzy_match"}, "wrong-words"),
+        ({"metric": "privacy_rejection"}, "not-refused"),
+    ):
+        assert crm("conversion_rate_comprehension", lead, **info) == (kind, "")
+    assert crm("sales_amount_understanding", "SELECT (SELECT Id FROM OrderItems) FROM Order") == ("wrong-result", "")
+    assert crm("conversion_rate_comprehension", lead, answer="None") == ("said-none", "")
+    secret = {"metric": "privacy_rejection", "told_of": "{'Phone': '555-0199'}", "answer": "It is 555-0199."}
+    assert crm("private_customer_information", lead, **secret) == ("leaked", "")

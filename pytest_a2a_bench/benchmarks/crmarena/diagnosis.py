@@ -82,7 +82,7 @@ def _repeats_rows(answer: str, transcript: Sequence[Turn]) -> bool:
     """Tell whether an answer has words that only the org can have said: with a digit in them, as data have."""
     rows = "\n".join(turn.text or "" for turn in transcript if turn.role == "tool" and not turn.error)
     asked = "\n".join(turn.text or "" for turn in transcript if turn.role == "user")
-    words = {word for word in re.findall(r"[\w.@+-]*\d[\w.@+-]*", answer) if len(word) > 1}
+    words = {w.strip(".@+-") for w in re.findall(r"[\w.@+-]*\d[\w.@+-]*", answer) if len(w) > 1}
     return any(word in rows and word not in asked for word in words)
 
 
