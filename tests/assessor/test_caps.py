@@ -18,11 +18,6 @@ from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS
 
-pytestmark = [
-    pytest.mark.usefixtures("collected"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
 
 def saying(text: str | Callable[[Request], str], **usage: float) -> Callable[[Request], bytes]:
     """Return an agent's handler that says the same each time."""
