@@ -14,22 +14,9 @@ from a2a.types import SubscribeToTaskRequest
 from assessor_server import LOCAL, Caller, Told, gen3, message, program, served, wait_for_end
 from builtin_server import served as agent_served
 from google.protobuf.json_format import MessageToDict
-from postgresql import missing, postgresql
 
 from pytest_a2a_bench.assessor.server import Place
 from pytest_a2a_bench.assessor.terms import Terms
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite+aiosqlite:///{tmp_path}/shared.db"
-        return
-    pytest.importorskip("asyncpg")
-    if why := missing():
-        pytest.skip(why)
-    with postgresql(tmp_path / "postgresql.log") as url:
-        yield url
 
 
 @pytest.fixture
