@@ -245,5 +245,5 @@ class AgentConnection:
 
 def _close_later(of: asyncio.AbstractEventLoop, edge: HttpEdge) -> None:
     # The collector runs in any thread, the loop's among them, and must not wait for it.
-    if of.is_running():
+    with suppress(RuntimeError):  # it has ended, and its connections with it
         of.call_soon_threadsafe(lambda: of.create_task(edge.close()))
