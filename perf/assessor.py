@@ -6,6 +6,9 @@ Starts PostgreSQL (Debian's, as root), two `a2a-bench assess` with one database 
 built-in agent. Assessments are asked for at either; each client asks for a task's state every two seconds, of the first
 one and the other in turn, and `--viewers` follow the page's events. Prints a table, writes JSON, and fails if any
 answer is an error, tells of an earlier state than one before, or any assessment comes to other numbers than it should.
+In the end assessments of an agent that does not answer are cancelled: how long until the caller has heard that, and
+until the agent's connections are free, beside an exchange (the median of 20 requests for a state, one after the other),
+and the assessor's CPU time in between.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import itertools
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,6 +39,8 @@ from postgresql import missing, postgresql  # noqa: E402 (support of the tests, 
 
 CLI = (sys.executable, "-m", "pytest_a2a_bench.cli")
 TASKS = 5
+CONFIG = {"domain": "mock", "num_tasks": TASKS, "num_trials": 4, "tag_trials": True, "concurrency": 2}
+CANCELLED = ("mock", "mini", "conformance")
 EVERY = 2.0
 ORDER = ("SUBMITTED", "WORKING", "COMPLETED")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -104,9 +110,8 @@ async def call(client: httpx.AsyncClient, url: str, method: str, params: dict[st
     return dict(found["result"])
 
 
-async def ask(client: httpx.AsyncClient, url: str, agent: str, number: int) -> str:
+async def ask(client: httpx.AsyncClient, url: str, agent: str, number: object, config: dict[str, Any]) -> str:
     """Ask for an assessment, and return its task."""
-    config = {"domain": "mock", "num_tasks": TASKS, "num_trials": 4, "tag_trials": True, "concurrency": 2}
     text = json.dumps({"participants": {"agent": agent}, "config": config})
     message = {"messageId": f"m-{number}", "role": "ROLE_USER", "parts": [{"text": text}]}
     params = {"message": message, "configuration": {"returnImmediately": True}}
@@ -151,12 +156,53 @@ def spent(pid: int) -> tuple[float, float]:
     return (int(stat[11]) + int(stat[12])) / TICK, resident
 
 
-async def measure(options: argparse.Namespace, urls: Sequence[str], pids: Sequence[int], agent: str) -> dict[str, Any]:
-    """Ask for assessments, poll them, and return the figures."""
+def connections(port: int) -> int:
+    """Return how many connections to a port of this machine are open from both sides."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(int(line[1].rpartition(":")[2], 16) == port and line[3] == "01" for line in lines)
+
+
+async def cancel(client: httpx.AsyncClient, url: str, pid: int, agent: str, domain: str) -> dict[str, float]:
+    """Cancel an assessment whose agent owes it answers; return milliseconds, and how many exchanges these are."""
+    port = httpx.URL(agent).port or 80
+    task = await ask(client, url, agent, domain, {"domain": domain})
+    while not connections(port):
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(1.0)  # then all that are at once are under way
+    exchanges = []
+    for _ in range(20):
+        began = time.perf_counter()
+        await call(client, url, "GetTask", {"id": task})
+        exchanges.append(time.perf_counter() - began)
+    before, began = spent(pid)[0], time.perf_counter()
+    told = await call(client, url, "CancelTask", {"id": task})
+    heard = time.perf_counter() - began
+    while connections(port):
+        await asyncio.sleep(0.002)
+    free, cpu = time.perf_counter() - began, spent(pid)[0] - before
+    if told["status"]["state"] != "TASK_STATE_CANCELED":
+        raise ValueError(f"{domain}: {told['status']['state']} where it was cancelled")
+    usual = statistics.median(exchanges)
+    return {
+        "heard_ms": round(1000 * heard, 1),
+        "free_ms": round(1000 * free, 1),
+        "exchange_ms": round(1000 * usual, 1),
+        "heard_exchanges": round(heard / usual, 1),
+        "cpu_ms": round(1000 * cpu),
+    }
+
+
+async def measure(
+    options: argparse.Namespace, urls: Sequence[str], pids: Sequence[int], agent: str, silent: str
+) -> dict[str, Any]:
+    """Ask for assessments, poll them, and return the figures.
+
+    :param silent: URL of an agent that answers nothing.
+    """
     seen, began = Seen(), time.monotonic()
     # One client, so that no time goes into making a hundred of them; each who waits has a connection of its own.
     async with httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as client:
-        tasks = [await ask(client, urls[n % 2], agent, n) for n in range(options.assessments)]
+        tasks = [await ask(client, urls[n % 2], agent, n, CONFIG) for n in range(options.assessments)]
         before = [spent(pid)[0] for pid in pids]
         until = time.monotonic() + options.seconds
         viewing = [view(seen, client, urls[n % 2], until) for n in range(options.viewers)]
@@ -173,6 +219,9 @@ async def measure(options: argparse.Namespace, urls: Sequence[str], pids: Sequen
         until = time.monotonic() + options.seconds / 3
         await asyncio.gather(*poll_all(idle, client, urls, tasks, options.clients, until))
         cpu = sum(spent(pid)[0] - earlier for pid, earlier in zip(pids, before, strict=True))
+        cancelled = {
+            domain: await cancel(client, urls[0], silent, domain) for domain in ("mock", "mini", "conformance")
+        }
     seen.wrong += idle.wrong
     for task, result in seen.results.items():
         if (result["score"], result["max_score"], result["errors"]["count"]) != (TASKS, TASKS, 0):
@@ -201,6 +250,7 @@ async def measure(options: argparse.Namespace, urls: Sequence[str], pids: Sequen
         "cpu_s_of_each": costs,
         "rss_mb_of_each": [round(spent(pid)[1]) for pid in pids],
         "all_ended_after_s": round(time.monotonic() - began, 1),
+        **{f"cancel_{domain}": told for domain, told in cancelled.items()},
         "load": os.getloadavg()[0],
     }
 
@@ -235,10 +285,11 @@ def main() -> None:
         agent, _ = stack.enter_context(
             started(["agent", "oracle", "--latency", str(options.latency)], environ, place / "agent.log")
         )
+        silent, _ = stack.enter_context(started(["agent", "oracle", "--latency=600"], environ, place / "silent.log"))
         serve = ["assess", "--port=0", f"--results={place}/results", "--database-env=SHARED", "--max-per-caller=8"]
         both = [stack.enter_context(started(serve, environ, place / f"assessor-{n}.log")) for n in range(2)]
         try:
-            found = asyncio.run(measure(options, [url for url, _ in both], [pid for _, pid in both], agent))
+            found = asyncio.run(measure(options, [url for url, _ in both], [pid for _, pid in both], agent, silent))
         except BaseException:
             for log in sorted(place.glob("*.log")):
                 print(f"{log.name}: {log.read_text()[-2000:]}", file=sys.stderr)

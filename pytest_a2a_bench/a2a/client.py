@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import time
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -60,6 +61,7 @@ class AgentConnection:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._edge: HttpEdge | None = None
         self._wire: Wire | None = None
+        self._dropped: weakref.finalize[..., AgentConnection] | None = None
         self._lock = asyncio.Lock()
 
     # -- the card --
@@ -211,6 +213,8 @@ class AgentConnection:
         self._enter_loop()
         wire, self._wire = self._wire, None
         edge, self._edge = self._edge, None
+        if self._dropped is not None:
+            self._dropped.detach()
         if wire is not None:
             await wire.close()
         if edge is not None:
@@ -225,6 +229,9 @@ class AgentConnection:
     def _edge_here(self) -> HttpEdge:
         if self._edge is None:
             self._edge = HttpEdge(self.config)
+            # A script that registers an agent (pytest_a2a_bench.tau2) has nothing that it could close.
+            self._dropped = weakref.finalize(self, _close_later, asyncio.get_running_loop(), self._edge)
+            self._dropped.atexit = False  # then the loop closes what is left
         return self._edge
 
     def _enter_loop(self) -> None:
@@ -234,3 +241,9 @@ class AgentConnection:
             self._start()
             self._loop = current
             loop.close_at_shutdown(self._close)
+
+
+def _close_later(of: asyncio.AbstractEventLoop, edge: HttpEdge) -> None:
+    # The collector runs in any thread, the loop's among them, and must not wait for it.
+    with suppress(RuntimeError):  # it has ended, and its connections with it
+        of.call_soon_threadsafe(lambda: of.create_task(edge.close()))

@@ -183,13 +183,14 @@ class Desk(AgentExecutor):
             raise
         told = {"assessment": record.name, "caller": record.caller, "domain": request.domain}
         log.info("assessment taken up again" if is_known else "assessment accepted", extra=told)
-        if not is_known:
-            record = dataclasses.replace(record, request=request.to_json())
-            record.write(self.terms.directory(record.name))
         what = request.domain or request.evaluation
         about = names.assessment_start(record.name, request.evaluation, request.domain, len(planned.keys))
         span = self._tracing.asked(f"assess {what}", about, record.trace)
         try:
+            if not is_known:
+                # Whoever takes it up again goes on in the same trace, whoever began that.
+                record = dataclasses.replace(record, request=request.to_json(), trace=record.trace or span.headers())
+                record.write(self.terms.directory(record.name))
             await self._assess(record, planned, place, teller, span)
         finally:
             span.end()

@@ -15,6 +15,7 @@ from pytest_a2a_bench.assessor.fields import Evaluation
 from pytest_a2a_bench.assessor.request import BadRequest, Request
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import INTERACTIVE, Suite
+from pytest_a2a_bench.benchmarks.tau2.retrieval import BEST_OFFLINE, DOMAIN
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import BenchTask, TrialKey
 from pytest_a2a_bench.redact import one_line
@@ -42,7 +43,8 @@ class Terms:
     :param timeout: most seconds for one turn of the agent.
     :param models: models of the user that callers may name; the first is used where they name none.
     :param editions: name -> source of tau2's data that callers may name; ``retrievals`` are names of upstream's
-        retrieval configurations. Where callers name none, they get the installed data and upstream's default.
+        retrieval configurations. Where callers name none, they get the installed data, and the first of these
+        configurations; without any, upstream's default if ``is_private``, else what runs no shell and asks no model.
     :param agent_tokens: environment variable -> the origin of agents to which the token in it goes.
     :param judge_llm: what judges, where a benchmark leaves something to a judge.
     :param guard: which addresses agents and webhooks may have; None for all.
@@ -190,9 +192,18 @@ def _options(request: Request, terms: Terms) -> dict[str, Any]:
         "crm_rot": request.rot,
         # Of a name that is not offered there is a problem, told beside others.
         "tau2_data": terms.editions.get(request.edition or ""),
-        "retrieval": request.retrieval if request.retrieval in terms.retrievals else None,
+        "retrieval": _retrieval(request, terms),
     }
     return {**options, **{name: value for name, value in given.items() if value}}
+
+
+def _retrieval(request: Request, terms: Terms) -> str | None:
+    if request.retrieval in terms.retrievals:
+        return request.retrieval
+    if request.domain != DOMAIN:
+        return None
+    # Upstream's default asks models that the operator pays, and gives a shell here to whoever is behind the endpoint.
+    return next(iter(terms.retrievals), None if terms.is_private else BEST_OFFLINE)
 
 
 def _agent_problems(request: Request, terms: Terms) -> Iterator[str]:
@@ -236,7 +247,7 @@ def _offer_problems(request: Request, terms: Terms) -> Iterator[str]:
     offers = (
         ("user_llm", request.user_llm, terms.models, "the user is scripted"),
         ("edition", request.edition, tuple(terms.editions), "the installed data are used"),
-        ("retrieval", request.retrieval, terms.retrievals, "the benchmark's default is used"),
+        ("retrieval", request.retrieval, terms.retrievals, "the usual one is used"),
     )
     for name, asked, offered, otherwise in offers:
         if asked is not None and asked not in offered:

@@ -90,7 +90,9 @@ def configure(parser: ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="Retrieval configuration of banking_knowledge that may be asked for (repeatable)",
+        help="Retrieval configuration of banking_knowledge that may be asked for; the first is used where none is "
+        "(repeatable; without any it is pytest's where only this machine is served, else the best that runs no shell "
+        "and asks no model)",
     )
     what.add_argument(
         "--agent-token",

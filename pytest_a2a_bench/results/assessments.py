@@ -41,7 +41,7 @@ class Record:
     :param request: as it was read (``Request.to_json``).
     :param submitted: seconds since 1970, as ``ended``.
     :param summary: what the caller was told: of the result, or why there is none.
-    :param trace: W3C trace context of the request, by header names.
+    :param trace: W3C trace context of the request, or of its first span where it brought none, by header names.
     :param cost: dollars of its trials, as far as anybody told.
     :param errors: how many trials, or checks, could not be evaluated.
     :param failures: how the others failed -> how many, the most frequent first.

@@ -5,23 +5,18 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from assessor_server import LOCAL, Caller, Told, gen3, served, wait_for_end
 from builtin_server import served as agent_served
-from raw_agent import Request, raw_agent, rpc
+from raw_agent import Request, raw_agent, rpc, stream_head
 
 from pytest_a2a_bench.assessor import admission, desk
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS
-
-pytestmark = [
-    pytest.mark.usefixtures("collected"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
 
 
 def saying(text: str | Callable[[Request], str], **usage: float) -> Callable[[Request], bytes]:
@@ -127,18 +122,32 @@ def test_a_cancellation_waits_for_no_agent(tmp_path: Path, oracle_url: str) -> N
     assert (told.state, again.state) == ("canceled", "completed")
 
 
-def test_the_judging_of_a_protocol_is_canceled_too(tmp_path: Path) -> None:
-    held, told = Held(), Told()
-    with raw_agent(held) as agent, served(Terms(tmp_path / "r", guard=LOCAL)) as url:
-        thread = _cancel(Caller(url), gen3(agent.url, domain="conformance"), held, told)
-        assert wait_for_end(tmp_path / "r", told)["state"] == "canceled"
-        assert not held.released.is_set()
-        held.released.set()
-        thread.join(60)
-    assert (told.state, told.artifacts) == ("canceled", [])
+class Endless:
+    """An agent that answers as long as it is told to, and then only says that it is still there."""
+
+    def __init__(self, answers: Callable[[], bool]) -> None:
+        self._answers, self._lock = answers, threading.Lock()
+        self.asked = threading.Event()
+        self.open = 0
+
+    def __call__(self, request: Request) -> bytes | Iterator[bytes]:
+        return saying("I transfer you.")(request) if self._answers() else self._go_on()
+
+    def _go_on(self) -> Iterator[bytes]:
+        with self._lock:
+            self.open += 1
+        self.asked.set()
+        try:
+            yield stream_head()
+            while True:  # until the other side closes
+                yield b": wait\n\n"
+                time.sleep(0.02)
+        finally:
+            with self._lock:
+                self.open -= 1
 
 
-def _cancel(caller: Caller, request: dict[str, object], held: Held, told: Told) -> threading.Thread:
+def _cancel(caller: Caller, request: dict[str, object], held: Held | Endless, told: Told) -> threading.Thread:
     """Send a request, and cancel it while its agent says nothing."""
     thread = threading.Thread(target=caller.ask, args=(request,), kwargs={"told": told})
     thread.start()
@@ -147,6 +156,22 @@ def _cancel(caller: Caller, request: dict[str, object], held: Held, told: Told) 
         time.sleep(0.02)
     assert caller.cancel(told.task) == "TASK_STATE_CANCELED"
     return thread
+
+
+@pytest.mark.parametrize("domain", ["mock", "mini", "conformance"])
+def test_a_cancellation_leaves_results_and_no_connection(tmp_path: Path, domain: str) -> None:
+    told, stored = Told(), tmp_path / "r"
+    config = {} if domain == "conformance" else {"concurrency": 1}
+    agent_ = Endless(lambda: domain != "conformance" and not list(stored.glob("*/trials/*.json")))
+    with raw_agent(agent_) as agent, served(Terms(stored, guard=LOCAL)) as url:
+        thread = _cancel(Caller(url), gen3(agent.url, domain=domain, **config), agent_, told)
+        while agent_.open:
+            time.sleep(0.02)
+        kept = wait_for_end(stored, told)
+        thread.join(60)
+    assert (told.state, kept["state"], told.artifacts) == ("canceled", "canceled", [])
+    trials = list((stored / told.task / "trials").glob("*.json"))
+    assert len(trials) >= (domain != "conformance")
 
 
 def test_invalid_json_is_asked_for_again(tmp_path: Path) -> None:

@@ -22,11 +22,6 @@ from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.results import assessments as records
 from pytest_a2a_bench.results.assessments import Kept, Record
 
-pytestmark = [
-    pytest.mark.usefixtures("collected"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
 SAID = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}
 
 

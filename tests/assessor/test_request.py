@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_a2a_bench.assessor.fields import FIELDS, Evaluation
 from pytest_a2a_bench.assessor.request import BadRequest, Request, parse
-from pytest_a2a_bench.assessor.terms import Terms, known_domains, plan
+from pytest_a2a_bench.assessor.terms import Terms, _settings, known_domains, plan
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.model import Part
 from pytest_a2a_bench.settings import Settings
@@ -254,6 +255,25 @@ def test_editions_and_retrievals_are_those_that_are_offered(tmp_path: Path) -> N
         assert text in str(caught.value)
     with pytest.raises(BadRequest, match="none: leave it out, and the installed data are used"):
         planned(Terms(tmp_path), domain="mock", num_tasks=1, edition="mine")
+
+
+@pytest.mark.parametrize(
+    ("offered", "is_private", "used"),
+    [
+        ((), False, "offline"),
+        ((), True, None),
+        (("bm25", "alltools"), False, "bm25"),
+        (("alltools",), True, "alltools"),
+    ],
+)
+def test_nobody_elsewhere_gets_a_shell_that_is_not_offered(
+    tmp_path: Path, offered: tuple[str, ...], is_private: bool, used: str | None
+) -> None:
+    terms = Terms(tmp_path, retrievals=offered, is_private=is_private)
+    banking = dataclasses.replace(read(AGENTBEATS), domain="banking_knowledge", user_llm=None)
+    assert _settings(banking, terms).benchmark_options["retrieval"] == used
+    # It is part of what results are known by: nothing is said to domains that have no documents.
+    assert planned(terms, domain="mock", num_tasks=1).benchmark_options["retrieval"] is None
 
 
 def test_every_bad_setting_is_named() -> None:

@@ -2,66 +2,94 @@
 
 from __future__ import annotations
 
+import asyncio
+import datetime
 import json
-import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from a2a.server.models import PushNotificationConfigModel, TaskEventModel, TaskModel, TaskVersionModel
+from a2a.types import TaskPushNotificationConfig
 from assessor_server import LOCAL, Caller, Told, gen3, program, served, wait_for_end
+from sqlalchemy import CursorResult, Executable, func, select, update
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from pytest_a2a_bench.assessor import retention
+from pytest_a2a_bench.assessor.server import Place
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.results.assessments import Record, remove_old
 
-TABLES = {"tasks": "id", "task_events": "task_id", "task_versions": "task_id"}
 DAY = 86_400
 
 
-def age(results: Path, told: Told, days: float) -> None:
+def in_database(url: str, statement: Executable) -> CursorResult[Any]:
+    async def execute() -> CursorResult[Any]:
+        engine = create_async_engine(url)
+        try:
+            async with engine.begin() as connection:
+                return await connection.execute(statement)
+        finally:
+            await engine.dispose()
+
+    return asyncio.run(execute())
+
+
+def last_written(url: str, told: Told, days: float) -> None:
+    """Let the database have heard last of an assessment so many days ago."""
+    then = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(days=days)
+    changed = in_database(url, update(TaskModel).where(TaskModel.id == told.task).values(last_updated=then))
+    assert changed.rowcount == 1
+
+
+def age(results: Path, url: str, told: Told, days: float) -> None:
     """Let an assessment have ended so many days ago."""
     wait_for_end(results, told)
     file = results / told.task / "assessment.json"
     kept = json.loads(file.read_text())
     file.write_text(json.dumps({**kept, "ended": kept["ended"] - days * DAY}))
-    with sqlite3.connect(results / "tasks.db") as database:
-        changed = database.execute(
-            "UPDATE tasks SET last_updated = datetime(last_updated, ?) WHERE id = ?", (f"-{days} days", told.task)
+    last_written(url, told, days)
+
+
+def rows(url: str, told: Told) -> list[int]:
+    """Return how many rows each table has of an assessment."""
+    columns = TaskModel.id, TaskEventModel.task_id, TaskVersionModel.task_id, PushNotificationConfigModel.task_id
+    counts = [select(func.count()).where(column == told.task).scalar_subquery() for column in columns]
+    return list(in_database(url, select(*counts)).one())
+
+
+async def be_told(caller: Caller, told: Told) -> None:
+    """Have a webhook told of an assessment."""
+    async with caller.client() as client:
+        await client.create_task_push_notification_config(
+            TaskPushNotificationConfig(task_id=told.task, id="hook", url="http://127.0.0.1:9/")
         )
-        assert changed.rowcount == 1
-    database.close()
 
 
-def rows(results: Path, told: Told) -> list[int]:
-    with sqlite3.connect(results / "tasks.db") as database:
-        found = [
-            database.execute(f"SELECT count(*) FROM {table} WHERE {column} = ?", (told.task,)).fetchone()[0]
-            for table, column in TABLES.items()
-        ]
-    database.close()
-    return found
-
-
-def test_what_is_old_is_removed_while_it_runs(tmp_path: Path, oracle_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_old_is_removed_while_it_runs(
+    tmp_path: Path, database: str, oracle_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retention, "EVERY", 0.05)
     results = tmp_path / "results"
-    with served(Terms(results, guard=LOCAL, keep=7)) as url:
+    with served(Terms(results, guard=LOCAL, keep=7), place=Place(database=database)) as url:
         caller = Caller(url)
         request = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
         old, new, refused = caller.ask(request), caller.ask(request), caller.ask({"participants": {}})
         assert refused.state == "rejected"
-        age(results, new, 6)
-        with sqlite3.connect(results / "tasks.db") as database:
-            database.execute("UPDATE tasks SET last_updated = '2020-01-01' WHERE id = ?", (refused.task,))
-        database.close()
-        age(results, old, 8)
-        while (results / old.task).exists() or any(rows(results, old)) or any(rows(results, refused)):
+        for told in (old, new):
+            asyncio.run(be_told(caller, told))
+            assert all(rows(database, told))
+        age(results, database, new, 6)
+        last_written(database, refused, 1000)
+        age(results, database, old, 8)
+        while (results / old.task).exists() or any(rows(database, old)) or any(rows(database, refused)):
             time.sleep(0.05)
         assert caller.get(new.task).result["score"] == 1
         with pytest.raises(Exception, match="not found"):
             caller.get(old.task)
     assert (results / new.task / "assessment.json").exists()
-    assert all(rows(results, new))
+    assert all(rows(database, new))
 
 
 def test_what_has_not_ended_is_never_old(tmp_path: Path) -> None:

@@ -14,22 +14,10 @@ from a2a.types import SubscribeToTaskRequest
 from assessor_server import LOCAL, Caller, Told, gen3, message, program, served, wait_for_end
 from builtin_server import served as agent_served
 from google.protobuf.json_format import MessageToDict
-from postgresql import missing, postgresql
+from span_receiver import span_receiver
 
 from pytest_a2a_bench.assessor.server import Place
 from pytest_a2a_bench.assessor.terms import Terms
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite+aiosqlite:///{tmp_path}/shared.db"
-        return
-    pytest.importorskip("asyncpg")
-    if why := missing():
-        pytest.skip(why)
-    with postgresql(tmp_path / "postgresql.log") as url:
-        yield url
 
 
 @pytest.fixture
@@ -99,23 +87,31 @@ def test_an_assessment_takes_no_further_messages(pair: tuple[Caller, Caller]) ->
 
 @pytest.mark.slow
 def test_one_takes_up_what_the_other_left_when_it_was_killed(database: str, tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    env, shared = {"SHARED": database}, ("--database-env", "SHARED")
-    with agent_served("oracle?latency=0.2") as agent, program(results, *shared, env=env) as second:
+    results, shared = tmp_path / "results", ("--database-env", "SHARED")
+    with agent_served("oracle?latency=0.2") as agent, span_receiver() as received:
+        env = {"SHARED": database, "OTEL_EXPORTER_OTLP_ENDPOINT": received.url, "OTEL_BSP_SCHEDULE_DELAY": "20"}
         request = gen3(agent.url, domain="mock", num_tasks=5, tag_trials=True, concurrency=1)
         asked = Told()
-        with program(results, *shared, env=env) as first:
-            thread = threading.Thread(target=_ask_in_vain, args=(Caller(first.url), request, asked))
-            thread.start()
-            while not asked.task or not list((results / asked.task / "trials").glob("*.json")):
-                time.sleep(0.02)
-            first.kill()
-        thread.join(30)
-        found = Caller(second.url).get(asked.task)
-        while found.state in ("working", "submitted"):
-            time.sleep(0.2)
+        with program(results, *shared, env=env) as second:
+            with program(results, *shared, env=env) as first:
+                thread = threading.Thread(target=_ask_in_vain, args=(Caller(first.url), request, asked))
+                thread.start()
+                while not asked.task or not received.named("trial "):
+                    time.sleep(0.02)
+                first.kill()
+            thread.join(30)
+            before = {span.trace_id for span in received.spans}
             found = Caller(second.url).get(asked.task)
+            while found.state in ("working", "submitted"):
+                time.sleep(0.2)
+                found = Caller(second.url).get(asked.task)
+            assert second.stop() == 0
     assert (found.state, found.result["score"]) == ("completed", 5)
+    # The one that was killed could not tell of the assessment; the other one's is in the same trace.
+    assert len(before) == 1
+    assert {span.trace_id for span in received.named("assess mock")} == before
+    assert {span.trace_id for span in received.named("trial ")} == before
+    assert len({span.name for span in received.named("trial ")}) == 5
 
 
 def _ask_in_vain(caller: Caller, request: object, told: Told) -> None:

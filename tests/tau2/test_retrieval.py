@@ -86,6 +86,13 @@ def test_else_it_is_the_best_that_asks_nobody(tau2: upstream.Tau2, lacks: set[st
     assert chosen(tau2).name == "no_knowledge"
 
 
+def test_the_best_that_asks_nobody_can_be_asked_for(tau2: upstream.Tau2, lacks: set[str]) -> None:
+    """Even where upstream's default, with a shell and a model, could be had."""
+    assert chosen(tau2, "offline", OPENAI_API_KEY="k") == retrieval.Retrieval("bm25_grep")
+    lacks.add("rank_bm25")
+    assert chosen(tau2, "offline", OPENAI_API_KEY="k") == retrieval.Retrieval("no_knowledge")
+
+
 def test_a_domain_without_documents_has_none(tau2: upstream.Tau2) -> None:
     assert retrieval.choose(tau2, "airline", Settings(benchmark_options={"retrieval": "bm25"}), {}) is None
     assert retrieval.choose(dataclasses.replace(tau2, retrieval=None), retrieval.DOMAIN, Settings(), {}) is None

@@ -10,7 +10,7 @@ RETRIEVAL = Option(
     "retrieval",
     "NAME",
     "How banking_knowledge's agent finds documents: a retrieval configuration of upstream's (by default upstream's own "
-    "default, or the best that needs no key)",
+    "default, or the best that needs no key; offline: the best that runs no shell and asks no model)",
     read_text,
 )
 

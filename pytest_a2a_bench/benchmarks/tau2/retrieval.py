@@ -34,6 +34,9 @@ or the documents of the gold, which are another task, and a shell for whoever is
 WITHOUT_DOCUMENTS = "no_knowledge"
 """What needs nothing at all."""
 
+BEST_OFFLINE = "offline"
+"""In the place of a name: the best of :data:`OFFLINE` that can be had, whatever upstream's default is."""
+
 _KEYS = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
 # Upstream's reranker is a model of OpenAI's, whosever the embeddings are.
 _RERANKER_KEY = "OPENAI_API_KEY"
@@ -90,7 +93,11 @@ def choose(tau2: Tau2, domain: str, settings: Settings, environ: Mapping[str, st
     """
     if domain != DOMAIN or tau2.retrieval is None:
         return None
+    known = tau2.retrieval.RETRIEVAL_VARIANTS
+    usable = [name for name in OFFLINE if name in known and not any(_missing(known[name], environ))]
     given = settings.benchmark_options.get(RETRIEVAL.name)
+    if given == BEST_OFFLINE:
+        return Retrieval(str(_find(tau2, next(iter(usable), WITHOUT_DOCUMENTS)).name))
     if given is not None:
         variant = _find(tau2, given)
         return Retrieval(str(variant.name), tuple(_missing(variant, environ)), asks_models=bool(_keys(variant)))
@@ -98,8 +105,6 @@ def choose(tau2: Tau2, domain: str, settings: Settings, environ: Mapping[str, st
     missing = tuple(_missing(default, environ))
     if not missing:
         return Retrieval(str(default.name), asks_models=bool(_keys(default)))
-    known = tau2.retrieval.RETRIEVAL_VARIANTS
-    usable = [name for name in OFFLINE if name in known and not any(_missing(known[name], environ))]
     if not usable:
         return Retrieval(str(default.name), missing)
     return Retrieval(usable[0], passed_over=f"upstream's default, {default.name}, needs {_and(missing)}")
