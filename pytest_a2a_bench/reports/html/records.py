@@ -85,7 +85,7 @@ def order(result: TrialResult) -> tuple[Any, ...]:
     parts = re.split(r"(\d+)", key.task_id)
     # Numbers by value: odd parts of the split are digits.
     natural = tuple((int(p), "") if i % 2 else (0, p) for i, p in enumerate(parts))
-    return (key.suite, key.domain, natural, key.label or "", key.trial)
+    return (key.suite, key.domain, natural, key.label or "", key.trial, key.agent or "")
 
 
 def why(result: TrialResult) -> str:
