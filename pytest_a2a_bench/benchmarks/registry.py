@@ -127,6 +127,13 @@ def label_of(suite: str, domain: str, variant: str = "") -> str:
 
 
 def variant_of(result: TrialResult) -> str:
+    """Say which of a domain's trials a trial belongs to: those of its agent, where agents have names, and those for
+    which the benchmark was changed in the same way (:func:`change_of`). Others are never averaged in.
+    """
+    return ", ".join(filter(None, (result.key.agent, change_of(result))))
+
+
+def change_of(result: TrialResult) -> str:
     """Say how the benchmark was changed for a trial (``drift low``); empty where it was not.
 
     The suite says it, also of results that an older version stored; of a suite that is not installed the result's own

@@ -19,6 +19,7 @@ from pytest_a2a_bench.cassettes.form import CASSETTE
 from pytest_a2a_bench.conformance.stored import CARD_REPORT, REPORT
 from pytest_a2a_bench.gates.files import VERDICT
 from pytest_a2a_bench.model import Turn
+from pytest_a2a_bench.model.results import FURTHER
 from pytest_a2a_bench.results.assessments import RECORD
 from pytest_a2a_bench.results.baseline import BASELINE
 from pytest_a2a_bench.results.history import HISTORY
@@ -45,6 +46,9 @@ FORMS: Mapping[str, tuple[StoredForm[Any], str]] = {
 
 _SPARSE = (Turn,)
 """Classes whose empty members are left out of files."""
+
+_OF_SEVERAL = (*FURTHER, "agents", "comparisons")
+"""Members that only files of runs have with several agents."""
 
 _PARAM = re.compile(r":(?:param|ivar) (\w+): (.*?)(?=\n\s*:|\n\s*\n|\Z)", re.DOTALL)
 
@@ -79,6 +83,7 @@ def generate(name: str) -> Schema:
     definitions = body.pop("$defs", {})
     if name == "trial":
         _complete_trial(body)
+    body["required"] = [member for member in body["required"] if member not in _OF_SEVERAL]
     heads: Schema = {"schema": {"const": form.schema}} if form.schema else {}
     heads["schema_version"] = {"const": form.version}
     body["required"] = [*heads, *body["required"]]

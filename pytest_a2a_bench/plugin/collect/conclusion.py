@@ -77,8 +77,10 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_missing_ids(run),
         *_doubled_keys(found.trials),
         *_scopes(found.users),
+        *_one_for_several(found.users, run),
         *_floors(found.trials, run),
         *_dialects(found.trials, run),
+        *_transfers(found.trials, run),
     ]
     if found.users:
         # What is wrong with the options only matters where somebody uses us.
@@ -104,6 +106,13 @@ def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
                 f"{items[0].nodeid}{more}: --a2a-dialect={dialect} {suite.why_no_dialect}; "
                 f"choose {', '.join(most)} or {last}"
             )
+
+
+def _transfers(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    """Tell of trials in which nothing is ever transferred."""
+    for name, items in _by_suite(trials).items() if run.settings.transfer else ():
+        if not registry.load(name, run.settings).transfer_tool:
+            yield f"{items[0].nodeid}: no agent of {name} transfers a conversation; run it without --a2a-transfer"
 
 
 def _by_suite(trials: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:
@@ -200,6 +209,17 @@ def _scopes(users: list[pytest.Item]) -> Iterator[str]:
                     "conversations start before their items do, so give it scope='session' "
                     "(for one trial, use the hook pytest_a2a_bench_prepare_trial)"
                 )
+
+
+def _one_for_several(users: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    """Tell of a fixture that says how one agent is reached, where there are several."""
+    for item in users if run.settings.agents else ():
+        definition = fixture_definition(item, "a2a_client_config")
+        if definition is not None and not definition.func.__module__.startswith("pytest_a2a_bench."):
+            yield (
+                f"the fixture 'a2a_client_config' at {describe_fixture(definition)} is for one agent, and the "
+                f"endpoints have names ({', '.join(run.settings.agents)}); give one without a name, or use options"
+            )
 
 
 def _keep_missed(session: pytest.Session, run: BenchRun) -> None:

@@ -73,6 +73,8 @@ def _body(contents: Contents) -> Html:
     past = over_time.section(contents.history)
     if past is not None:
         sections.append(("past", "Over time", past))
+    if contents.compared:
+        sections.append(("agents", "Agents", comparison.agents_section(contents.compared)))
     if contents.trials:
         sections.append(("domains", "Domains", figures.by_domain(contents.trials)))
         sections.append(("figures", "Charts", figures.reliability_and_cost(contents.trials)))
