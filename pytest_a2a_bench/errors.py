@@ -62,7 +62,12 @@ __all__ = [
 
 
 class A2ABenchError(Exception):
-    """Base of all exceptions of this package."""
+    """Base of all exceptions of this package.
+
+    :ivar party: the name of the agent whose trouble it is, where that is not the one under test.
+    """
+
+    party: str | None = None
 
 
 class ConfigurationError(A2ABenchError):

@@ -61,6 +61,7 @@ class AgentSession:
     :ivar is_over: set where the conversation ended within a turn, so that what becomes of that says nothing.
     :ivar tainted: what left it unknown how far the agent is: a message that may have been delivered, a turn that was
         given up. A benchmark may overlook that; its trial is not evaluated all the same.
+    :ivar party: the agent's name where it is not the one under test; its errors say so.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class AgentSession:
         self.span: Span = NO_SPAN
         self.findings: list[DialectFinding] = []
         self.tainted: InfrastructureError | None = None
+        self.party: str | None = None
 
     @property
     def card(self) -> AgentCard:
@@ -151,8 +153,10 @@ class AgentSession:
             raise self.tainted
         try:
             return await self._timed(parts, timeout)
-        except (DeliveryUncertain, TurnTimeoutError, TrialCancelledError) as error:
-            self.tainted = None if self.is_over else error
+        except A2ABenchError as error:
+            error.party = self.party
+            if isinstance(error, DeliveryUncertain | TurnTimeoutError | TrialCancelledError):
+                self.tainted = None if self.is_over else error
             raise
 
     async def _timed(self, parts: Sequence[Part], timeout: float | None) -> AgentReply:
@@ -232,8 +236,7 @@ class AgentSession:
         return self._conclude(turn, records, self._answered_at - started)
 
     def _compose(self, parts: Sequence[Part]) -> OutMessage:
-        # Only a task that waits for us takes another message (§3.4.3); to one that has ended it is an error (§3.1.1),
-        # and the context alone begins the next task.
+        # Only a task that waits takes a message (§3.4.3); after one that has ended (§3.1.1) the context begins another.
         resume = self._state in ("input-required", "auth-required")
         return OutMessage(
             message_id=uuid.uuid4().hex,
@@ -244,13 +247,9 @@ class AgentSession:
         )
 
     def _may_fall_back_to_streaming(self, error: ProtocolError) -> bool:
-        streams = self._connection.card_if_known
-        return (
-            self._config.streaming == "auto"
-            and error.code in _UNSUPPORTED
-            and streams is not None
-            and streams.streaming
-        )
+        card = self._connection.card_if_known
+        is_refusal = self._config.streaming == "auto" and error.code in _UNSUPPORTED
+        return is_refusal and card is not None and card.streaming
 
     async def _exchange(
         self, wire: Wire, message: OutMessage, turn: Turn, records: list[RequestRecord], *, stream: bool

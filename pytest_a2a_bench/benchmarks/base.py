@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from pytest_a2a_bench.benchmarks.parties import Parties
 from pytest_a2a_bench.errors import ConfigurationError, TrialCancelledError, TrialTimeoutError
 from pytest_a2a_bench.model import DialectFinding, Reward, TrialKey, TrialResult, Turn, Usage, UserFault, Verification
 from pytest_a2a_bench.settings import Settings
@@ -25,6 +26,7 @@ class TrialContext:
     :param seed: the trial's own seed.
     :param deadline: ``time.monotonic()`` value at which the trial must have ended, or None.
     :param native: where the agent calls tools by itself (``--a2a-tools mcp``), for the benchmark's ``Conversation``.
+    :param parties: further agents of the conversation.
     """
 
     key: TrialKey
@@ -34,6 +36,7 @@ class TrialContext:
     cancel: threading.Event = field(default_factory=threading.Event)
     deadline: float | None = None
     native: NativeTurns | None = None
+    parties: Parties = field(default_factory=Parties)
 
     def checkpoint(self) -> float:
         """Return how many seconds the next turn may take.
@@ -59,6 +62,7 @@ class Outcome:
 
     :param category: what the task is about, where the benchmark has categories.
     :param user_fault: what the simulated user did wrong, where a benchmark can tell; the reward is the same with it.
+    :param blame: the party whose doing a miss was, where other agents took part; None for the agent under test.
     :param duration: seconds that the conversation took, without setting up and evaluating; None where there was none.
     :param model_calls: what the models were asked that played the user or judged, for verifying (``Suite.verifier``).
     """
@@ -77,6 +81,7 @@ class Outcome:
     model_calls: Mapping[str, Any] = field(default_factory=dict)
     error: Exception | None = None
     user_fault: UserFault | None = None
+    blame: str | None = None
     duration: float | None = None
 
 

@@ -21,6 +21,7 @@ from pytest_a2a_bench.model.messages import (
     UserSaid,
 )
 from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile, sum_usage
+from pytest_a2a_bench.model.parties import Party, PartyRole
 from pytest_a2a_bench.model.results import (
     REWARD_TOLERANCE,
     SCHEMA_VERSION,
@@ -47,6 +48,8 @@ __all__ = [
     "Event",
     "MetricsAggregate",
     "Part",
+    "Party",
+    "PartyRole",
     "ProtocolMetrics",
     "Reward",
     "RewardCheck",

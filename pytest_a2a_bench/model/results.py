@@ -10,7 +10,8 @@ from typing import Any, Literal
 from pytest_a2a_bench.model.fields import Finite, Seconds, to_plain
 from pytest_a2a_bench.model.keys import TrialKey
 from pytest_a2a_bench.model.messages import DialectFinding, ToolCall
-from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile
+from pytest_a2a_bench.model.metrics import MetricsAggregate, ProtocolMetrics, Usage, percentile, sum_usage
+from pytest_a2a_bench.model.parties import Party
 
 VerificationStatus = Literal["verified", "differs", "not_verifiable", "failed"]
 
@@ -47,6 +48,7 @@ class Turn:
 
     :param role: who spoke; ``tool`` is the environment answering a call.
     :param requestor: for ``tool``, whose call it answers: ``agent`` or ``user``.
+    :param party: the name of the agent that spoke, where it was not the one under test (``TrialResult.parties``).
     """
 
     role: Role
@@ -56,6 +58,7 @@ class Turn:
     tool: str | None = None
     error: bool = False
     requestor: str | None = None
+    party: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object without empty fields."""
@@ -135,6 +138,9 @@ class UserFault:
         return USER_FAULTS.get(self.kind, self.kind)
 
 
+FURTHER = ("parties", "blame")
+"""Members that only files of trials have in which other agents took part."""
+
 TrialStatus = Literal["evaluated", "infrastructure_error", "skipped", "evaluator_error", "harness_error", "not_run"]
 
 
@@ -165,6 +171,9 @@ class TrialResult:
     :param reused_from: the run that held the conversation, where another one took its result.
     :param model_calls: what the models were asked that played the user or judged, and what they answered, in a form of
         the benchmark's own.
+    :param parties: what other agents did in it; all numbers of the trial's own are the agent's under test alone.
+    :param blame: the name of the party whose doing or trouble a miss or an error was; None for the agent under test,
+        for nobody, and where there was no other.
     :param verification: what the benchmark's own implementation says of it (``--a2a-verify``); None where nobody asked.
     """
 
@@ -199,6 +208,8 @@ class TrialResult:
     reused_from: str | None = None
     model_calls: Mapping[str, Any] = field(default_factory=dict)
     verification: Verification | None = None
+    parties: tuple[Party, ...] = ()
+    blame: str | None = None
     path: str | None = None
 
     # -- what tests assert on --
@@ -220,13 +231,13 @@ class TrialResult:
 
     @property
     def turns(self) -> int:
-        """How many messages the agent sent (each is one A2A turn)."""
-        return sum(t.role == "agent" for t in self.transcript)
+        """How many messages the agent under test sent (each is one A2A turn)."""
+        return sum(t.role == "agent" and t.party is None for t in self.transcript)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The agent's tool calls, in order."""
-        return tuple(c for t in self.transcript if t.role == "agent" for c in t.calls)
+        """The tool calls of the agent under test, in order."""
+        return tuple(c for t in self.transcript if t.role == "agent" and t.party is None for c in t.calls)
 
     @property
     def wire(self) -> MetricsAggregate:
@@ -245,8 +256,8 @@ class TrialResult:
 
     @property
     def cost(self) -> float | None:
-        """Dollars of agent and user simulator together, or None where neither reported any."""
-        return (self.agent_usage + self.user_usage).cost_usd
+        """Dollars of all agents and the user simulator together, or None where none reported any."""
+        return sum_usage((self.agent_usage, self.user_usage, *(p.usage for p in self.parties))).cost_usd
 
     def __repr__(self) -> str:
         what = f"reward={self.reward:g}" if self.status == "evaluated" else self.status
@@ -263,6 +274,9 @@ class TrialResult:
             if f.name in ("key", "path"):
                 continue
             data[f.name] = to_plain(getattr(self, f.name))
+        for name in FURTHER:
+            if not data[name]:
+                del data[name]
         data["transcript"] = [t.to_json() for t in self.transcript]
         if self.status == "evaluated":
             data["reward"] = self.reward

@@ -19,6 +19,7 @@ from pytest_a2a_bench.cassettes.form import CASSETTE
 from pytest_a2a_bench.conformance.stored import CARD_REPORT, REPORT
 from pytest_a2a_bench.gates.files import VERDICT
 from pytest_a2a_bench.model import Turn
+from pytest_a2a_bench.model.results import FURTHER
 from pytest_a2a_bench.results.assessments import RECORD
 from pytest_a2a_bench.results.baseline import BASELINE
 from pytest_a2a_bench.results.manifest import RUN
@@ -94,7 +95,7 @@ def _complete_trial(body: Schema) -> None:
     properties["trial"] = {"type": "integer", "minimum": 0}
     properties["reward"] = {"type": "number", "description": "reward_info.value; only of an evaluated trial"}
     properties["success"] = {"type": "boolean", "description": "whether it succeeded; only of an evaluated trial"}
-    body["required"] = [n for n in body["required"] if n != "path"] + ["task", "trial"]
+    body["required"] = [n for n in body["required"] if n not in ("path", *FURTHER)] + ["task", "trial"]
     body["if"] = {"properties": {"status": {"const": "evaluated"}}}
     body["then"] = {"required": ["reward", "success"], "properties": {"reward_info": {"type": "object"}}}
     body["else"] = {"properties": {"error": {"type": "string"}, "reward": False, "success": False}}

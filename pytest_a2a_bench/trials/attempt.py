@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pytest_a2a_bench.benchmarks.parties import Parties
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.trials.redelivery import Abandoned, Evaluated
 
@@ -25,6 +26,7 @@ class Attempt:
     :ivar began: by ``time.monotonic()``; ``started_at`` is the same moment on the calendar.
     :ivar session: the conversation, once there is one; the last, if it was held again.
     :ivar native: where the agent calls tools by itself, where it does; likewise the last.
+    :ivar parties: the further agents of it; likewise the last.
     :ivar abandoned: what those before it left behind.
     :ivar evaluated: the last of them that was evaluated, and held again for its user.
     :ivar metadata: what goes with every message of it.
@@ -39,6 +41,7 @@ class Attempt:
         self.started_at = datetime.now(UTC).isoformat()
         self.session: AgentSession | None = None
         self.native: NativeTurns | None = None
+        self.parties = Parties()
         self.abandoned = Abandoned()
         self.evaluated: Evaluated | None = None
         self.metadata = metadata
@@ -51,9 +54,10 @@ class Attempt:
 
     def set_aside(self, outcome: Outcome, session: AgentSession, seed: int, tape: Tape | None) -> None:
         """Note a conversation that is held again: what it leaves behind, and that it counts if the next cannot."""
+        parties = self.parties.records()
         if outcome.error is None:
-            self.evaluated = Evaluated(outcome, session, seed, tape)
-        self.abandoned.add(outcome, session)
+            self.evaluated = Evaluated(outcome, session, parties, seed, tape)
+        self.abandoned.add(outcome, session, parties)
 
     @property
     def has_ended(self) -> bool:
@@ -70,8 +74,13 @@ class Attempt:
         self.cancel.set()
         if self.native is not None:
             self.native.desk.close()
+        self.cancel_sessions()
+
+    def cancel_sessions(self) -> None:
+        """Abort the request that is under way, from any thread."""
         if self.session is not None:
             self.session.cancel()
+        self.parties.cancel()
 
     def end_native(self) -> None:
         """Let the agent call no more tools: its conversation is over, however it ended."""

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.a2a.requests import RetryPolicy
 from pytest_a2a_bench.benchmarks.base import Outcome
 from pytest_a2a_bench.errors import DeliveryUncertain, InfrastructureError, RunTimeoutError, TrialTimeoutError
-from pytest_a2a_bench.model import ProtocolMetrics, Usage, UserFault
+from pytest_a2a_bench.model import Party, ProtocolMetrics, Usage, UserFault
+from pytest_a2a_bench.model.parties import with_abandoned
 from pytest_a2a_bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class Abandoned:
 
     :param reasons: why those were given up in which a message may have arrived or not.
     :param faults: what the user did wrong in the others.
-    :param metrics: their requests, which were made and paid for like all others.
+    :param metrics: their requests, which were made and paid for like all others; those of further agents are in
+        ``parties``.
     """
 
     reasons: tuple[str, ...] = ()
@@ -48,8 +50,9 @@ class Abandoned:
     metrics: tuple[ProtocolMetrics, ...] = ()
     agent_usage: Usage = field(default_factory=Usage)
     user_usage: Usage = field(default_factory=Usage)
+    parties: tuple[Party, ...] = ()
 
-    def add(self, outcome: Outcome, session: AgentSession) -> None:
+    def add(self, outcome: Outcome, session: AgentSession, parties: tuple[Party, ...] = ()) -> None:
         """Take in one more."""
         if isinstance(outcome.error, DeliveryUncertain):
             self.reasons += (outcome.error.reason,)
@@ -58,6 +61,7 @@ class Abandoned:
         self.metrics += tuple(session.metrics)
         self.agent_usage = self.agent_usage + outcome.agent_usage
         self.user_usage = self.user_usage + outcome.user_usage
+        self.parties = with_abandoned(parties, self.parties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +74,21 @@ class Evaluated:
 
     outcome: Outcome
     session: AgentSession
+    parties: tuple[Party, ...]
     seed: int
     tape: Tape | None = None
 
 
-def refuse_tainted(outcome: Outcome, session: AgentSession) -> Outcome:
+def refuse_tainted(outcome: Outcome, *sessions: AgentSession) -> Outcome:
     """Return what may be kept of an outcome: nothing that a tainted conversation was found to be worth.
 
     A benchmark may have caught the error and gone on, or made another one of it.
+
+    :param sessions: with the agent under test, and with all others.
     """
-    tainted = session.tainted
+    found = [session.tainted for session in sessions if session.tainted is not None]
+    # One that is worth another conversation first.
+    tainted = next((e for e in found if isinstance(e, DeliveryUncertain)), found[0] if found else None)
     if tainted is None or isinstance(outcome.error, TrialTimeoutError | RunTimeoutError):
         return outcome
     if isinstance(outcome.error, InfrastructureError) and not isinstance(tainted, DeliveryUncertain):

@@ -11,34 +11,26 @@ import dataclasses
 import random
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench import __version__
-from pytest_a2a_bench.benchmarks import lint_known, registry
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
+from pytest_a2a_bench.benchmarks.parties import FurtherAgent, Parties
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
-from pytest_a2a_bench.errors import (
-    A2ABenchError,
-    CardError,
-    ConfigurationError,
-    EvaluatorError,
-    InfrastructureError,
-    PrerequisiteMissingError,
-    TrialTimeoutError,
-    TurnTimeoutError,
-)
-from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
+from pytest_a2a_bench.errors import A2ABenchError, TrialTimeoutError, TurnTimeoutError
+from pytest_a2a_bench.model import PartyRole, TrialKey, TrialResult
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Span, Tracing, names
 from pytest_a2a_bench.trials import estimating
 from pytest_a2a_bench.trials.attempt import Attempt
-from pytest_a2a_bench.trials.native import open_native, refuse_unused, told
+from pytest_a2a_bench.trials.concluding import make_result
+from pytest_a2a_bench.trials.native import open_native, refuse_unused
 from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
@@ -49,9 +41,6 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.trials.breaker import Opened
 
 _LATE = (TurnTimeoutError, TrialTimeoutError)
-
-TRACEBACK_LIMIT = 8_000
-"""Characters of a traceback that a result keeps."""
 
 Prepare = Callable[[TrialKey, "dict[str, Any]"], None]
 
@@ -81,6 +70,7 @@ class Runner:
     :param agent: what the agent's card says it is; a stored result of another one is not reused.
     :param reached: how the connection differs from what the settings say, if a fixture made another one.
     :param stopping: says whether trials may still begin, and hears how each ended.
+    :param further: agents that take part beside this one, by what they are there for.
     :param prepare: called in the conversation's thread before it starts (again, if it is held again), with the key and
         the metadata, which it may change.
     """
@@ -99,6 +89,7 @@ class Runner:
         tapes: Callable[[TrialKey], Tape] | None = None,
         tracing: Tracing = NO_TRACING,
         stopping: Stopping | None = None,
+        further: Mapping[PartyRole, FurtherAgent] | None = None,
     ) -> None:
         self.settings = settings
         self.store = store
@@ -111,6 +102,7 @@ class Runner:
         self._tapes = tapes
         self._tracing = tracing
         self._stopping = stopping
+        self._further = dict(further or {})
         self.limits = stopping.limits if stopping is not None else Limits(settings.trial_timeout)
         self._attempts: dict[TrialKey, Attempt] = {}
         self._lock = threading.Lock()
@@ -147,7 +139,7 @@ class Runner:
         error = self.limits.error(key)
         seconds = time.monotonic() - attempt.began
         stuck = f"{error}; after {seconds:.0f} s its thread had still not come back, so it was given up"
-        result = self._result(attempt, Outcome(error=type(error)(stuck)))
+        result = self._make_result(attempt, Outcome(error=type(error)(stuck)))
         stored = self._keep(attempt, result, error)
         # Not before: a conversation that is cancelled ends, and would say so instead.
         attempt.give_up()
@@ -190,7 +182,8 @@ class Runner:
                 break
             attempt.set_aside(outcome, session, self._seed(attempt), tape)
             span.event("a2a.held_again", {"a2a.reason": why})
-            attempt.session, attempt.native, attempt.metadata = None, None, dict(self._metadata)
+            attempt.session, attempt.native, attempt.parties = None, None, Parties()
+            attempt.metadata = dict(self._metadata)
             self._make_ready(attempt)
         return self._conclude(attempt, outcome, tape)
 
@@ -203,24 +196,26 @@ class Runner:
             tape = self._tapes(attempt.key) if self._tapes else None
             attempt.session = self._connect().session(attempt.metadata or None, tape)
             attempt.session.span = span
+            attempt.parties = Parties(self._further, attempt.metadata, span)
             attempt.native = open_native(self.settings, attempt.session)
             outcome = self._converse(attempt, attempt.session)
         except Exception as exc:  # every kind of trouble becomes a status below
             outcome = Outcome(error=exc)
         finally:
             attempt.end_native()
+            attempt.parties.finish()
             if attempt.session is not None:
                 attempt.session.finish()
                 estimating.fill_in(attempt.session, self.settings.agent_model)
         outcome.error = self._whose_time(attempt, outcome.error)
         if attempt.session is not None:
-            outcome = refuse_tainted(outcome, attempt.session)
+            outcome = refuse_tainted(outcome, attempt.session, *(s.session for s in attempt.parties.seats))
         if outcome.duration is None:
             outcome.duration = time.monotonic() - clock
         return outcome, tape
 
     def _conclude(self, attempt: Attempt, outcome: Outcome, tape: Tape | None) -> TrialResult:
-        result = self._result(attempt, outcome)
+        result = self._make_result(attempt, outcome)
         stored = self._keep(attempt, result, outcome.error)
         if result.retry_error and attempt.evaluated is not None:
             tape = attempt.evaluated.tape
@@ -274,17 +269,18 @@ class Runner:
             data = version(attempt.key.domain, self.settings) if version else ""
         except A2ABenchError:  # not installed, or not found: its trial will say so
             data = ""
-        everything = {"metadata": attempt.metadata, "reached": self._reached}
+        everything: dict[str, Any] = {"metadata": attempt.metadata, "reached": self._reached}
+        if self._further:
+            everything["parties"] = {role: [further.where, further.agent] for role, further in self._further.items()}
         settings = registry.without_places(self.settings) if data else self.settings
         return fingerprint(settings, self._agent, data, everything, __version__)
 
     def cancel_all(self) -> None:
         """Abort every request in flight; their trials end as infrastructure errors."""
         with self._lock:
-            sessions = [attempt.session for attempt in self._attempts.values()]
-        for session in sessions:
-            if session is not None:
-                session.cancel()
+            attempts = list(self._attempts.values())
+        for attempt in attempts:
+            attempt.cancel_sessions()
 
     @contextlib.contextmanager
     def _registered(self, attempt: Attempt) -> Iterator[None]:
@@ -309,6 +305,7 @@ class Runner:
             cancel=attempt.cancel,
             deadline=self.limits.deadline(attempt.began),
             native=attempt.native,
+            parties=attempt.parties,
         )
         outcome = get_benchmark(key.suite).run_trial(context)
         refuse_unused(attempt.native, key, outcome)
@@ -327,74 +324,7 @@ class Runner:
         told = {**self._data(key), "stopped": opened.advice}
         return TrialResult(key=key, status="not_run", run_id=self.run_id, error=opened.text, provenance=told)
 
-    def _result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
-        error, session, abandoned, seed = outcome.error, attempt.session, attempt.abandoned, self._seed(attempt)
-        agent_usage, user_usage = abandoned.agent_usage + outcome.agent_usage, abandoned.user_usage + outcome.user_usage
-        metrics = abandoned.metrics + (tuple(session.metrics) if session is not None else ())
-        in_vain = None
-        if error is not None and (last := attempt.evaluated) is not None:
-            in_vain, error = f"{type(error).__name__}: {describe(error)}", None
-            outcome, session, seed = last.outcome, last.session, last.seed
-        result = TrialResult(
-            key=attempt.key,
-            status=classify(error),
-            run_id=self.run_id,
-            reward_info=outcome.reward,
-            termination_reason=outcome.termination_reason,
-            error=describe(error) if error is not None else None,
-            error_type=type(error).__name__ if error is not None else None,
-            started_at=attempt.started_at,
-            duration=outcome.duration if outcome.duration is not None else time.monotonic() - attempt.began,
-            transcript=outcome.transcript,
-            metrics=metrics,
-            turn_latencies=tuple(session.turn_seconds) if session is not None else (),
-            findings=outcome.findings + (tuple(session.findings) if session is not None else ()),
-            agent_usage=agent_usage,
-            user_usage=user_usage,
-            context_id=session.context_id if session is not None else None,
-            dialect=outcome.dialect,
-            splits=outcome.splits,
-            category=outcome.category,
-            seed=seed,
-            provenance={
-                **(outcome.provenance or self._data(attempt.key)),
-                **told(attempt.native),
-                **({"replayed": True} if self.settings.replay else {}),
-                **({"replaced": attempt.damaged} if self.settings.resume and attempt.damaged else {}),
-                **attempt.other_data(outcome.provenance),
-                **({lint_known.CITED: cited} if (cited := lint_known.cite(attempt.key, self.settings)) else {}),
-            },
-            simulation=outcome.simulation,
-            model_calls=outcome.model_calls,
-            fingerprint=self._fingerprint(attempt),
-            held_again=abandoned.reasons,
-            user_fault=outcome.user_fault,
-            user_retries=abandoned.faults,
-            retry_error=in_vain,
-        )
-        return estimating.estimated(result, self.settings.agent_model)
-
-
-def classify(error: Exception | None) -> TrialStatus:
-    """Tell whose trouble an exception is."""
-    if error is None:
-        return "evaluated"
-    if isinstance(error, PrerequisiteMissingError):
-        return "skipped"
-    if isinstance(error, EvaluatorError):
-        return "evaluator_error"
-    if isinstance(error, InfrastructureError | CardError | ConfigurationError):
-        return "infrastructure_error"
-    return "harness_error"
-
-
-def describe(error: Exception) -> str:
-    """Return our own errors' message, or the traceback of anything else, bounded."""
-    if isinstance(error, A2ABenchError):
-        return str(error)
-    text = "".join(traceback.format_exception(error)).strip()
-    if len(text) <= TRACEBACK_LIMIT:
-        return text
-    # How it came about stands first, and what it is last; one message alone may be as long as what an agent sent.
-    head, tail = TRACEBACK_LIMIT // 4, TRACEBACK_LIMIT - TRACEBACK_LIMIT // 4
-    return f"{text[:head]}\n... {len(text) - TRACEBACK_LIMIT} characters left out ...\n{text[-tail:]}"
+    def _make_result(self, attempt: Attempt, outcome: Outcome) -> TrialResult:
+        seed, data = self._seed(attempt), {} if outcome.provenance else self._data(attempt.key)
+        mark = self._fingerprint(attempt)
+        return make_result(attempt, outcome, self.settings, run_id=self.run_id, seed=seed, data=data, mark=mark)

@@ -19,7 +19,7 @@ from pytest_a2a_bench.errors import TrialCancelledError
 from pytest_a2a_bench.model import TrialKey, TrialResult, Verification
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
-from pytest_a2a_bench.trials.runner import describe
+from pytest_a2a_bench.trials.concluding import describe
 
 _TICK = 0.5
 

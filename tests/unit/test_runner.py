@@ -30,7 +30,8 @@ from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.trials import runner as runner_module
 from pytest_a2a_bench.trials.breaker import Breaker
-from pytest_a2a_bench.trials.runner import TRACEBACK_LIMIT, Runner, classify, describe, trial_seed
+from pytest_a2a_bench.trials.concluding import TRACEBACK_LIMIT, classify, describe
+from pytest_a2a_bench.trials.runner import Runner, trial_seed
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
 KEY = TrialKey("fake", "desk", "1", 2)
