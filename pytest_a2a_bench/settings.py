@@ -26,6 +26,8 @@ TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that play the gold, and so have to be told which task they are asked."""
 
 BUILTIN_PREFIX = "builtin:"
+AGENT_PREFIX = "a2a:"
+"""What stands before the URL of an A2A agent that plays the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class Settings:
     :param max_infra_errors: a number of trials, or as a float a share of them.
     :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
-    :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
+    :param user: ``auto`` means llm where ``user_llm`` is given, else scripted; ``a2a:URL`` is an A2A agent.
+    :param user_auth_env: name of the environment variable that holds that agent's token; without it there is none.
     :param agent_model: LiteLLM's name of the agent's model, for estimates of what the agent does not report.
     :param user_retry: how often a trial is held again in which the simulated user was at fault.
     :param benchmark_options: what the benchmarks' own options came to, by name; each benchmark reads its own
@@ -121,6 +124,7 @@ class Settings:
     max_steps: int = 200
     max_errors: int = 10
     user: str = "auto"
+    user_auth_env: str | None = None
     user_llm: str | None = None
     user_llm_args: dict[str, Any] = field(default_factory=dict)
     user_retry: int = 0
@@ -173,6 +177,7 @@ class Settings:
         """Secrets in URLs among the settings; all others are in the environment."""
         urls = {
             "the endpoint": self.endpoint,
+            "--a2a-user": self.user_endpoint,
             "--a2a-webhook-url": self.webhook_url,
             "--a2a-mcp-url": self.mcp_url,
             "--a2a-card-jwks": self.card_jwks,
@@ -184,7 +189,7 @@ class Settings:
     def secret_variables(self) -> tuple[str, ...]:
         """Environment variables that settings name and that hold secrets, whatever they are called."""
         named = (self.auth_env or AUTH_ENV, self.oauth_client_secret_env)
-        return (*named, *filter(None, (self.client_key_env, self.client_passphrase_env)))
+        return (*named, *filter(None, (self.client_key_env, self.client_passphrase_env, self.user_auth_env)))
 
     @property
     def builtin(self) -> str | None:
@@ -195,10 +200,15 @@ class Settings:
 
     @property
     def user_kind(self) -> str:
-        """``llm`` or ``scripted``, with ``auto`` resolved."""
+        """``llm``, ``scripted`` or ``a2a``, with ``auto`` resolved."""
         if self.user == "auto":
             return "llm" if self.user_llm else "scripted"
-        return self.user
+        return "a2a" if self.user_endpoint else self.user
+
+    @property
+    def user_endpoint(self) -> SecretUrl | None:
+        """The URL of the A2A agent that plays the user, or None."""
+        return SecretUrl(self.user.removeprefix(AGENT_PREFIX)) if self.user.startswith(AGENT_PREFIX) else None
 
     def to_json(self) -> str:
         """Return the settings as text, for a worker process."""

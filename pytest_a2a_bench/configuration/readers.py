@@ -167,6 +167,16 @@ def read_endpoint(text: str) -> str:
     return text
 
 
+def read_user(text: str) -> str:
+    """Read who plays the user: a word, or ``a2a:`` and the URL of an agent."""
+    if not text.startswith(s.AGENT_PREFIX):
+        return one_of(*s.USERS, f"{s.AGENT_PREFIX}URL")(text)
+    url = text.removeprefix(s.AGENT_PREFIX)
+    if url.startswith(s.BUILTIN_PREFIX):
+        raise ValueError("no built-in agent plays a user; start an agent that does, and give its URL (a2a:http://...)")
+    return s.AGENT_PREFIX + read_endpoint(url)
+
+
 def _builtin(text: str) -> str:
     name = text.removeprefix(s.BUILTIN_PREFIX).partition("?")[0]
     if name not in s.BUILTIN_AGENTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from pytest_a2a_bench.plugin.trials.connection import connect
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import without_query
-from pytest_a2a_bench.trials import stopping
+from pytest_a2a_bench.trials import further, stopping
 
 
 def at_start(config: pytest.Config, run: BenchRun, *, distributed: bool) -> None:
@@ -67,6 +68,8 @@ def find_agent(run: BenchRun) -> None:
         else:
             run.decide(endpoint=Endpoint(str(settings.endpoint)))
         run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
+        if not run.plan.selection.only_conformance:
+            further.meet(run.settings, os.environ)
         if run.services.lock is None and not run.plan.selection.only_conformance:  # which writes no results
             run.services.lock = lock.take(run.plan.results, "pytest")
         Store(run.plan.results).prepare()
@@ -113,5 +116,8 @@ def _look(run: BenchRun) -> Endpoint:
 def _problem(run: BenchRun, error: A2ABenchError) -> str:
     if isinstance(error, StoreError | CassetteError):  # says itself which file, and it is not the endpoint's fault
         return str(error)
+    if error.party is not None or str(error).startswith("--a2a-"):
+        option = without_query(f"--a2a-user={run.settings.user}: ", run.settings.user_endpoint)
+        return f"{option if error.party else ''}{error}"
     where = {"cli": "--a2a-endpoint", "env": "A2A_ENDPOINT", "ini": "ini a2a_endpoint"}[run.settings.endpoint_source]
     return without_query(f"{where}={run.settings.endpoint}: {error}", run.settings.endpoint)

@@ -22,7 +22,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.benchmarks.crmarena.user import ModelUser, ScriptedUser
+from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ModelUser, ScriptedUser
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -198,6 +198,7 @@ class _Trial:
             "variant": name_variant(chosen.drift, chosen.rot) or None,
             "user": user,
             "user_llm": settings.user_llm if user == "llm" else None,
+            **({"user_agent": self.context.parties.seat("user").further.agent} if user == "a2a" else {}),
             "max_turns": chosen.max_turns,
             "max_user_turns": chosen.max_user_turns if self.user is not None else None,
             "measured": self.episode.counts.to_json(),
@@ -222,13 +223,15 @@ def ask(org: Org, query: str) -> Observation:
     return Observation(render_result(result), result.rows_read, seconds=result.seconds)
 
 
-def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> ScriptedUser | ModelUser:
+def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> ScriptedUser | ModelUser | AgentUser:
     """Make the user of an interactive task.
 
     :raises ConfigurationError: if a model is to play it and none is named.
     """
     if settings.user_kind == "scripted":
         return ScriptedUser(task)
+    if settings.user_kind == "a2a":
+        return AgentUser(task, context.parties.seat("user"), context.checkpoint, Bounds.of(settings.reply_limits))
     if not settings.user_llm:
         raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
     # Temperature 0 unless the user says otherwise, so that users differ as little as possible.

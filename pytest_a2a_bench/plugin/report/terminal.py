@@ -71,6 +71,9 @@ def _header_line(run: BenchRun) -> str | None:
         user = asked_by
     elif settings.user_kind == "llm":
         user = f"user {settings.user_llm}"
+    elif settings.user_endpoint:
+        agent = without_query(settings.user_endpoint, settings.user_endpoint)
+        user = f"user played by the agent at {agent}: not leaderboard numbers"
     else:
         user = "scripted user: not leaderboard numbers"
     concerned = (suite for suite in registry.known() if _concerns(suite, run))

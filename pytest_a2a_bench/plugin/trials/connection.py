@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -25,6 +26,7 @@ from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 from pytest_a2a_bench.trials.breaker import Breaker
+from pytest_a2a_bench.trials.further import further_agents
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 from pytest_a2a_bench.trials.verifying import Verifying
@@ -38,6 +40,9 @@ def start_schedule(
     :param metadata: goes with every message to the agent.
     """
     session.config.add_cleanup(KNOWN.remember(connection.config.known))  # a fixture may have credentials of its own
+    stack = contextlib.ExitStack()
+    session.config.add_cleanup(stack.close)
+    further = stack.enter_context(further_agents(run.settings, os.environ))
     store = Store(run.plan.results)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
     stopping = _stopping(run, connection)
@@ -54,6 +59,7 @@ def start_schedule(
         tracing=_start_tracing(run),
         prepare=lambda key, told: prepare(key=key, metadata=told),
         stopping=stopping,
+        further=further,
     )
     ahead = outcome.trials_ahead(session, run)
     tick = outcome.ticker(session.config, run)

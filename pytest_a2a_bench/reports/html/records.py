@@ -130,7 +130,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("tokens out", result.agent_usage.output_tokens),
         ("cost", None if result.cost is None else f"${result.cost:.4f}"),
         ("estimated", _estimated(result)),
-        ("user", result.provenance.get("user_llm") or result.provenance.get("user")),
+        ("user", result.user),
         ("judge", result.provenance.get("judge")),
         ("benchmark changed", variant_of(result)),
         ("known of the task", "; ".join(remarks_of(result))),
