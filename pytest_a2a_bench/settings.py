@@ -85,6 +85,8 @@ class Settings:
     :param missed: run only the trials that were misses in the last run.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted; ``a2a:URL`` is an A2A agent.
     :param user_auth_env: name of the environment variable that holds that agent's token; without it there is none.
+    :param colleague: ``NAME=URL`` of an A2A agent that the agent under test may ask, at most ``colleague_turns`` times
+        in a conversation; ``colleague_auth_env`` names the environment variable that holds its token.
     :param agent_model: LiteLLM's name of the agent's model, for estimates of what the agent does not report.
     :param user_retry: how often a trial is held again in which the simulated user was at fault.
     :param benchmark_options: what the benchmarks' own options came to, by name; each benchmark reads its own
@@ -128,6 +130,9 @@ class Settings:
     user_llm: str | None = None
     user_llm_args: dict[str, Any] = field(default_factory=dict)
     user_retry: int = 0
+    colleague: str | None = None
+    colleague_auth_env: str | None = None
+    colleague_turns: int = 5
     judge_llm: str | None = None
     agent_model: str | None = None
     results: str = "a2a-results"
@@ -178,6 +183,7 @@ class Settings:
         urls = {
             "the endpoint": self.endpoint,
             "--a2a-user": self.user_endpoint,
+            "--a2a-colleague": (self.colleague or "").partition("=")[2] or None,
             "--a2a-webhook-url": self.webhook_url,
             "--a2a-mcp-url": self.mcp_url,
             "--a2a-card-jwks": self.card_jwks,
@@ -189,7 +195,8 @@ class Settings:
     def secret_variables(self) -> tuple[str, ...]:
         """Environment variables that settings name and that hold secrets, whatever they are called."""
         named = (self.auth_env or AUTH_ENV, self.oauth_client_secret_env)
-        return (*named, *filter(None, (self.client_key_env, self.client_passphrase_env, self.user_auth_env)))
+        others = (self.user_auth_env, self.colleague_auth_env)
+        return (*named, *filter(None, (self.client_key_env, self.client_passphrase_env, *others)))
 
     @property
     def builtin(self) -> str | None:

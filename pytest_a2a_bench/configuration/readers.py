@@ -177,6 +177,16 @@ def read_user(text: str) -> str:
     return s.AGENT_PREFIX + read_endpoint(url)
 
 
+def read_colleague(text: str) -> str:
+    """Read ``NAME=URL`` of an agent that may be asked."""
+    name, _, url = text.partition("=")
+    if not re.fullmatch(r"[A-Za-z][\w-]{0,39}", name, re.ASCII) or name == "user":
+        raise ValueError("expected NAME=URL, with a name of letters, digits, - and _ that is not 'user'")
+    if url.startswith(s.BUILTIN_PREFIX):
+        raise ValueError("no built-in agent is a colleague; start an agent that is, and give its URL (NAME=http://...)")
+    return f"{name}={read_endpoint(url)}"
+
+
 def _builtin(text: str) -> str:
     name = text.removeprefix(s.BUILTIN_PREFIX).partition("?")[0]
     if name not in s.BUILTIN_AGENTS:

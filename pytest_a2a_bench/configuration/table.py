@@ -22,6 +22,7 @@ from pytest_a2a_bench.configuration.readers import (
     locate_file,
     one_of,
     read_breaker,
+    read_colleague,
     read_endpoint,
     read_model_arguments,
     read_names,
@@ -108,6 +109,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("user_llm", "MODEL", "Model of the simulated user, any LiteLLM name", read_text),
     Option("user_llm_args", "JSON", "Arguments for that model, a JSON object", read_model_arguments),
     Option("user_retry", "N", "Times a trial is held again in which the simulated user was at fault", whole(0)),
+    Option("colleague", "NAME=URL", "A2A agent that the agent may ask in CRM tasks (tool ask_agent)", read_colleague),
+    Option("colleague_auth_env", "NAME", "Environment variable that holds the token of that agent", read_variable_name),
+    Option("colleague_turns", "N", "Questions to it in one conversation", whole(1)),
     Option("judge_llm", "MODEL", "Model that judges what a benchmark leaves to a judge", read_text),
     Option(
         "agent_model",

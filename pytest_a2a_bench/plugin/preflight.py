@@ -19,7 +19,7 @@ from pytest_a2a_bench.plugin.run.state import BenchRun, Endpoint, nothing_will_r
 from pytest_a2a_bench.plugin.trials.connection import connect
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store, StoreError
-from pytest_a2a_bench.settings import without_query
+from pytest_a2a_bench.settings import Settings, without_query
 from pytest_a2a_bench.trials import further, stopping
 
 
@@ -117,7 +117,15 @@ def _problem(run: BenchRun, error: A2ABenchError) -> str:
     if isinstance(error, StoreError | CassetteError):  # says itself which file, and it is not the endpoint's fault
         return str(error)
     if error.party is not None or str(error).startswith("--a2a-"):
-        option = without_query(f"--a2a-user={run.settings.user}: ", run.settings.user_endpoint)
-        return f"{option if error.party else ''}{error}"
+        return f"{_option_of(error.party, run.settings)}{error}"
     where = {"cli": "--a2a-endpoint", "env": "A2A_ENDPOINT", "ini": "ini a2a_endpoint"}[run.settings.endpoint_source]
     return without_query(f"{where}={run.settings.endpoint}: {error}", run.settings.endpoint)
+
+
+def _option_of(party: str | None, settings: Settings) -> str:
+    """Return the option that names another agent, for a message about it; empty where it is about none."""
+    if party is None:
+        return ""
+    if party == "user":
+        return without_query(f"--a2a-user={settings.user}: ", settings.user_endpoint)
+    return without_query(f"--a2a-colleague={settings.colleague}: ", (settings.colleague or "").partition("=")[2])

@@ -27,6 +27,10 @@ def configs(settings: Settings, environ: Mapping[str, str]) -> dict[PartyRole, t
         option = "--a2a-user-auth-env"
         config = party_config(settings, environ, settings.user_endpoint, settings.user_auth_env, option)
         found["user"] = ("user", config)
+    if settings.colleague:
+        name, _, url = settings.colleague.partition("=")
+        option = "--a2a-colleague-auth-env"
+        found["colleague"] = (name, party_config(settings, environ, url, settings.colleague_auth_env, option))
     return found
 
 

@@ -13,13 +13,14 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.colleague import AskedAgent
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import ANSWERED, make_judge, rescore, unanswered
 from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
-from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
+from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleague
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ModelUser, ScriptedUser
@@ -82,15 +83,15 @@ class _Trial:
         # Only where one is named: without it answers are read by rules.
         self.judge = make_judge(settings, context.checkpoint) if settings.judge_llm else None
         self.user = make_user(task, settings, context) if task.interactive else None
+        briefing = brief(task, domain.org.schema, domain=domain.name, aided=chosen.aided, max_turns=chosen.max_turns)
+        self.colleague: AskedAgent | None = None
+        if "colleague" in context.parties:
+            most = settings.colleague_turns
+            self.colleague = AskedAgent(context.parties.seat("colleague"), most, context.checkpoint)
+            briefing = with_colleague(briefing, self.colleague.name, most)
         self.conversation = Conversation(
             session=context.session,
-            briefing=brief(
-                task,
-                domain.org.schema,
-                domain=domain.name,
-                aided=chosen.aided,
-                max_turns=chosen.max_turns,
-            ),
+            briefing=briefing,
             dialect=settings.dialect,
             resend=settings.history == "full",
             before_turn=context.checkpoint,
@@ -101,6 +102,7 @@ class _Trial:
             query=task.query.strip(),
             execute=lambda query: ask(domain.org, query),
             user=self.user,
+            colleague=self.colleague,
             max_turns=chosen.max_turns,
             max_user_turns=chosen.max_user_turns,
         )
@@ -201,12 +203,24 @@ class _Trial:
             **({"user_agent": self.context.parties.seat("user").further.agent} if user == "a2a" else {}),
             "max_turns": chosen.max_turns,
             "max_user_turns": chosen.max_user_turns if self.user is not None else None,
-            "measured": self.episode.counts.to_json(),
+            "measured": {**self.episode.counts.to_json(), **self._questions()},
+            **self._asked(),
             "split": SPLIT,
             "dialect_option": settings.dialect,
             "history": settings.history,
             "tagged": settings.tag_trials,
         }
+
+    def _questions(self) -> dict[str, int]:
+        asked = self.colleague
+        return {"questions": asked.asked, "question_errors": asked.failed} if asked is not None else {}
+
+    def _asked(self) -> dict[str, Any]:
+        """Return whom the agent could ask: results with and without a colleague are not of one kind."""
+        if self.colleague is None:
+            return {}
+        further = self.context.parties.seat("colleague").further
+        return {"colleague": further.agent, "colleague_turns": self.context.settings.colleague_turns}
 
 
 def ask(org: Org, query: str) -> Observation:

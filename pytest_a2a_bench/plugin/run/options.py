@@ -239,6 +239,8 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
     if settings.user_auth_env and not settings.user_endpoint:
         problems.append("--a2a-user-auth-env is for an agent that plays the user: add --a2a-user a2a:URL")
+    if settings.colleague_auth_env and not settings.colleague:
+        problems.append("--a2a-colleague-auth-env is for an agent that may be asked: add --a2a-colleague NAME=URL")
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
     if settings.tools == "mcp" or settings.mcp_bind or settings.mcp_url:
