@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_a2a_bench.secret import KnownSecret, SecretUrl, in_url
@@ -35,6 +35,9 @@ class Settings:
     """All options, resolved (command line over environment over ini over default).
 
     :param endpoint: base URL of the agent, or ``builtin:NAME``; None where none was given.
+    :param agents: endpoints by name, where they have names; ``endpoint`` is then the first of them.
+    :param agent: the name of the only one that these settings are about (:meth:`of_agent`).
+    :param transfer: the name of the agent that takes over a conversation when another transfers it.
     :param endpoint_source: ``cli``, ``env``, ``ini`` or ``none``.
     :param suites: names given to ``--a2a-suite``.
     :param auth_env: name of the environment variable that holds the token; None for ``A2A_AUTH_TOKEN``, which need not
@@ -94,6 +97,9 @@ class Settings:
     """
 
     endpoint: str | None = None
+    agents: dict[str, str] = field(default_factory=dict)
+    agent: str | None = None
+    transfer: str | None = None
     endpoint_source: str = "none"
     suites: tuple[str, ...] = ()
     auth_env: str | None = None
@@ -176,12 +182,14 @@ class Settings:
     def __post_init__(self) -> None:
         if self.endpoint is not None:
             object.__setattr__(self, "endpoint", SecretUrl(self.endpoint))
+        object.__setattr__(self, "agents", {name: SecretUrl(url) for name, url in self.agents.items()})
 
     @property
     def secrets(self) -> tuple[KnownSecret, ...]:
         """Secrets in URLs among the settings; all others are in the environment."""
         urls = {
             "the endpoint": self.endpoint,
+            **{f"the endpoint {name}": url for name, url in self.agents.items()},
             "--a2a-user": self.user_endpoint,
             "--a2a-colleague": (self.colleague or "").partition("=")[2] or None,
             "--a2a-webhook-url": self.webhook_url,
@@ -194,9 +202,35 @@ class Settings:
     @property
     def secret_variables(self) -> tuple[str, ...]:
         """Environment variables that settings name and that hold secrets, whatever they are called."""
-        named = (self.auth_env or AUTH_ENV, self.oauth_client_secret_env)
+        tokens = (self.auth_env or AUTH_ENV, self.oauth_client_secret_env)
+        named = tuple(variable_of(name, agent) for agent in self.agents for name in tokens)
         others = (self.user_auth_env, self.colleague_auth_env)
-        return (*named, *filter(None, (self.client_key_env, self.client_passphrase_env, *others)))
+        return (*tokens, *named, *filter(None, (self.client_key_env, self.client_passphrase_env, *others)))
+
+    @property
+    def under_test(self) -> tuple[str | None, ...]:
+        """The names of the agents that have trials; only None where agents have no names."""
+        return tuple(name for name in self.agents if name != self.transfer) or (None,)
+
+    def of_agent(self, name: str | None) -> Settings:
+        """Return the settings with which one agent is spoken to; these, where agents have no names.
+
+        Its credentials are its own: the environment variables' names end in its own (``A2A_AUTH_TOKEN_B``), so that no
+        agent is ever shown another's.
+        """
+        if name is None:
+            return self
+        endpoint = self.agents[name]
+        return replace(
+            self,
+            endpoint=endpoint,
+            agents={},
+            agent=name,
+            auth_env=variable_of(self.auth_env or AUTH_ENV, name),
+            oauth_client_id_env=variable_of(self.oauth_client_id_env, name),
+            oauth_client_secret_env=variable_of(self.oauth_client_secret_env, name),
+            tag_trials=self.tag_trials or needs_tags(endpoint),
+        )
 
     @property
     def builtin(self) -> str | None:
@@ -228,6 +262,17 @@ class Settings:
         for name in ("suites", "oauth_scopes", "min_pass_without"):
             data[name] = tuple(data[name])
         return cls(**data)
+
+
+def variable_of(name: str, agent: str) -> str:
+    """Return the environment variable that is for one agent what another is for an agent without a name."""
+    return f"{name}_{agent.upper()}"
+
+
+def needs_tags(endpoint: str | None) -> bool:
+    """Tell whether an agent is a built-in one that could answer nothing without the name of its task."""
+    where, _, name = (endpoint or "").partition(BUILTIN_PREFIX)
+    return not where and name.partition("?")[0] in TAGGED_AGENTS
 
 
 def without_query(text: str, endpoint: str | None) -> str:

@@ -228,9 +228,11 @@ def _connection_steps(
 
 
 def _read_token(settings: Settings, environ: Mapping[str, str]) -> Credentials | None:
-    if settings.auth_env is None:
-        token = environ.get(AUTH_ENV, "").strip()
-        return Credentials(token, AUTH_ENV) if token else None
+    # One of several agents need not want any.
+    if settings.auth_env is None or settings.agent is not None:
+        name = settings.auth_env or AUTH_ENV
+        token = environ.get(name, "").strip()
+        return Credentials(token, name) if token else None
     return Credentials(read_variable("--a2a-auth-env", settings.auth_env, environ), settings.auth_env)
 
 

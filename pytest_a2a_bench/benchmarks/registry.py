@@ -126,14 +126,15 @@ def label_of(suite: str, domain: str, variant: str = "") -> str:
 
 
 def variant_of(result: TrialResult) -> str:
-    """Say how the benchmark was changed for a trial (``drift low``); empty where it was not.
+    """Say how the benchmark was changed for a trial (``drift low``), after its agent's name where agents have names.
 
-    The suite says it, also of results that an older version stored; of a suite that is not installed the result's own
-    word is taken.
+    Trials that differ in either are never averaged; empty where there is nothing to say. Of the benchmark its suite
+    says it, also of results that an older version stored; where that is not installed the result's own word is taken.
     """
     # Stored results travel: they are compared on machines where the suite's package was never installed.
     suite = find(result.key.suite)
-    return suite.variant(result.provenance) if suite is not None else stored_variant(result.provenance)
+    changed = suite.variant(result.provenance) if suite is not None else stored_variant(result.provenance)
+    return ", ".join(filter(None, (result.key.agent, changed)))
 
 
 def remarks_of(result: TrialResult) -> tuple[str, ...]:

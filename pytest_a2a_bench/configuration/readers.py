@@ -187,6 +187,43 @@ def read_colleague(text: str) -> str:
     return f"{name}={read_endpoint(url)}"
 
 
+_NAMED = re.compile(r"([A-Za-z][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+
+
+def split_named(text: str) -> tuple[str | None, str]:
+    """Return the name of the agent that a value is for (``b=VALUE``), or None, and the value."""
+    match = _NAMED.fullmatch(text)
+    return (match[1], match[2]) if match else (None, text)
+
+
+def read_endpoints(text: str) -> str | dict[str, str]:
+    """Read one endpoint, or several that have names: ``a=URL b=URL``, with white space between them."""
+    given = [split_named(word) for word in text.split()]
+    names = [name for name, _ in given]
+    if not given or names == [None] * len(names):
+        # As pytest does with options: the last one counts.
+        return read_endpoint(given[-1][1] if given else text)
+    if None in names:
+        raise ValueError("some endpoints have a name and some have none; give each one, such as a=URL b=URL")
+    # The names end environment variables too, which know no lower case on some systems.
+    if len({str(name).lower() for name in names}) < len(names):
+        raise ValueError(f"two endpoints have one name ({', '.join(map(str, names))}); give each another")
+    found = {}
+    for name, endpoint in given:
+        try:
+            found[str(name)] = read_endpoint(endpoint)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return found
+
+
+def read_agent_name(text: str) -> str:
+    """Read what an endpoint is called."""
+    if split_named(f"{text}=") != (text, ""):
+        raise ValueError(f"{text!r} is no name of an endpoint: a letter, then letters, digits and underscores")
+    return text
+
+
 def _builtin(text: str) -> str:
     name = text.removeprefix(s.BUILTIN_PREFIX).partition("?")[0]
     if name not in s.BUILTIN_AGENTS:
@@ -212,6 +249,14 @@ def locate_file(text: str, base: Path) -> str:
     """Return a path made absolute; a URL stays as it is."""
     # absolute() and not resolve(): a link stays what the user named.
     return text if "://" in text else str((base / text).absolute())
+
+
+def locate_named_file(text: str, base: Path) -> str:
+    """Do what :func:`locate_file` does, also for a file that is for one agent (``b=FILE``)."""
+    name, place = split_named(text)
+    if name is None or (base / text).exists():
+        return locate_file(text, base)
+    return f"{name}={locate_file(place, base)}"
 
 
 def locate_ca(text: str, base: Path) -> str:

@@ -20,10 +20,12 @@ from pytest_a2a_bench.configuration.rates import (
 from pytest_a2a_bench.configuration.readers import (
     locate_ca,
     locate_file,
+    locate_named_file,
     one_of,
+    read_agent_name,
     read_breaker,
     read_colleague,
-    read_endpoint,
+    read_endpoints,
     read_model_arguments,
     read_names,
     read_path,
@@ -80,7 +82,13 @@ CONNECTION: tuple[Option, ...] = (
 """How the agent is reached: options of pytest and of every command that talks to an agent."""
 
 OPTIONS: tuple[Option, ...] = (
-    Option("endpoint", "URL|builtin:NAME", "Agent under test: its base URL, or a built-in agent", read_endpoint),
+    Option(
+        "endpoint",
+        "[NAME=]URL|builtin:NAME",
+        "Agent under test: its base URL, or a built-in agent; with names several, which are compared",
+        read_endpoints,
+    ),
+    Option("transfer", "NAME", "Endpoint that goes on where another agent transfers to a human", read_agent_name),
     Option("suites", "NAMES", "Suites or domains to run, separated by commas", read_names, option="suite"),
     *CONNECTION,
     Option("timeout", "SECONDS", "Limit for one whole turn of the agent", seconds()),
@@ -167,10 +175,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("min_pass_k", "K=RATE,...", "Lowest pass^k", read_pass_k),
     Option(
         "baseline",
-        "FILE|DIR",
-        "Earlier run to compare with: a promoted file or a results directory",
+        "[NAME=]FILE|DIR",
+        "Earlier run to compare with: a promoted file or a results directory; of agents with names, for one",
         read_text,
-        locate=locate_file,
+        locate=locate_named_file,
     ),
     Option("max_drop", "RATE", "How much lower than the baseline the success rate may be (0.05)", read_drop),
     Option("inconclusive", "pass|fail", "What a gate that cannot tell does to the run", one_of(*s.INCONCLUSIVE)),

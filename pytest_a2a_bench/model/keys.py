@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 _SLUG_LENGTH = 40
@@ -28,17 +28,21 @@ def slugify(task_id: str) -> str:
 
 
 _KEY = re.compile(
-    r"(?P<suite>[^/]+)/(?P<domain>[^/]+)/(?P<task>.+)#(?P<trial>[0-9]{1,9})(?:@(?P<label>[\w.-]+))?", re.DOTALL
+    r"(?P<suite>[^/]+)/(?P<domain>[^/]+)/(?P<task>.+)#(?P<trial>[0-9]{1,9})(?:@(?P<label>[\w.-]+))?"
+    r"(?::(?P<agent>[A-Za-z][A-Za-z0-9_]*))?",
+    re.DOTALL,
 )
-_PATTERN = r"^[^/]+/[^/]+/(.|\n)+#[0-9]{1,9}(@[\w.-]+)?$"
+_PATTERN = r"^[^/]+/[^/]+/(.|\n)+#[0-9]{1,9}(@[\w.-]+)?(:[A-Za-z][A-Za-z0-9_]*)?$"
 """The same for JSON Schema, which has no flags and no names."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TrialKey:
-    """The stable name of one trial: ``tau2/airline/12#0``, or ``tau2/airline/12#0@label``.
+    """The stable name of one trial: ``tau2/airline/12#0``, or ``tau2/airline/12#0@label``, or ``tau2/airline/12#0:b``.
 
     Baselines, resume, file names and durations use it; pytest's node id is never used for that.
+
+    :param agent: what options call the agent under test; None where they give it no name.
     """
 
     suite: str
@@ -46,9 +50,11 @@ class TrialKey:
     task_id: str
     trial: int = 0
     label: str | None = None
+    agent: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.task_key}#{self.trial}" + (f"@{self.label}" if self.label else "")
+        label = f"@{self.label}" if self.label else ""
+        return f"{self.task_key}#{self.trial}{label}" + (f":{self.agent}" if self.agent else "")
 
     @property
     def task_key(self) -> str:
@@ -57,27 +63,33 @@ class TrialKey:
 
     @property
     def short_id(self) -> str:
-        """The id inside the brackets of a node id: ``12-t0``."""
-        return f"{slugify(self.task_id)}-t{self.trial}"
+        """The id inside the brackets of a node id: ``12-t0``, or ``b-12-t0``."""
+        return (f"{self.agent}-" if self.agent else "") + f"{slugify(self.task_id)}-t{self.trial}"
+
+    @property
+    def of_any_agent(self) -> TrialKey:
+        """The same trial without saying whose: what is compared with each other has it in common."""
+        return replace(self, agent=None)
 
     @property
     def file_stem(self) -> str:
         """A file name without suffix: readable, unique, and safe whatever the task id contains."""
         readable = slugify(f"{self.suite}-{self.domain}-{slugify(self.task_id)}")
         label = f"-{slugify(self.label)}" if self.label else ""
+        agent = f"-{self.agent}" if self.agent else ""
         digest = hashlib.sha256(str(self).encode()).hexdigest()[:8]
-        return f"{readable}{label}-t{self.trial}-{digest}"
+        return f"{readable}{label}-t{self.trial}{agent}-{digest}"
 
     @classmethod
     def parse(cls, text: str) -> TrialKey:
         """Read a key back from its text.
 
-        :raises ValueError: if the text is not ``suite/domain/task#trial[@label]``.
+        :raises ValueError: if the text is not ``suite/domain/task#trial[@label][:agent]``.
         """
         match = _KEY.fullmatch(text)
         if match is None:
             raise ValueError(f"not a trial key: {text!r}; expected suite/domain/task#trial, such as tau2/airline/12#0")
-        return cls(match["suite"], match["domain"], match["task"], int(match["trial"]), match["label"])
+        return cls(match["suite"], match["domain"], match["task"], int(match["trial"]), match["label"], match["agent"])
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> dict[str, object]:
@@ -93,7 +105,7 @@ class _Text:
 
 
 KeyText = Annotated[str, _Text()]
-"""``suite/domain/task#trial``, with ``@label`` where one task is tested twice."""
+"""``suite/domain/task#trial``, with ``@label`` where a task is tested twice, and ``:agent`` where agents have names."""
 
 
 def _read_with(parse: Callable[[str], object]) -> dict[str, object]:
@@ -117,6 +129,6 @@ class BenchTask:
     keywords: tuple[str, ...] = ()
     category: str = ""
 
-    def key(self, trial: int = 0, label: str | None = None) -> TrialKey:
+    def key(self, trial: int = 0, label: str | None = None, agent: str | None = None) -> TrialKey:
         """Return the key of one of this task's trials."""
-        return TrialKey(self.suite, self.domain, self.task_id, trial, label)
+        return TrialKey(self.suite, self.domain, self.task_id, trial, label, agent)

@@ -107,7 +107,9 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
     named = selection.is_named(config, run.settings)
     chosen = selection.take_arguments(config, run.settings, run.plan.missed)
     if chosen.candidates:
-        chosen = dataclasses.replace(chosen, conformance=check_items.may_be_chosen(config))
+        # The protocol is judged on one agent; an expression means the others' trials.
+        judged = not run.settings.agents and check_items.may_be_chosen(config)
+        chosen = dataclasses.replace(chosen, conformance=judged)
     run.decide(named=named, selection=chosen)
     if check_items.names_files(run.settings) and (run.plan.asked or chosen.conformance) and not run.plan.problems:
         from pytest_a2a_bench.plugin.conformance import verdicts  # the whole room that judges the protocol
@@ -167,9 +169,8 @@ def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: py
 def unconfigure(config: pytest.Config) -> None:
     """Stop the built-in agent, and give the results directory and SIGTERM back."""
     run = config.stash.get(RUN, None)
-    if run is not None and run.services.agent_process is not None:
-        run.services.agent_process.stop()
-        run.services.agent_process = None
+    while run is not None and run.services.agent_processes:
+        run.services.agent_processes.pop().stop()
     if run is not None and run.services.lock is not None:
         run.services.lock.release()
         run.services.lock = None

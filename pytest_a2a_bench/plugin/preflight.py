@@ -56,18 +56,12 @@ def find_agent(run: BenchRun) -> None:
 
     :raises pytest.UsageError: one line that says what is wrong.
     """
-    settings = run.settings
     try:
-        if settings.replay:
-            if run.plan.selection.conformance:
-                raise ConfigurationError("--a2a-replay: the protocol is judged on a real agent, not on recordings")
-            run.decide(endpoint=Endpoint(library.read_card(Path(settings.replay)).url))
-        elif settings.builtin:
-            run.services.agent_process = agent = start_builtin(settings.builtin, settings)
-            run.decide(endpoint=Endpoint(agent.url))
+        if run.settings.agents:
+            _find_each(run)
         else:
-            run.decide(endpoint=Endpoint(str(settings.endpoint)))
-        run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
+            run.decide(endpoint=Endpoint(_begin(run, run.settings)))
+            run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
         if not run.plan.selection.only_conformance:
             further.meet(run.settings, os.environ)
         if run.services.lock is None and not run.plan.selection.only_conformance:  # which writes no results
@@ -79,8 +73,36 @@ def find_agent(run: BenchRun) -> None:
         raise_usage_error(_problem(run, error))
 
 
-def _describe(run: BenchRun) -> Endpoint:
-    connection = connect(run)
+def _begin(run: BenchRun, settings: Settings) -> str:
+    """Start an agent that is a built-in one, and return where it is."""
+    if settings.replay:
+        if run.plan.selection.conformance:
+            raise ConfigurationError("--a2a-replay: the protocol is judged on a real agent, not on recordings")
+        return library.read_card(Path(settings.replay)).url
+    if settings.builtin:
+        run.services.agent_processes.append(agent := start_builtin(settings.builtin, settings))
+        return agent.url
+    return str(settings.endpoint)
+
+
+def _find_each(run: BenchRun) -> None:
+    """Find every agent that has a name; all that do not answer are told of together."""
+    if run.plan.selection.conformance:
+        raise ConfigurationError("the protocol is judged on one agent; give one endpoint for a2a/card and a2a/protocol")
+    wrong = []
+    for name in run.settings.agents:
+        try:
+            run.decide(agents={**run.plan.agents, name: Endpoint(_begin(run, run.settings.of_agent(name)))})
+            run.decide(agents={**run.plan.agents, name: _describe(run, name)})
+        except A2ABenchError as error:
+            wrong.append(f"{name}: {error}")
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+    run.decide(endpoint=next(iter(run.plan.agents.values())))
+
+
+def _describe(run: BenchRun, name: str | None = None) -> Endpoint:
+    connection = connect(run, name)
     try:
         card = connection.wait_until_ready()
         if run.settings.record:
@@ -88,16 +110,16 @@ def _describe(run: BenchRun) -> Endpoint:
             library.write_agent(Path(run.settings.record), endpoint, card, connection.config.secrets)
     finally:
         connection.close()
-    return _endpoint(run, card)
+    return _endpoint(run, card, name)
 
 
-def _endpoint(run: BenchRun, card: AgentCard) -> Endpoint:
+def _endpoint(run: BenchRun, card: AgentCard, name: str | None = None) -> Endpoint:
     has_grpc = importlib.util.find_spec("grpc") is not None
     chosen = choose_interface(card, run.settings.protocol, run.settings.transport, grpc=has_grpc)
     agent = " ".join(word for word in (card.name, card.version) if word)
     replayed = ", replayed" if run.settings.replay else ""
     spoken = f"A2A {chosen.version} {chosen.transport}{replayed}"
-    return Endpoint(str(run.plan.target.endpoint), agent, spoken, card.url, chosen.url)
+    return Endpoint(str(run.plan.target_of(name).endpoint), agent, spoken, card.url, chosen.url)
 
 
 def _look(run: BenchRun) -> Endpoint:
@@ -119,7 +141,7 @@ def _problem(run: BenchRun, error: A2ABenchError) -> str:
     if error.party is not None or str(error).startswith("--a2a-"):
         return f"{_option_of(error.party, run.settings)}{error}"
     where = {"cli": "--a2a-endpoint", "env": "A2A_ENDPOINT", "ini": "ini a2a_endpoint"}[run.settings.endpoint_source]
-    return without_query(f"{where}={run.settings.endpoint}: {error}", run.settings.endpoint)
+    return without_query(f"{where}={run.plan.shown_endpoint}: {error}", run.settings.endpoint)
 
 
 def _option_of(party: str | None, settings: Settings) -> str:

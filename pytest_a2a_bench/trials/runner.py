@@ -275,6 +275,11 @@ class Runner:
         settings = registry.without_places(self.settings) if data else self.settings
         return fingerprint(settings, self._agent, data, everything, __version__)
 
+    @property
+    def opened(self) -> Opened | None:
+        """What is known already of why no further trial may begin. Never waits."""
+        return self._stopping.known if self._stopping is not None else None
+
     def cancel_all(self) -> None:
         """Abort every request in flight; their trials end as infrastructure errors."""
         with self._lock:

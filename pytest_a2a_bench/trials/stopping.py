@@ -93,12 +93,21 @@ class Stopping:
     :param limits: of the run.
     :param directory: where processes of one run tell each other.
     :param ask: asks the agent for its card, anew, and returns what went wrong; empty where it answers.
+    :param agent: its name, where there are several: what stops the trials of one does not stop the others'.
     """
 
-    def __init__(self, breaker: Breaker, limits: Limits, directory: Path, run_id: str, ask: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        breaker: Breaker,
+        limits: Limits,
+        directory: Path,
+        run_id: str,
+        ask: Callable[[], str],
+        agent: str | None = None,
+    ) -> None:
         self.limits = limits
         self._breaker = breaker
-        self._path = directory / NAME
+        self._path = directory / (f"breaker-{agent}.json" if agent else NAME)
         self._run_id = run_id
         self._ask = ask
         self._opened: Opened | None = None
@@ -155,4 +164,5 @@ class Stopping:
 def forget(directory: Path) -> None:
     """Remove what an earlier run's breaker left: it says nothing about this one."""
     with contextlib.suppress(OSError):
-        (directory / NAME).unlink(missing_ok=True)
+        for path in (directory / NAME, *directory.glob("breaker-*.json")):
+            path.unlink(missing_ok=True)

@@ -77,6 +77,7 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_missing_ids(run),
         *_doubled_keys(found.trials),
         *_scopes(found.users),
+        *_one_for_several(found.users, run),
         *_floors(found.trials, run),
         *_dialects(found.trials, run),
     ]
@@ -200,6 +201,17 @@ def _scopes(users: list[pytest.Item]) -> Iterator[str]:
                     "conversations start before their items do, so give it scope='session' "
                     "(for one trial, use the hook pytest_a2a_bench_prepare_trial)"
                 )
+
+
+def _one_for_several(users: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    """Tell of a fixture that says how one agent is reached, where there are several."""
+    for item in users if run.settings.agents else ():
+        definition = fixture_definition(item, "a2a_client_config")
+        if definition is not None and not definition.func.__module__.startswith("pytest_a2a_bench."):
+            yield (
+                f"the fixture 'a2a_client_config' at {describe_fixture(definition)} is for one agent, and the "
+                f"endpoints have names ({', '.join(run.settings.agents)}); give one without a name, or use options"
+            )
 
 
 def _keep_missed(session: pytest.Session, run: BenchRun) -> None:

@@ -76,11 +76,20 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
         yield _wrong(metafunc, marker, run, str(error))
         return
     mark = getattr(pytest.mark, request.domain)
+    turns = _in_turns(run.settings.under_test)
     for task in tasks:
         marks = [mark, getattr(pytest.mark, task.category)] if task.category else [mark]
         for trial in range(trials):
-            key = task.key(trial, request.label)
-            yield pytest.param(ItemTrial(task, key), id=key.short_id, marks=marks)
+            for agent in next(turns):
+                key = task.key(trial, request.label, agent)
+                yield pytest.param(ItemTrial(task, key), id=key.short_id, marks=marks)
+
+
+def _in_turns(names: tuple[str | None, ...]) -> Iterator[tuple[str | None, ...]]:
+    """Yield agents in an order in which each comes first as often as any other: whatever is slow by then is for all."""
+    while True:
+        for first in range(len(names)):
+            yield names[first:] + names[:first]
 
 
 def _named_trials(ids: tuple[str, ...], where: str) -> int:

@@ -14,7 +14,6 @@ from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.results import manifest, sharding
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import StoreError
-from pytest_a2a_bench.settings import without_query
 
 
 def divide(session: pytest.Session, run: BenchRun) -> None:
@@ -35,11 +34,23 @@ def part_of(items: Sequence[pytest.Item], run: BenchRun) -> list[pytest.Item]:
     """Return those of the items that this shard runs; all of them without shards."""
     if run.settings.shard is None:
         return list(items)
-    names = {item: str(item.stash[TRIAL].key) for item in items if TRIAL in item.stash}
+    # What is compared with each other stays together.
+    names = {item: str(item.stash[TRIAL].key.of_any_agent) for item in items if TRIAL in item.stash}
     # The user's own tests have no part of the division.
     names |= {i: i.nodeid for i in items if i not in names and judge_protocol((i.nodeid,))}
-    mine = sharding.members(list(names.values()), run.plan.durations, sharding.read(run.settings.shard, {}))
+    each = list(dict.fromkeys(names.values()))
+    mine = sharding.members(each, _durations(items, run), sharding.read(run.settings.shard, {}))
     return [item for item in items if item not in names or names[item] in mine]
+
+
+def _durations(items: Sequence[pytest.Item], run: BenchRun) -> Mapping[str, float]:
+    """Return what is known of earlier durations: of trials that stay together, their sum."""
+    found = dict(run.plan.durations)
+    for item in items:
+        key = item.stash[TRIAL].key if TRIAL in item.stash else None
+        if key is not None and key.agent is not None and str(key) in found:
+            found[str(key.of_any_agent)] = found.get(str(key.of_any_agent), 0.0) + found[str(key)]
+    return found
 
 
 def trials_elsewhere(run: BenchRun) -> int:
@@ -64,11 +75,11 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
     # Flat, as files of the first versions are.
     settings |= settings.pop("benchmark_options")
     # Where they are is told apart from what they are, and two machines have other paths.
-    for name in ("endpoint", "results"):
+    for name in ("endpoint", "agents", "results"):
         del settings[name]
     manifest = Manifest(
         run_id=run.plan.run_id,
-        endpoint=without_query(str(run.settings.endpoint), run.settings.endpoint),
+        endpoint=run.plan.shown_endpoint,
         agent=run.plan.agent_identity,
         whole=run.collected.whole,
         keys=tuple(nodeids.values()),

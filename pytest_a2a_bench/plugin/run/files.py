@@ -29,7 +29,9 @@ def read_files(run: BenchRun, directory: Path) -> None:
     run.services.variables, unread = read_variables(run.settings)
     if run.settings.endpoint_source == "cli" and not run.settings.replay:
         # One that environment or ini name matters once an item uses it, and is looked at then.
-        wrong = (*wrong, *connection_problems(run.settings, {**run.services.variables, **os.environ}))
+        given = {**run.services.variables, **os.environ}
+        each = (run.settings.of_agent(name) for name in run.settings.agents or (None,))
+        wrong = (*wrong, *dict.fromkeys(p for settings in each for p in connection_problems(settings, given)))
     chosen, undecided = read_left_out(run)
     run.decide(
         left_out=chosen.tasks,

@@ -26,7 +26,7 @@ from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import TAGGED_AGENTS, Settings
+from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, needs_tags
 from pytest_a2a_bench.tracing import is_installed
 
 # Ways by which xdist reaches other machines.
@@ -121,7 +121,7 @@ def _declare(parser: pytest.Parser, option: Option) -> None:
             const="off",
             help=f"The opposite of {option.cli}",
         )
-    elif option.name == "suites":
+    elif option.name in ("suites", "endpoint"):
         group.addoption(option.cli, dest=option.dest, action="append", metavar=option.metavar, help=text)
     else:
         group.addoption(option.cli, dest=option.dest, default=None, metavar=option.metavar, help=text)
@@ -168,6 +168,9 @@ def resolve(config: pytest.Config, environ: Mapping[str, str]) -> Resolution:
             values[option.name] = option.locate(text, base)
     if "endpoint" in values:
         values["endpoint_source"] = sources["endpoint"]
+        if isinstance(values["endpoint"], dict):
+            values["agents"] = values["endpoint"]
+            values["endpoint"] = next(iter(values["agents"].values()))
     if "replay" in values:
         values |= _recorded_endpoint(values, sources["replay"], problems)
     settings = _with_implied(_settings(values, options))
@@ -198,8 +201,8 @@ def _find(
 ) -> tuple[str, str, str]:
     given = config.getoption(option.dest, None)
     if given is not None:
-        # Several --a2a-suite are joined, as one with commas would be.
-        return "cli", ",".join(given) if isinstance(given, list) else str(given), option.cli
+        # Several are joined: names, and endpoints, may stand between white space too.
+        return "cli", "\n".join(given) if isinstance(given, list) else str(given), option.cli
     # An empty variable counts as unset.
     if environ.get(option.env):
         return "env", environ[option.env], f"environment variable {option.env}"
@@ -228,7 +231,7 @@ def _recorded_endpoint(values: Mapping[str, Any], source: str, problems: list[st
 
 def _with_implied(settings: Settings) -> Settings:
     # Without the key these agents could answer nothing.
-    if settings.builtin and settings.builtin.partition("?")[0] in TAGGED_AGENTS:
+    if not settings.agents and needs_tags(settings.endpoint):
         return dataclasses.replace(settings, tag_trials=True)
     return settings
 
@@ -239,6 +242,11 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
     if settings.user_auth_env and not settings.user_endpoint:
         problems.append("--a2a-user-auth-env is for an agent that plays the user: add --a2a-user a2a:URL")
+    others = {"--a2a-user": "user" if settings.user_endpoint else ""}
+    others["--a2a-colleague"] = (settings.colleague or "").partition("=")[0]
+    for option, name in others.items():
+        if name in settings.agents:
+            problems.append(f"{option} and --a2a-endpoint both have an agent {name!r}; give that endpoint another name")
     if settings.colleague_auth_env and not settings.colleague:
         problems.append("--a2a-colleague-auth-env is for an agent that may be asked: add --a2a-colleague NAME=URL")
     if settings.record and settings.replay:
@@ -249,20 +257,26 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems += check.problems(settings, bool(config.getoption("tx", None)))
     if settings.agent_model and importlib.util.find_spec("litellm") is None:
         problems.append("--a2a-agent-model needs LiteLLM; run: pip install 'pytest-a2a-bench[tau2]'")
+    if settings.agents or settings.transfer:
+        from pytest_a2a_bench.plugin.run import several  # few runs have more agents than one
+
+        problems += several.problems(settings)
     problems += _output_problems(settings)
     for suite in registry.known():
         problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
     if settings.min_pass_without and not settings.min_pass:
         problems.append("--a2a-min-pass-without leaves tasks out of --a2a-min-pass: add --a2a-min-pass RATE")
-    if settings.max_drop is not None and not settings.baseline:
+    if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
         problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE (a2a-bench promote)")
     if settings.otel == "on" and not is_installed():
         problems.append("--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
     # An agent of this machine cannot be reached from another.
     remote = [str(spec) for spec in config.getoption("tx", None) or () if _REMOTE_TX.search(str(spec))]
-    if settings.builtin and remote:
+    endpoints = [*settings.agents.values(), settings.endpoint or ""]
+    builtin = next((e for e in endpoints if e.startswith(BUILTIN_PREFIX)), "")
+    if builtin and remote:
         problems.append(
-            f"--a2a-endpoint=builtin:{settings.builtin} listens on this machine only, which --tx {remote[0]} "
+            f"--a2a-endpoint={builtin} listens on this machine only, which --tx {remote[0]} "
             "cannot reach; start it with 'a2a-bench agent' on an address that every worker reaches and pass its URL"
         )
     return problems

@@ -18,7 +18,7 @@ import pytest
 
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN, SecretUrl
-from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.settings import Settings, without_query
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.agents.launcher import BuiltinAgent
@@ -89,6 +89,11 @@ class Endpoint:
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", SecretUrl(self.url))
 
+    @property
+    def identity(self) -> str:
+        """What the agent's card says it is, and how it is spoken to."""
+        return f"{self.agent}, {self.interface}"
+
 
 @dataclass(frozen=True, slots=True)
 class ItemTrial:
@@ -106,7 +111,8 @@ class Plan:
     :param asked: whether the command line or the ini file (not only the environment) mentions us.
     :param problems: one line for each wrong option or file; where there are any, the settings must not be used.
     :param results: the directory of result files.
-    :param endpoint: None until the preflight found the agent.
+    :param endpoint: None until the preflight found the agent; of several, the first.
+    :param agents: all of them by name, where they have names.
     :param endpoint_problem: why the preflight failed, where that is only an error once something uses the endpoint.
     :param subject: the agent's card and what is wrong with it, as JSON; None until it was fetched.
     :param durations: seconds of earlier trials by key, to divide them among shards by.
@@ -125,6 +131,7 @@ class Plan:
     problems: tuple[str, ...] = ()
     selection: Selection = Selection()
     endpoint: Endpoint | None = None
+    agents: Mapping[str, Endpoint] = field(default_factory=dict)
     endpoint_problem: str | None = None
     subject: Mapping[str, object] | None = None
     durations: Mapping[str, float] = field(default_factory=dict)
@@ -138,14 +145,30 @@ class Plan:
     @property
     def target(self) -> Settings:
         """The settings with the endpoint's real URL in place of ``builtin:NAME``."""
-        if self.endpoint is None:
-            return self.settings
-        return dataclasses.replace(self.settings, endpoint=self.endpoint.url)
+        return self.target_of(next(iter(self.settings.agents), None))
+
+    def found(self, name: str | None) -> Endpoint | None:
+        """Return what the preflight learnt of an agent; None where it has not looked for it."""
+        return self.endpoint if name is None else self.agents.get(name)
+
+    def target_of(self, name: str | None) -> Settings:
+        """Return the settings for one agent, likewise."""
+        found, settings = self.found(name), self.settings.of_agent(name)
+        return dataclasses.replace(settings, endpoint=found.url) if found is not None else settings
 
     @property
     def agent_identity(self) -> str:
-        """What the agent's card says it is, and how it is spoken to."""
-        return f"{self.endpoint.agent}, {self.endpoint.interface}" if self.endpoint else ""
+        """What the agents' cards say they are, and how they are spoken to."""
+        if self.agents:
+            return "; ".join(f"{name}: {found.identity}" for name, found in self.agents.items())
+        return self.endpoint.identity if self.endpoint else ""
+
+    @property
+    def shown_endpoint(self) -> str:
+        """Where the agents are, as the user said it, without queries."""
+        if self.settings.agents:
+            return " ".join(f"{name}={without_query(url, url)}" for name, url in self.settings.agents.items())
+        return without_query(str(self.settings.endpoint or ""), self.settings.endpoint)
 
     def to_json(self) -> str:
         """Return the plan as text, for a worker process."""
@@ -157,6 +180,7 @@ class Plan:
                 "results": str(self.results),
                 "selection": dataclasses.asdict(self.selection),
                 "endpoint": dataclasses.asdict(self.endpoint) if self.endpoint else None,
+                "agents": {name: dataclasses.asdict(found) for name, found in self.agents.items()},
                 "quarantine": [entry.to_json() for entry in self.quarantine],
                 "missed": [(m.key, m.nodeid) for m in self.missed] if self.missed is not None else None,
             }
@@ -177,6 +201,7 @@ class Plan:
             "problems": tuple(data["problems"]),
             "selection": Selection(**chosen | {"ids": tuple(chosen["ids"]), "modules": tuple(chosen["modules"])}),
             "endpoint": Endpoint(**data["endpoint"]) if data["endpoint"] else None,
+            "agents": {name: Endpoint(**found) for name, found in data["agents"].items()},
             "quarantine": tuple(Quarantined.from_json(entry) for entry in data["quarantine"]),
             "left_out": {task: tuple(rules) for task, rules in data["left_out"].items()},
             # Only what selection needs; the rest of a miss is for the terminal.
@@ -211,7 +236,7 @@ class Collected:
 class Services:
     """What runs in this process beside pytest, and what was read for it; None until somebody needs it.
 
-    :param agent_process: the built-in agent; only the controller has it, as it has ``baseline``.
+    :param agent_processes: the built-in agents; only the controller has them, as it has ``baseline``.
     :param schedule: conversations that run ahead of their items.
     :param judge: runs the checks of this process's items.
     :param tracing: makes spans.
@@ -221,7 +246,7 @@ class Services:
     :param lock: the results directory, which is the controller's alone.
     """
 
-    agent_process: BuiltinAgent | None = None
+    agent_processes: list[BuiltinAgent] = field(default_factory=list)
     schedule: Schedule | None = None
     judge: Judge | None = None
     tracing: Tracing | None = None

@@ -14,67 +14,91 @@ import pytest
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.benchmarks.parties import FurtherAgent
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.tape import Tape
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.model import PartyRole, TrialKey
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
 from pytest_a2a_bench.results.fingerprint import where
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 from pytest_a2a_bench.trials.breaker import Breaker
 from pytest_a2a_bench.trials.further import further_agents
 from pytest_a2a_bench.trials.runner import Runner
+from pytest_a2a_bench.trials.side_by_side import SideBySide
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
 from pytest_a2a_bench.trials.verifying import Verifying
 
 
 def start_schedule(
-    session: pytest.Session, run: BenchRun, connection: AgentConnection, metadata: Mapping[str, Any]
+    session: pytest.Session,
+    run: BenchRun,
+    connections: Mapping[str | None, AgentConnection],
+    metadata: Mapping[str, Any],
 ) -> Schedule:
     """Begin the conversations of this process's items.
 
-    :param metadata: goes with every message to the agent.
+    :param connections: to each agent by its name; None is the name of one that has none.
+    :param metadata: goes with every message to the agents.
     """
-    session.config.add_cleanup(KNOWN.remember(connection.config.known))  # a fixture may have credentials of its own
+    for connection in connections.values():
+        session.config.add_cleanup(KNOWN.remember(connection.config.known))  # a fixture may have credentials of its own
     stack = contextlib.ExitStack()
     session.config.add_cleanup(stack.close)
     further = stack.enter_context(further_agents(run.settings, os.environ))
     store = Store(run.plan.results)
+    tracing = _start_tracing(run)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
-    stopping = _stopping(run, connection)
-    runner = Runner(
-        # Results name a built-in agent by its name, not by the port that it happened to get.
-        dataclasses.replace(run.plan.target, endpoint=run.settings.endpoint),
-        lambda: connection,
-        store,
-        run.plan.run_id,
-        metadata=metadata,
-        agent=run.plan.agent_identity,
-        reached=_differences(run, connection.config),
-        tapes=_tapes(run, connection.config.secrets),
-        tracing=_start_tracing(run),
-        prepare=lambda key, told: prepare(key=key, metadata=told),
-        stopping=stopping,
-        further=further,
-    )
+
+    def runner_of(name: str | None) -> Runner:
+        connection = connections[name]
+        found, settings = run.plan.found(name), run.settings.of_agent(name)
+        return Runner(
+            # Results name a built-in agent by its name, not by the port that it happened to get.
+            settings,
+            lambda: connection,
+            store,
+            run.plan.run_id,
+            metadata=metadata,
+            agent=found.identity if found is not None else "",
+            reached=_differences(run.plan.target_of(name), connection.config),
+            tapes=_tapes(run, connection.config.secrets),
+            tracing=tracing,
+            prepare=lambda key, told: prepare(key=key, metadata=told),
+            stopping=_stopping(run, connection, name),
+            further={**further, **_further(run, connections)},
+        )
+
+    runner = SideBySide({name: runner_of(name) for name in run.settings.under_test})
     ahead = outcome.trials_ahead(session, run)
     tick = outcome.ticker(session.config, run)
     careful = outcome.suspects(ahead, run, store)
     verifying = Verifying(run.settings, store, _suites(session)) if run.settings.verify else None
-    run.services.schedule = Schedule(runner, run.settings.concurrency, ahead, tick, careful, stopping, verifying)
+    run.services.schedule = Schedule(runner, run.settings.concurrency, ahead, tick, careful, verifying)
     return run.services.schedule
+
+
+def _further(run: BenchRun, connections: Mapping[str | None, AgentConnection]) -> dict[PartyRole, FurtherAgent]:
+    """Return the agents that take part in the conversations of those under test."""
+    name = run.settings.transfer
+    if name is None:
+        return {}
+    found, connection = run.plan.found(name), connections[name]
+    place = where(run.settings.agents[name])
+    return {"transfer": FurtherAgent(name, "transfer", lambda: connection, found.identity if found else "", place)}
 
 
 def _suites(session: pytest.Session) -> list[str]:
     return [item.stash[TRIAL].key.suite for item in session.items if TRIAL in item.stash]
 
 
-def _stopping(run: BenchRun, connection: AgentConnection) -> Stopping:
-    """Return what decides, for this process, whether trials may still begin."""
+def _stopping(run: BenchRun, connection: AgentConnection, name: str | None) -> Stopping:
+    """Return what decides, for this process, whether trials of an agent may still begin."""
     settings = run.settings
     # The calendar's clock is the one that a worker on another machine has too.
     end = time.monotonic() + run.plan.end - time.time() if run.plan.end is not None else None
@@ -89,7 +113,8 @@ def _stopping(run: BenchRun, connection: AgentConnection) -> Stopping:
                 return str(error)
         return ""
 
-    return Stopping(Breaker(0 if settings.replay else settings.breaker), limits, run.plan.results, run.plan.run_id, ask)
+    breaker = Breaker(0 if settings.replay else settings.breaker)
+    return Stopping(breaker, limits, run.plan.results, run.plan.run_id, ask, name)
 
 
 def _start_tracing(run: BenchRun) -> Tracing:
@@ -101,9 +126,19 @@ def _start_tracing(run: BenchRun) -> Tracing:
     return run.services.tracing
 
 
-def connect(run: BenchRun) -> AgentConnection:
-    """Return a connection as the settings ask for it."""
-    return open_connection(run, ClientConfig.from_settings(run.plan.target, os.environ))
+def connect(run: BenchRun, name: str | None = None) -> AgentConnection:
+    """Return a connection to an agent as the settings ask for it."""
+    return open_connection(run, ClientConfig.from_settings(run.plan.target_of(name), os.environ))
+
+
+def connect_each(run: BenchRun, config: ClientConfig) -> dict[str | None, AgentConnection]:
+    """Return a connection to each agent by its name.
+
+    :param config: of the one that has no name.
+    """
+    if run.settings.agents:
+        return {name: connect(run, name) for name in run.settings.agents}
+    return {None: open_connection(run, config)}
 
 
 def open_connection(run: BenchRun, config: ClientConfig) -> AgentConnection:
@@ -118,14 +153,14 @@ def open_connection(run: BenchRun, config: ClientConfig) -> AgentConnection:
     return AgentConnection(config, library.read_card(Path(run.settings.replay)))
 
 
-def _differences(run: BenchRun, config: ClientConfig) -> dict[str, str]:
+def _differences(target: Settings, config: ClientConfig) -> dict[str, str]:
     """Return how a fixture's configuration reaches the agent in another way than the settings say."""
 
     def reach(how: ClientConfig) -> dict[str, str]:
         ways = {"protocol": how.protocol, "transport": how.transport, "streaming": how.streaming}
         return {**ways, "endpoint": where(how.endpoint), "bounds": repr(how.bounds)}
 
-    usual = reach(ClientConfig.from_settings(run.plan.target, os.environ))
+    usual = reach(ClientConfig.from_settings(target, os.environ))
     return {name: value for name, value in reach(config).items() if value != usual[name]}
 
 

@@ -80,23 +80,34 @@ def _a2a_endpoint(request: pytest.FixtureRequest) -> BenchRun:
 
 
 @pytest.fixture(scope="session")
-def _a2a_connection(_a2a_endpoint: BenchRun, a2a_client_config: ClientConfig) -> Iterator[AgentConnection]:
-    from pytest_a2a_bench.plugin.trials.connection import open_connection
+def _a2a_connections(
+    _a2a_endpoint: BenchRun, a2a_client_config: ClientConfig
+) -> Iterator[Mapping[str | None, AgentConnection]]:
+    from pytest_a2a_bench.plugin.trials.connection import connect_each
 
-    connection = open_connection(_a2a_endpoint, a2a_client_config)
-    yield connection
+    connections = connect_each(_a2a_endpoint, a2a_client_config)
+    yield connections
     if _a2a_endpoint.services.schedule is not None:
         _a2a_endpoint.services.schedule.close()
-    connection.close()
+    for connection in connections.values():
+        connection.close()
+
+
+@pytest.fixture(scope="session")
+def _a2a_connection(_a2a_endpoint: BenchRun, _a2a_connections: Mapping[str | None, AgentConnection]) -> AgentConnection:
+    if len(_a2a_connections) > 1:
+        names = ", ".join(_a2a_endpoint.settings.agents)
+        pytest.fail(f"a2a_client and agent_card are of one agent, and there are several ({names})", pytrace=False)
+    return next(iter(_a2a_connections.values()))
 
 
 @pytest.fixture(scope="session")
 def _a2a_schedule(
     request: pytest.FixtureRequest,
     _a2a_endpoint: BenchRun,
-    _a2a_connection: AgentConnection,
+    _a2a_connections: Mapping[str | None, AgentConnection],
     a2a_message_metadata: Mapping[str, Any],
 ) -> Schedule:
     from pytest_a2a_bench.plugin.trials import connection
 
-    return connection.start_schedule(request.session, _a2a_endpoint, _a2a_connection, a2a_message_metadata)
+    return connection.start_schedule(request.session, _a2a_endpoint, _a2a_connections, a2a_message_metadata)

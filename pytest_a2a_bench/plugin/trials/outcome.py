@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.model import TrialKey, TrialResult, percentile
+from pytest_a2a_bench.model import Party, TrialKey, TrialResult, percentile
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, add_explanation, set_properties, shown_path
 from pytest_a2a_bench.plugin.run.state import BenchRun
@@ -41,7 +41,7 @@ def receive(item: pytest.Item, key: TrialKey, schedule: Schedule, run: BenchRun)
         text = f"{result.key}: could not be verified ({_said(result)}): {result.verification.reason}"
         pytest.fail(_shown(text, item.config), pytrace=False)
     if result.status != "evaluated":
-        pytest.fail(_trouble(result, item.config) + _aftermath(item, result, schedule.opened), pytrace=False)
+        pytest.fail(_trouble(result, item.config) + _aftermath(item, result, schedule.opened(key)), pytrace=False)
     return result
 
 
@@ -78,6 +78,7 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "task": result.key.task_key,
         "trial": result.key.trial,
         "label": result.key.label,
+        "agent": result.key.agent,
         "status": result.status,
         "reward": result.reward if result.status == "evaluated" else None,
         "success": result.success if result.status == "evaluated" else None,
@@ -91,8 +92,8 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "user_retries": len(result.user_retries) or None,
         "retry_error": result.retry_error.partition(":")[0] if result.retry_error else None,
         "duration_s": round(result.duration, 3),
-        "latency_p50_ms": _milliseconds(result, 50),
-        "latency_p95_ms": _milliseconds(result, 95),
+        "latency_p50_ms": _milliseconds(result.turn_latencies, 50),
+        "latency_p95_ms": _milliseconds(result.turn_latencies, 95),
         "tokens_in": result.agent_usage.input_tokens,
         "tokens_out": result.agent_usage.output_tokens,
         "cost_usd": result.cost,
@@ -110,8 +111,26 @@ def properties(result: TrialResult, path: str | None) -> dict[str, str | int | f
         "reused_from": result.reused_from,
         "verified": result.verification.status if result.verification else None,
         "transcript": path,
+        "blame": result.blame,
+        **{f"{party.name}.{name}": value for party in result.parties for name, value in _of_party(party).items()},
     }
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _of_party(party: Party) -> dict[str, Any]:
+    """Return the same numbers of another agent that took part."""
+    return {
+        "role": party.role,
+        "turns": party.turns,
+        "requests": party.wire.requests,
+        "errors": party.wire.errors,
+        "latency_p50_ms": _milliseconds(party.turn_latencies, 50),
+        "latency_p95_ms": _milliseconds(party.turn_latencies, 95),
+        "tokens_in": party.usage.input_tokens,
+        "tokens_out": party.usage.output_tokens,
+        "cost_usd": party.usage.cost_usd,
+        "findings": len(party.findings),
+    }
 
 
 def explain_failure(item: pytest.Item, report: pytest.TestReport) -> None:
@@ -201,7 +220,6 @@ def _explain(report: pytest.TestReport, result: TrialResult, path: str | None) -
     add_explanation(report, f"a2a trial {result.key}", text, headline)
 
 
-def _milliseconds(result: TrialResult, percent: float) -> float | None:
-
-    seconds = percentile(sorted(result.turn_latencies), percent)
+def _milliseconds(latencies: Sequence[float], percent: float) -> float | None:
+    seconds = percentile(sorted(latencies), percent)
     return None if seconds is None else round(seconds * 1000, 1)

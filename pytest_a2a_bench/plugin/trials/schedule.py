@@ -15,8 +15,7 @@ from pytest_a2a_bench.plugin.run.state import TRIAL
 from pytest_a2a_bench.results.store import load_trial
 from pytest_a2a_bench.trials.breaker import Opened
 from pytest_a2a_bench.trials.pool import Pool
-from pytest_a2a_bench.trials.runner import Runner
-from pytest_a2a_bench.trials.stopping import Stopping
+from pytest_a2a_bench.trials.side_by_side import SideBySide
 from pytest_a2a_bench.trials.verifying import Verifying
 
 _TICK = 0.5
@@ -37,18 +36,16 @@ class Schedule:
     :param careful: trials that are held one at a time before any other starts: after a worker crashed, one of these
         was the cause, and held alone it cannot take others with it.
     :param tick: called now and then while an item waits.
-    :param stopping: says whether trials may still begin.
     :param verifying: verifies what has finished, while the next conversations are held.
     """
 
     def __init__(
         self,
-        runner: Runner,
+        runner: SideBySide,
         concurrency: int,
         ahead: Sequence[TrialKey],
         tick: Callable[[], None],
         careful: Sequence[TrialKey] = (),
-        stopping: Stopping | None = None,
         verifying: Verifying | None = None,
     ) -> None:
         self._runner = runner
@@ -57,7 +54,6 @@ class Schedule:
         self._ahead = list(ahead)
         self._stopped = False
         self._reported: dict[TrialKey, _Reported] = {}
-        self._stopping = stopping
         self._verifying = verifying
         self._pools = [self._pool(concurrency)]
         self._look_ahead = concurrency > 1
@@ -68,10 +64,9 @@ class Schedule:
         """How many conversations are running now."""
         return sum(pool.in_flight for pool in self._pools)
 
-    @property
-    def opened(self) -> Opened | None:
-        """What stopped this process's trials; None where nothing did. Never waits."""
-        return self._stopping.known if self._stopping is not None else None
+    def opened(self, key: TrialKey) -> Opened | None:
+        """Return what stopped this process's trials of a trial's agent; None where nothing did. Never waits."""
+        return self._runner.opened(key)
 
     def result(self, key: TrialKey) -> TrialResult:
         """Wait for a trial.
@@ -82,7 +77,7 @@ class Schedule:
         :raises TrialCancelledError: if the run is stopping.
         """
         previous = self._reported.get(key)
-        if previous is not None and (previous.status not in _REPEATED or self.opened is not None):
+        if previous is not None and (previous.status not in _REPEATED or self.opened(key) is not None):
             return self._verified(previous.result or load_trial(self._runner.store.path(key)))
         if key not in self._careful:
             self._careful.clear()
