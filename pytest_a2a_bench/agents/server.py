@@ -70,12 +70,13 @@ async def serve(options: AgentOptions, on_ready: Callable[[Served], None]) -> No
 
 
 @contextlib.asynccontextmanager
-async def running(options: AgentOptions) -> AsyncIterator[Served]:
+async def running(options: AgentOptions, brain: Brain | None = None) -> AsyncIterator[Served]:
     """Serve beside others in this event loop, as long as the context lasts. Signals are left to them.
 
+    :param brain: thinks in place of that which the options name.
     :raises ConfigurationError: if the agent cannot be served as the options say.
     """
-    prepared = await _prepare(options)
+    prepared = await _prepare(options, brain)
     http_server = _Beside(_http_config(prepared.app))
     ready: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
     announcing = asyncio.create_task(_announce(http_server, prepared.url, ready.set_result))
@@ -103,9 +104,10 @@ class _Prepared(NamedTuple):
     grpc_server: GrpcServer | None
 
 
-async def _prepare(options: AgentOptions) -> _Prepared:
+async def _prepare(options: AgentOptions, brain: Brain | None = None) -> _Prepared:
     token = _read_token(options)
-    brain = None if options.name == "faulty" else make_brain(options)
+    if brain is None and options.name != "faulty":
+        brain = make_brain(options)
     listener = _listen(options, options.port, "--port")
     # Who may call the faulty agent is among the things that it can get wrong, so it asks for tokens itself.
     grpc_server = _make_grpc(options, token if brain else None)

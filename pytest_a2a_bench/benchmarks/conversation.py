@@ -43,6 +43,28 @@ class Session(Protocol):
         ...
 
 
+class Speaker(Protocol):
+    """Whoever speaks for the agent's side: one :class:`Conversation`, or several after each other."""
+
+    @property
+    def events(self) -> list[Event]:
+        """What was said so far."""
+        ...
+
+    @property
+    def last_usage(self) -> Usage:
+        """What the last answer cost."""
+        ...
+
+    def ask(self, new: Sequence[Event]) -> AgentSaid:
+        """Tell the agent what is new and return what it says."""
+        ...
+
+    def note(self, finding: DialectFinding) -> None:
+        """Record something about the last reply."""
+        ...
+
+
 @dataclasses.dataclass
 class Conversation:
     """The agent's side of one trial, in the words of no benchmark.

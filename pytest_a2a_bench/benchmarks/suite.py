@@ -72,6 +72,8 @@ class Suite:
     :param player: importable module whose ``PLAYER`` the built-in agents ask (:class:`~.player.Player`): with it
         ``builtin:oracle`` plays this suite's golds.
     :param gold_options: names of those of ``options`` that say where its golds are; the built-in agents have them, too.
+    :param transfer_tool: the tool by whose call an agent hands a conversation over (``--a2a-transfer``), where its
+        benchmark lets another agent go on then.
     :param extras: what to install for it (``pytest-a2a-bench[tau2]``) -> the modules that this brings, for
         ``a2a-bench doctor``.
     :param exporter: importable module whose ``EXPORT(results, domain, allow_incomplete)`` returns a run as a JSON
@@ -118,6 +120,7 @@ class Suite:
     short_labels: bool = False
     player: str = ""
     gold_options: tuple[str, ...] = ()
+    transfer_tool: str = ""
     exporter: str = ""
     fetcher: str = ""
     verifier: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import time
@@ -43,6 +44,7 @@ def configure(parser: ArgumentParser) -> None:
         "-o", "--output", required=True, metavar="FILE", help="file to write; with metrics - is standard output"
     )
     parser.add_argument("--domain", metavar="NAME", help="the domain, where there are several and a file holds one")
+    parser.add_argument("--agent", metavar="NAME", help="the agent, where there are several and a file is about one")
     parser.add_argument(
         "--allow-incomplete", action="store_true", help="count trials without a reward as failures, instead of refusing"
     )
@@ -52,6 +54,32 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--follow", action="store_true", help="metrics: with --jsonl, go on with what a run finishes until it ends"
     )
+
+
+def _chosen(namespace: Namespace, found: manifest.SelectedResults) -> manifest.SelectedResults:
+    """Return the part of a run that is the chosen agent's.
+
+    :raises ConfigurationError: if there is no such agent, or several and none is chosen for a file about one.
+    """
+    told = found.manifest
+    there = sorted({key.agent for key in map(TrialKey.parse, told.keys) if key.agent is not None})
+    if namespace.agent is None:
+        if len(there) > 1 and namespace.format != METRICS:
+            raise ConfigurationError(f"export: the run is of several agents; add --agent {' or '.join(there)}")
+        return found
+    if namespace.agent not in there:
+        raise ConfigurationError(f"export: --agent {namespace.agent}: {_there(there)}")
+    keys = tuple(key for key in told.keys if _is_wanted(TrialKey.parse(key), namespace))
+    return dataclasses.replace(
+        found,
+        manifest=dataclasses.replace(told, keys=keys),
+        results=tuple(r for r in found.results if _is_wanted(r.key, namespace)),
+        absent=tuple(key for key in found.absent if key in keys),
+    )
+
+
+def _there(names: Sequence[str]) -> str:
+    return f"the run's agents are {', '.join(names)}" if names else "the run's agent has no name"
 
 
 def _export(namespace: Namespace, found: manifest.SelectedResults) -> tuple[Any, Sequence[str]]:
@@ -66,7 +94,7 @@ def _export(namespace: Namespace, found: manifest.SelectedResults) -> tuple[Any,
 
 
 def _is_wanted(key: TrialKey, namespace: Namespace) -> bool:
-    return namespace.domain in (None, key.domain)
+    return namespace.domain in (None, key.domain) and namespace.agent in (None, key.agent)
 
 
 def _contradictions(namespace: Namespace) -> Iterator[str]:
@@ -85,7 +113,7 @@ def run(namespace: Namespace) -> int:
         raise ConfigurationError(f"export: {'; '.join(problems)}")
     if namespace.jsonl:
         return _write_lines(namespace)
-    found = manifest.load_selected(namespace.directory)
+    found = _chosen(namespace, manifest.load_selected(namespace.directory))
     data, lines = _export(namespace, found)
     if namespace.output == _STANDARD_OUTPUT:
         print(json.dumps(data, indent=2))

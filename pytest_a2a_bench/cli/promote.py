@@ -21,6 +21,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", help="Results directory of a run")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="Where to write the baseline")
     parser.add_argument("--force", action="store_true", help="Replace a baseline that has tasks which DIR has not")
+    parser.add_argument("--agent", metavar="NAME", help="The agent to keep the results of, where there are several")
     parser.add_argument(
         "--allow-incomplete", action="store_true", help="Accept a run of which trials are missing, instead of refusing"
     )
@@ -32,6 +33,11 @@ def run(namespace: Namespace) -> int:
     if not source.is_dir():
         raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")
     found = load(source)
+    if namespace.agent is not None:
+        if namespace.agent not in found.agents:
+            there = f"its agents are {', '.join(found.agents)}" if found.agents else "its agent has no name"
+            raise ConfigurationError(f"--agent {namespace.agent}: {source}: {there}")
+        found = found.only(namespace.agent)
     if found.absent and not namespace.allow_incomplete:
         raise ConfigurationError(
             f"{source} is of a run that did not end: {found.notes[0]}; run them with --a2a-resume, or leave them out "

@@ -14,6 +14,7 @@ from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
 from pytest_a2a_bench.reports.html import Contents, now, render, write
 from pytest_a2a_bench.reports.html.conformance import rows_of
+from pytest_a2a_bench.results.agents import agent_names, compare_agents
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import compare
 from pytest_a2a_bench.results.stats import count
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import CheckRow
     from pytest_a2a_bench.gates.files import StoredVerdict
     from pytest_a2a_bench.model import TrialResult
+    from pytest_a2a_bench.results.agents import AgentComparison
     from pytest_a2a_bench.results.compare import Comparison
 
 
@@ -70,6 +72,7 @@ def gather(directory: Path, baseline: Path | None, conformance: Path | None) -> 
         verdict=found,
         comparison=comparison,
         baseline_name=str(baseline or ""),
+        compared=_compared(found, trials),
         notes=[*notes, *about_baseline],
         made_at=now(),
     )
@@ -90,6 +93,14 @@ def _verdict(directory: Path, trials: list[TrialResult]) -> tuple[StoredVerdict 
     if len(runs) > 1:
         notes.append(f"The verdict is of run {found.run_id} alone; the trials below are of {len(runs)} runs.")
     return found, notes
+
+
+def _compared(found: StoredVerdict | None, trials: list[TrialResult]) -> tuple[AgentComparison, ...]:
+    """Compare the agents of a run with the first that was named, as far as its verdict tells which that was."""
+    told = [agent.id for agent in found.agents if agent.role == "under test"] if found is not None else []
+    there = agent_names(trials)
+    names = [name for name in told if name in there] or list(there)
+    return compare_agents(trials, names) if len(names) > 1 else ()
 
 
 def _checks(path: Path) -> tuple[list[CheckRow], dict[str, str]]:

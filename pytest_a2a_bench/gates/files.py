@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from pytest_a2a_bench.configuration.readers import split_named
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import quarantine
 from pytest_a2a_bench.gates.quarantine import Quarantined
 from pytest_a2a_bench.gates.terms import GateResult, Verdict
-from pytest_a2a_bench.model.fields import Count, Finite
+from pytest_a2a_bench.model.fields import Count, Finite, Seconds
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
@@ -59,6 +60,30 @@ class JudgedAgent:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedAgent(JudgedAgent):
+    """One of several agents, and what its own trials came to.
+
+    :param id: what options and keys call it; ``role`` what it was there for: ``under test`` or ``transfer``.
+    :param turns: how often it answered; ``latency_p50`` and ``latency_p95`` are seconds of these answers.
+    :param errors: trials that could not be evaluated through its doing or trouble, or (where it is under test) at all.
+    """
+
+    id: str = ""
+    role: str = "under test"
+    trials: Count = 0
+    succeeded: Count = 0
+    errors: Count = 0
+    turns: Count = 0
+    requests: Count = 0
+    request_errors: Count = 0
+    latency_p50: Seconds | None = None
+    latency_p95: Seconds | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_usd: Finite | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JudgedTrials:
     """What a verdict was made from: numbers of trials.
 
@@ -86,6 +111,8 @@ class StoredVerdict:
     :param errors: trials that could not be evaluated.
     :param notes: gates that were not judged, and why.
     :param comparison: with the baseline, task by task.
+    :param agents: the agents, where they have names.
+    :param comparisons: each further one of them against the first.
     :param left_out: tasks that floors left out -> the rules of lint that name them.
     """
 
@@ -102,6 +129,8 @@ class StoredVerdict:
     trials: JudgedTrials = JudgedTrials()
     quarantined: tuple[str, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    agents: tuple[ComparedAgent, ...] = ()
+    comparisons: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def of(cls, verdict: Verdict, run_id: str) -> StoredVerdict:
@@ -149,9 +178,11 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
     quarantined: tuple[Quarantined, ...] = ()
     missed: tuple[Missed, ...] | None = None
     if settings.baseline:
+        name, place = split_named(settings.baseline) if settings.agents else (None, settings.baseline)
         try:
-            baseline = load(directory / settings.baseline)
+            baseline = load(directory / place)
             problems += _contradictions(settings, baseline)
+            problems += [f"--a2a-baseline: {text}" for text in _whose(settings, name, baseline)]
         except ConfigurationError as error:
             problems.append(f"--a2a-baseline: {error}")
     if settings.quarantine:
@@ -165,6 +196,31 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
         except ConfigurationError as error:
             problems.append(f"--a2a-missed: {error}")
     return GateFiles(baseline, quarantined, missed, tuple(problems))
+
+
+def baselines_of(settings: Settings, baseline: Baseline | None) -> dict[str, Baseline]:
+    """Return what each agent under test is compared with, whose tasks are named as that agent's trials are."""
+    if baseline is None:
+        return {}
+    name, _ = split_named(settings.baseline or "")
+    there = [n for n in settings.under_test if n is not None]
+    chosen = [name] if name else [n for n in there if n in baseline.agents] or there[:1]
+    return {n: baseline.only(n).named(n) for n in chosen}
+
+
+def _whose(settings: Settings, name: str | None, baseline: Baseline) -> Iterator[str]:
+    """Say what keeps a baseline from being compared with one of several agents."""
+    there = [n for n in settings.under_test if n is not None]
+    known = ", ".join(baseline.agents)
+    if not there:
+        if baseline.agents:
+            yield f"{baseline.source} is of agents with names ({known}): a2a-bench promote --agent NAME"
+    elif baseline.agents and (name or "") not in (*baseline.agents, ""):
+        yield f"{baseline.source} is of {known}, and not of {name}"
+    elif baseline.agents and name is None and not set(there) & set(baseline.agents):
+        yield f"{baseline.source} is of {known}, and the agents under test are {', '.join(there)}"
+    elif not baseline.agents and name is None and len(there) > 1:
+        yield f"{baseline.source} does not say which agent it is of: write --a2a-baseline {there[0]}=FILE"
 
 
 def read_missed(results: Path) -> tuple[Missed, ...]:

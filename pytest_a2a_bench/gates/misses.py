@@ -53,7 +53,9 @@ def find_missed(results: Iterable[TrialResult], accepted: Collection[str]) -> li
 
 def is_counted(result: TrialResult, settings: Settings) -> bool:
     """Tell whether a gate counts a trial, so that its miss need not fail the run by itself."""
-    return thresholds_of(settings).tolerates(groups_of_result(result), baseline=bool(settings.baseline))
+    # Agents against each other are like a run against its baseline.
+    compared = bool(settings.baseline) or len(settings.under_test) > 1
+    return thresholds_of(settings).tolerates(groups_of_result(result), baseline=compared)
 
 
 def is_left_out(result: TrialResult, settings: Settings, left_out: Collection[str]) -> bool:

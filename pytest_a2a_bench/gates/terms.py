@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_a2a_bench.model import TrialResult
+from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.compare import Comparison, GateVerdict
 
@@ -105,6 +106,7 @@ class Verdict:
     :param errors: trials that could not be evaluated; with any of them no run passes.
     :param notes: gates that were not judged, and why.
     :param comparison: the baseline's, task by task.
+    :param agents: each further agent of the run against the first.
     """
 
     gates: tuple[GateResult, ...] = ()
@@ -112,6 +114,7 @@ class Verdict:
     errors: int = 0
     notes: tuple[str, ...] = ()
     comparison: Comparison | None = None
+    agents: tuple[AgentComparison, ...] = ()
 
     @property
     def outcome(self) -> GateVerdict:
@@ -144,6 +147,7 @@ class Verdict:
             "gates": [{**gate.to_json(), "failed": self.fails(gate)} for gate in self.gates],
             "notes": list(self.notes),
             "comparison": self.comparison.to_json() if self.comparison else None,
+            **({"comparisons": [found.to_json() for found in self.agents]} if self.agents else {}),
         }
 
 

@@ -9,10 +9,12 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates import files, misses
+from pytest_a2a_bench.gates.agents import judge_agents
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import EVERY_TRIAL, ITEMS, Trials
 from pytest_a2a_bench.plugin.collect import shards
-from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
+from pytest_a2a_bench.plugin.report.agents import agent_of, agents_of
+from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, was_not_run
 from pytest_a2a_bench.plugin.run.files import left_out_of
 from pytest_a2a_bench.plugin.run.outlet import say
@@ -101,11 +103,18 @@ class Gatekeeper:
         if nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
         trials = self._trials(cut_short)
-        self.verdict = judge(trials, thresholds, self.run.services.baseline)
+        self.verdict = self._judge(trials, thresholds)
         # Trials that no gate counts fail as items; the gate would tell it twice.
         hidden = (ITEMS,) if self._excused & self._failed else (EVERY_TRIAL, ITEMS)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         self._store(trials)
+
+    def _judge(self, trials: Trials, thresholds: Thresholds) -> Verdict:
+        settings, baseline = self.run.settings, self.run.services.baseline
+        names = [name for name in settings.under_test if name is not None]
+        if not names:
+            return judge(trials, thresholds, baseline)
+        return judge_agents(trials, thresholds, names, files.baselines_of(settings, baseline))
 
     def _has_something_to_judge(self, thresholds: Thresholds, *, cut_short: bool) -> bool:
         """Tell whether there were trials; where none was reported, whether gates were to judge those that should be."""
@@ -222,6 +231,7 @@ class Gatekeeper:
         return {
             **self.verdict.to_json(),
             "agent": agent_of(self.run),
+            **({"agents": agents_of(self.run, trials.results)} if self.run.settings.agents else {}),
             "trials": {
                 "reported": len(trials.results),
                 "succeeded": sum(r.success for r in trials.results),
@@ -298,6 +308,8 @@ class Gatekeeper:
         if self.config.get_verbosity() >= 0:
             if self.verdict.comparison is not None:
                 yield from verdict.comparison_lines(self.verdict.comparison, width)
+            for found in self.verdict.agents:
+                yield from verdict.agent_lines(found, width)
             if excused:
                 yield f"missed ({len(excused)}; --a2a-missed runs these again):"
                 yield from (f"  {line}" for line in verdict.some([f"{r.nodeid}: {r.wasxfail}" for r in excused]))

@@ -54,6 +54,7 @@ def _body(result: TrialResult, path: str | None) -> Iterator[str]:
     if result.reward_info is not None:
         yield from _reward_lines(result.reward_info, _TITLES | dict(suite.check_titles if suite else {}))
     yield from user_lines(result)
+    yield from party_lines(result)
     yield from map(one_line, registry.remarks_of(result))
     if result.findings:
         yield "the agent's messages:"
@@ -76,6 +77,17 @@ def user_lines(result: TrialResult) -> Iterator[str]:
         yield f"held again, as the user was at fault in conversation {number} ({fault.kind}): {one_line(fault.detail)}"
     if result.retry_error:
         yield f"held again in vain, so that the conversation before it counts: {one_line(result.retry_error)}"
+
+
+def party_lines(result: TrialResult) -> Iterator[str]:
+    """Say which other agents took part, and who had the conversation when it ended."""
+    for party in result.parties:
+        wire = party.wire
+        what = f"{party.name} ({party.role}) answered {party.turns} times in {wire.requests} requests"
+        yield what + (f", {wire.errors} of which failed" if wire.errors else "")
+    if result.parties:
+        ended = "its error" if result.error else "the conversation's end"
+        yield f"{ended} was the doing of {result.blame or result.key.agent or 'the agent'}"
 
 
 def _reward_lines(reward: Reward, titles: Mapping[str, str]) -> Iterator[str]:
@@ -111,6 +123,7 @@ def _section(title: str, lines: Any) -> Iterator[str]:
 
 def _turn_line(turn: Turn) -> str:
     who = f"tool {turn.tool}" if turn.role == "tool" and turn.tool else turn.role
+    who += f" {turn.party}" if turn.party else ""
     words = [turn.text or "", *(f"{call.name}({_arguments(call.arguments)})" for call in turn.calls)]
     mark = " (error)" if turn.error else ""
     return f"{one_line(who, 60)}{mark}: {one_line(' '.join(word for word in words if word))}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_a2a_bench.model import ProtocolMetrics, TrialResult
+from pytest_a2a_bench.model import MetricsAggregate, Party, ProtocolMetrics, TrialResult, Usage
 
 AGENT_TYPE = "a2a_agent"
 
@@ -23,10 +23,22 @@ def of_trial(result: TrialResult) -> dict[str, Any]:
     return {
         "task_id": result.key.task_id,
         "agent_type": AGENT_TYPE,
+        **({"agent": result.key.agent} if result.key.agent else {}),
         "key": str(result.key),
         "status": result.status,
         "protocol_metrics": [_request(m) for m in result.metrics],
         "summary": _summary(result),
+        **({"parties": [_party(party) for party in result.parties]} if result.parties else {}),
+    }
+
+
+def _party(party: Party) -> dict[str, Any]:
+    """Return the same of another agent that took part."""
+    return {
+        "agent": party.name,
+        "role": party.role,
+        "protocol_metrics": [_request(m) for m in party.metrics],
+        "summary": _sums(party.wire, party.usage, Usage()),
     }
 
 
@@ -51,9 +63,12 @@ def _request(m: ProtocolMetrics) -> dict[str, Any]:
 
 
 def _summary(result: TrialResult) -> dict[str, Any]:
-    wire, reported = result.wire, result.agent_usage
-    tokens = result.estimated_usage.tokens if reported.tokens is None else reported.tokens
-    dollars = result.estimated_usage.cost_usd if reported.cost_usd is None else reported.cost_usd
+    return _sums(result.wire, result.agent_usage, result.estimated_usage)
+
+
+def _sums(wire: MetricsAggregate, reported: Usage, estimated: Usage) -> dict[str, Any]:
+    tokens = estimated.tokens if reported.tokens is None else reported.tokens
+    dollars = estimated.cost_usd if reported.cost_usd is None else reported.cost_usd
     return _known(
         {
             "total_requests": wire.requests,

@@ -12,6 +12,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.suite import Suite
 from pytest_a2a_bench.model import Reward, TrialKey, TrialResult, Turn, Usage, UserFault, Verification
 from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.reports import parties
 from pytest_a2a_bench.results.stats import DomainSummary, count, summarise, summarise_categories
 from pytest_a2a_bench.results.store import Store, StoreError, load_trial
 from pytest_a2a_bench.results.verified import Tally
@@ -252,6 +253,7 @@ def caveats(results: Sequence[TrialResult]) -> Iterator[str]:
         counted = ", ".join(f"{n}x {one_line(reason, 60)}" for reason, n in again.most_common())
         yield f"{what} held again, because a message may have arrived or not (--a2a-redeliver): {counted}"
     yield from _user_faults(results)
+    yield from parties.lines(results)
     models = _values([r for r in results if r.estimated_usage != Usage()], "agent_model")
     if models:
         what = f"{models.total()} of {len(results)} trials, from their messages alone, for {_counted(models)}"

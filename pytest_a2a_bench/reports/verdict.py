@@ -10,6 +10,7 @@ from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.gates.terms import Verdict
+    from pytest_a2a_bench.results.agents import AgentComparison
     from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
 
 MOST = 20
@@ -50,6 +51,12 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:
             yield from _wrapped(f"{title} ({len(names)}): ", one_line(", ".join(names[:MOST]), 1000) + more, 2, width)
     for difference in comparison.differences:
         yield f"not comparable: {one_line(difference)}"
+
+
+def agent_lines(found: AgentComparison, width: int) -> Iterator[str]:
+    """Yield one agent of a run against another: by domain, then the tasks in which they differ."""
+    yield f"{found.agent} against {found.reference} (before is {found.reference}, now is {found.agent}):"
+    yield from comparison_lines(found.comparison, width)
 
 
 def some(lines: Sequence[str], most: int = MOST) -> Iterator[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -49,6 +50,8 @@ BY_TASK = ("dialect", "evaluation_type", "judge", "extractor")
 _NO_VALUE = {"dialect": ("auto",), "extractor": ("literal",)}
 """Values of trials that did not come to the point where there is a choice."""
 
+_OF_AGENT = re.compile(r".*:(?P<agent>[A-Za-z][A-Za-z0-9_]*)", re.DOTALL)
+
 Measured = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Suite and domain -> name of a condition -> the values that occurred, sorted."""
 
@@ -70,7 +73,7 @@ class TaskRecord:
 class Baseline:
     """What a run measured.
 
-    :param tasks: task key (``tau2/airline/12``, with ``@label`` where there is one) to what came of it.
+    :param tasks: task key (``tau2/airline/12``, with ``@label`` and ``:agent`` if there is one) to what came of it.
     :param source: where it was read from, for messages.
     :param absent: keys of trials that the run was asked for and has no result of.
     :param notes: what is to be known about where it was read from.
@@ -88,6 +91,30 @@ class Baseline:
     def trials(self) -> int:
         """How many trials were evaluated."""
         return sum(len(t.outcomes) for t in self.tasks.values())
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The names of the agents that it is of, sorted; none where agents had no names."""
+        return tuple(sorted({match["agent"] for match in map(_OF_AGENT.fullmatch, self.tasks) if match}))
+
+    def only(self, agent: str) -> Baseline:
+        """Return the part that is one agent's, in which nothing has its name any more; all, where agents had none."""
+        if not self.agents:
+            return self
+        tail = f":{agent}"
+        return dataclasses.replace(
+            self,
+            tasks={n.removesuffix(tail): record for n, record in self.tasks.items() if n.endswith(tail)},
+            measured={n.removesuffix(tail): found for n, found in self.measured.items() if n.endswith(tail)},
+        )
+
+    def named(self, agent: str) -> Baseline:
+        """Return the same of an agent with a name."""
+        return dataclasses.replace(
+            self,
+            tasks={f"{n}:{agent}": record for n, record in self.tasks.items()},
+            measured={f"{n}:{agent}": found for n, found in self.measured.items()},
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the file's content."""
@@ -212,8 +239,13 @@ def _of_directory(directory: Path) -> Baseline:
 
 
 def task_name(key: TrialKey) -> str:
-    """Return what pairs trials: the task, and the label where one task is tested twice."""
-    return key.task_key + (f"@{key.label}" if key.label else "")
+    """Return what pairs trials: the task, with its label where it is tested twice, and the name of its agent."""
+    return key.task_key + (f"@{key.label}" if key.label else "") + (f":{key.agent}" if key.agent else "")
+
+
+def domain_name(key: TrialKey) -> str:
+    """Return by what conditions are kept: suite and domain, and the agent where agents have names."""
+    return f"{key.suite}/{key.domain}" + (f":{key.agent}" if key.agent else "")
 
 
 def measured_by(results: Iterable[TrialResult]) -> Measured:
@@ -226,7 +258,7 @@ def measured_by(results: Iterable[TrialResult]) -> Measured:
         # None, "" and False say nothing; a benchmark that leaves a member out is the same as one that says so.
         for name, value in values.items():
             if name not in NO_CONDITIONS and value not in (None, "", False, *_NO_VALUE.get(name, ())):
-                found[f"{result.key.suite}/{result.key.domain}"][name].add(_text(value))
+                found[domain_name(result.key)][name].add(_text(value))
     return {suite: {n: tuple(sorted(v)) for n, v in names.items()} for suite, names in found.items()}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results import lock, manifest
-from pytest_a2a_bench.results.baseline import measured_by
+from pytest_a2a_bench.results.baseline import domain_name, measured_by
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.stats import count
@@ -141,7 +141,7 @@ _DATA = ("benchmark", "source")
 
 def _tell_their_data(results: Sequence[TrialResult]) -> bool:
     measured = measured_by(results)
-    return all(measured.get(f"{r.key.suite}/{r.key.domain}", {}).get("benchmark") for r in results)
+    return all(measured.get(domain_name(r.key), {}).get("benchmark") for r in results)
 
 
 def _other_data(held: Sequence[tuple[Part, list[TrialResult]]], places: Mapping[str, str]) -> Iterator[str]:

@@ -45,6 +45,9 @@ FORMS: Mapping[str, tuple[StoredForm[Any], str]] = {
 _SPARSE = (Turn,)
 """Classes whose empty members are left out of files."""
 
+_OF_SEVERAL = (*FURTHER, "agents", "comparisons")
+"""Members that only files of runs have with several agents."""
+
 _PARAM = re.compile(r":(?:param|ivar) (\w+): (.*?)(?=\n\s*:|\n\s*\n|\Z)", re.DOTALL)
 
 
@@ -78,6 +81,7 @@ def generate(name: str) -> Schema:
     definitions = body.pop("$defs", {})
     if name == "trial":
         _complete_trial(body)
+    body["required"] = [member for member in body["required"] if member not in _OF_SEVERAL]
     heads: Schema = {"schema": {"const": form.schema}} if form.schema else {}
     heads["schema_version"] = {"const": form.version}
     body["required"] = [*heads, *body["required"]]
@@ -95,7 +99,7 @@ def _complete_trial(body: Schema) -> None:
     properties["trial"] = {"type": "integer", "minimum": 0}
     properties["reward"] = {"type": "number", "description": "reward_info.value; only of an evaluated trial"}
     properties["success"] = {"type": "boolean", "description": "whether it succeeded; only of an evaluated trial"}
-    body["required"] = [n for n in body["required"] if n not in ("path", *FURTHER)] + ["task", "trial"]
+    body["required"] = [n for n in body["required"] if n != "path"] + ["task", "trial"]
     body["if"] = {"properties": {"status": {"const": "evaluated"}}}
     body["then"] = {"required": ["reward", "success"], "properties": {"reward_info": {"type": "object"}}}
     body["else"] = {"properties": {"error": {"type": "string"}, "reward": False, "success": False}}

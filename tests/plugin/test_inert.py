@@ -129,7 +129,7 @@ def test_showing_something_needs_no_agent(bench: Bench, arguments: list[str]) ->
 
 def test_help_lists_every_option_in_its_three_spellings(bench: Bench) -> None:
     text = " ".join(bench("--help").stdout.str().split())
-    assert "--a2a-endpoint=URL|builtin:NAME" in text
+    assert "--a2a-endpoint=[NAME=]URL|builtin:NAME" in text
     assert "default: 300; env A2A_TIMEOUT; ini a2a_timeout" in text
     assert "--a2a-no-verify-ssl" in text
 

@@ -6,14 +6,18 @@ import contextlib
 from collections.abc import Iterator
 
 from pytest_a2a_bench.a2a import loop
+from pytest_a2a_bench.agents.brain import Brain
 from pytest_a2a_bench.agents.options import parse_spec
 from pytest_a2a_bench.agents.server import Served, running
 
 
 @contextlib.contextmanager
-def served(spec: str) -> Iterator[Served]:
-    """Serve an agent that a spec names, on the loop thread of the client."""
-    server = running(parse_spec(spec))
+def served(spec: str, brain: Brain | None = None) -> Iterator[Served]:
+    """Serve an agent that a spec names, on the loop thread of the client.
+
+    :param brain: thinks in place of that which the spec names.
+    """
+    server = running(parse_spec(spec), brain)
     found = loop.run(server.__aenter__())
     try:
         yield found

@@ -143,7 +143,7 @@ def properties() -> list[str]:
     found = set()
     for suite in suites:
         result = TrialResult(
-            TrialKey(suite.name, "domain", "1", 0, "label"),
+            TrialKey(suite.name, "domain", "1", 0, "label", "a"),
             "evaluated",
             "run",
             Reward(1.0),
@@ -156,6 +156,7 @@ def properties() -> list[str]:
             provenance={**told, "stopped": "s", "measured": dict.fromkeys(suite.counts, 1)},
             reused_from="r",
             category="c",
+            blame="b",
             turn_latencies=(1.0,),
             user_fault=UserFault("out-of-scope"),
             user_retries=(UserFault("stopped-early"),),

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.conversation import Speaker
 from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Event, ToolCall, ToolReturned, ToolSpec, Usage, UserSaid
 
@@ -65,12 +65,12 @@ def agent_class(base: Any, messages: Any) -> Any:
     class A2AAgent(base):  # type: ignore[misc]
         """An agent that lives behind an A2A endpoint."""
 
-        def __init__(self, tools: list[Any], domain_policy: str, conversation: Conversation) -> None:
+        def __init__(self, tools: list[Any], domain_policy: str, conversation: Speaker) -> None:
             super().__init__(tools=tools, domain_policy=domain_policy)
             self.conversation = conversation
             self._names: dict[str, str] = {}
 
-        def get_init_state(self, message_history: list[Any] | None = None) -> Conversation:
+        def get_init_state(self, message_history: list[Any] | None = None) -> Speaker:
             history = to_events(message_history or [])
             for event in history:
                 if isinstance(event, AgentSaid):
@@ -80,7 +80,7 @@ def agent_class(base: Any, messages: Any) -> Any:
                 self.conversation.events.extend(history)
             return self.conversation
 
-        def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
+        def generate_next_message(self, message: Any, state: Speaker) -> tuple[Any, Speaker]:
             new = [_to_event(m, self._names) for m in getattr(message, "tool_messages", None) or [message]]
             said = self._defused(state.ask(new))
             self._names.update({c.id: c.name for c in said.calls})
@@ -124,7 +124,7 @@ def _to_tau2_usage(usage: Usage) -> dict[str, int] | None:
     return {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
 
 
-def make_agent(tau2: Tau2, tools: list[Any], policy: str, conversation: Conversation) -> Any:
+def make_agent(tau2: Tau2, tools: list[Any], policy: str, conversation: Speaker) -> Any:
     """Make an agent for tau2's ``Orchestrator``."""
     return agent_class(tau2.agent_base, tau2.messages)(tools, policy, conversation)
 

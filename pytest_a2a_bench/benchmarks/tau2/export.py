@@ -15,7 +15,7 @@ from pytest_a2a_bench.benchmarks.tau2.editions import Edition, find_edition
 from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
 from pytest_a2a_bench.benchmarks.tau2.upstream import build_environment, load, read_task
 from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model import TrialKey, TrialResult, sum_usage
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.settings import Settings
 
@@ -174,7 +174,8 @@ def _simulation(result: TrialResult) -> dict[str, Any]:
     simulation = {**result.simulation, "task_id": result.key.task_id, "trial": result.key.trial, "seed": result.seed}
     simulation["reward_info"] = dict(result.reward_info.info)
     # tau2's means need numbers: what nobody reported is written as nothing spent, and `a2a_bench` says so.
-    simulation["agent_cost"] = result.agent_usage.cost_usd or 0.0
+    took_over = (party.usage for party in result.parties if party.role == "transfer")
+    simulation["agent_cost"] = sum_usage((result.agent_usage, *took_over)).cost_usd or 0.0
     simulation["user_cost"] = result.user_usage.cost_usd or 0.0
     simulation["duration"] = result.duration
     return simulation
@@ -247,6 +248,8 @@ def _obstacles(results: Sequence[TrialResult], unfinished: Mapping[str, str], mi
         yield f"fewer than {LEADERBOARD_TRIALS} trials of each task"
     if any(r.provenance.get("tagged") for r in results):
         yield "the agent was told the name of each task"
+    if any(r.parties for r in results):
+        yield "other agents took part in conversations"
     if any(r.provenance.get("replayed") for r in results):
         yield "conversations were replayed, the agent was not asked"
 

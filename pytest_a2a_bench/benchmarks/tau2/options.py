@@ -15,3 +15,6 @@ RETRIEVAL = Option(
 )
 
 OPTIONS: tuple[Option, ...] = (DATA_OPTION, RETRIEVAL)
+
+TRANSFER_TOOL = "transfer_to_human_agents"
+"""The tool by which agents of every domain hand a conversation over."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.suite import Suite, stored_variant
 from pytest_a2a_bench.benchmarks.tau2 import DOMAINS
-from pytest_a2a_bench.benchmarks.tau2.options import OPTIONS
+from pytest_a2a_bench.benchmarks.tau2.options import OPTIONS, TRANSFER_TOOL
 from pytest_a2a_bench.benchmarks.tau2.sources import DATA_OPTION, INSTALLED
 from pytest_a2a_bench.errors import A2ABenchError, MissingExtraError
 from pytest_a2a_bench.settings import Settings
@@ -159,6 +159,7 @@ SUITE = Suite(
     reported=("retrieval",),
     short_labels=True,
     player="pytest_a2a_bench.benchmarks.tau2.player",
+    transfer_tool=TRANSFER_TOOL,
     gold_options=(DATA_OPTION.name,),
     exporter="pytest_a2a_bench.benchmarks.tau2.export",
     fetcher="pytest_a2a_bench.benchmarks.tau2.fetching",

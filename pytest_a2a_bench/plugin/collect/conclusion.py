@@ -80,6 +80,7 @@ def find_problems(session: pytest.Session, run: BenchRun) -> list[str]:
         *_one_for_several(found.users, run),
         *_floors(found.trials, run),
         *_dialects(found.trials, run),
+        *_transfers(found.trials, run),
     ]
     if found.users:
         # What is wrong with the options only matters where somebody uses us.
@@ -105,6 +106,13 @@ def _dialects(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
                 f"{items[0].nodeid}{more}: --a2a-dialect={dialect} {suite.why_no_dialect}; "
                 f"choose {', '.join(most)} or {last}"
             )
+
+
+def _transfers(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
+    """Tell of trials in which nothing is ever transferred."""
+    for name, items in _by_suite(trials).items() if run.settings.transfer else ():
+        if not registry.load(name, run.settings).transfer_tool:
+            yield f"{items[0].nodeid}: no agent of {name} transfers a conversation; run it without --a2a-transfer"
 
 
 def _by_suite(trials: Iterable[pytest.Item]) -> dict[str, list[pytest.Item]]:

@@ -12,6 +12,7 @@ from pytest_a2a_bench.gates.misses import quarantine_of
 from pytest_a2a_bench.gates.terms import groups_of
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.results import inference
+from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.stats import count
 
 
@@ -35,13 +36,14 @@ def find_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.It
 def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     for group, rate in run.settings.min_pass.items():
         number = sum(not group or group in _groups(item) for item in counted if not _is_left_out(item, run))
+        number //= len(run.settings.under_test)  # each agent must keep it
         if number:
             yield from _unprovable(group, rate, number)
     tasks: dict[str, int] = {}
     for item in counted:
         key = item.stash[TRIAL].key
         # A label makes a task of its own, as in the gates.
-        name = f"{key.task_key}@{key.label}"
+        name = task_name(key)
         tasks[name] = tasks.get(name, 0) + 1
     fewest = min(tasks.values(), default=0)
     for k, rate in run.settings.min_pass_k.items():

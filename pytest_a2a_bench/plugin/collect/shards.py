@@ -75,8 +75,10 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
     # Flat, as files of the first versions are.
     settings |= settings.pop("benchmark_options")
     # Where they are is told apart from what they are, and two machines have other paths.
-    for name in ("endpoint", "agents", "results"):
+    for name in ("endpoint", "agents", "agent", "results"):
         del settings[name]
+    if settings["transfer"] is None:
+        del settings["transfer"]
     manifest = Manifest(
         run_id=run.plan.run_id,
         endpoint=run.plan.shown_endpoint,

@@ -10,6 +10,7 @@ import pytest
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.plugin.report import terminal
+from pytest_a2a_bench.plugin.report.agents import agent_of
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
@@ -67,7 +68,7 @@ class Page:
             say(terminalreporter, f"report page: {shown_path(str(self.path), self.config)}")
 
     def _contents(self) -> Contents:
-        agent = terminal.agent_of(self.run)
+        agent = agent_of(self.run)
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
         return Contents(
             trials=self._trials(),
@@ -79,6 +80,7 @@ class Page:
             verdict=StoredVerdict.of(verdict, self.run.plan.run_id) if verdict is not None else None,
             comparison=getattr(verdict, "comparison", None),
             baseline_name=self.run.settings.baseline or "",
+            compared=getattr(verdict, "agents", ()),
             made_at=now(),
         )
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_a2a_bench.plugin.report.agents import agent_of
 from pytest_a2a_bench.plugin.run.explanation import is_excused_miss, sections_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import run_markdown, summary
 from pytest_a2a_bench.reports.run_markdown import RunSummary, Trouble
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import without_query
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.plugin.report.terminal import Reporting
@@ -98,11 +98,11 @@ class Publisher:
     def _summary(self, exitstatus: int) -> RunSummary:
         results, lost = self._reporting.loaded()
         verdict = getattr(self.config.pluginmanager.get_plugin("a2a-bench-gates"), "verdict", None)
-        where = without_query(self.run.settings.endpoint or "", self.run.settings.endpoint)
-        named = f" ({self.run.plan.endpoint.agent})" if self.run.plan.endpoint and self.run.plan.endpoint.agent else ""
+        told = agent_of(self.run)
+        named = f" ({told['name']})" if told.get("name") else ""
         return RunSummary(
             verdict=_VERDICTS.get(exitstatus, f"exit status {exitstatus}"),
-            agent=f"{where}{named}",
+            agent=f"{told['endpoint']}{named}",
             gates=tuple((g.name, g.verdict, g.sentence) for g in verdict.gates) if verdict is not None else (),
             table=tuple(map(tuple, summary.rows(results))),
             notes=(*summary.provenance_lines(results), *summary.lost_lines(self.run.plan.results, lost)),

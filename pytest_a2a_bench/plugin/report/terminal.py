@@ -37,11 +37,14 @@ def looks_like_trial(nodeid: str) -> bool:
 
 def header_lines(run: BenchRun) -> list[str]:
     """Return what is tested and with whom, and in a second line the card that says so and the interface in use."""
-    first, found = _header_line(run), run.plan.endpoint
+    first = _header_line(run)
     lines = [] if first is None else [first]
-    if first is not None and found is not None and found.card_url:
-        used = f"; interface {found.interface} at {_shown_url(found.interface_url)}" if found.interface_url else ""
-        lines.append(f"a2a: card {_shown_url(found.card_url)}{used}")
+    for name in run.settings.agents or (None,):
+        found = run.plan.found(name)
+        if first is not None and found is not None and found.card_url:
+            used = f"; interface {found.interface} at {_shown_url(found.interface_url)}" if found.interface_url else ""
+            which = f"{name}: {one_line(found.agent, 60)}, " if name is not None else ""
+            lines.append(f"a2a: {which}card {_shown_url(found.card_url)}{used}")
     if run.settings.suites and run.plan.selection.names_items:
         suites = one_line(",".join(run.settings.suites), 100)
         lines.append(f"a2a: node ids are given, so that only they run; --a2a-suite {suites} adds nothing")
@@ -60,8 +63,8 @@ def _header_line(run: BenchRun) -> str | None:
     settings = run.settings
     if not settings.endpoint:
         return None
-    where = without_query(settings.endpoint, settings.endpoint)
-    if run.plan.endpoint is not None:
+    where = run.plan.shown_endpoint
+    if run.plan.endpoint is not None and not settings.agents:
         agent = f" ({one_line(run.plan.endpoint.agent, 60)})" if run.plan.endpoint.agent else ""
         where = f"{where}{agent}, {run.plan.endpoint.interface}"
     if run.plan.selection.only_conformance:
@@ -112,15 +115,6 @@ def _named_domains(run: BenchRun) -> dict[str, list[str]]:
     for specs in _modules_of(run):
         for spec in specs:
             found.setdefault(spec.suite, []).append(spec.domain)
-    return found
-
-
-def agent_of(run: BenchRun) -> dict[str, str]:
-    """Return what is known of the agent, for files: ``endpoint``, ``name`` and ``interface``."""
-    endpoint = run.settings.endpoint or ""
-    found = {"endpoint": without_query(endpoint, endpoint)}
-    if run.plan.endpoint is not None:
-        found |= {"name": run.plan.endpoint.agent, "interface": run.plan.endpoint.interface}
     return found
 
 

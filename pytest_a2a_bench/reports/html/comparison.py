@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pytest_a2a_bench.benchmarks.registry import label_of
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.reports.html.markup import Html, el, points, rate
+from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
 from pytest_a2a_bench.results.stats import count
 
@@ -32,6 +33,22 @@ def section(comparison: Comparison, baseline: str) -> Html:
         _moved(moved) if moved else None,
         el("p", _notes(comparison), class_="note"),
         id="baseline",
+    )
+
+
+def agents_section(compared: Sequence[AgentComparison]) -> Html:
+    """Return how each further agent of a run did against the first."""
+    return el("section", el("h2", "Agents against each other"), [_agents(found) for found in compared], id="agents")
+
+
+def _agents(found: AgentComparison) -> Html:
+    moved = [task for task in found.comparison.tasks if task.drop]
+    return el(
+        "div",
+        el("h3", f"{found.agent} against {found.reference}"),
+        el("p", found.sentence),
+        _groups(found.comparison, (found.reference, found.agent)) if found.comparison.overall else None,
+        _moved(moved, (found.reference, found.agent)) if moved else None,
     )
 
 
@@ -61,12 +78,12 @@ def _notes(comparison: Comparison) -> str:
     return " ".join(notes)
 
 
-def _groups(comparison: Comparison) -> Html:
+def _groups(comparison: Comparison, sides: tuple[str, str] = ("Before", "Now")) -> Html:
     groups = [*comparison.domains]
     # A total of one domain would repeat it.
     if comparison.overall and len(groups) > 1:
         groups.append(comparison.overall)
-    head = ("Domain", "Tasks", "Before", "Now", "Change", "90 % interval", "p")
+    head = ("Domain", "Tasks", *sides, "Change", "90 % interval", "p")
     return el(
         "div",
         _table(head, [_group(g) for g in groups]),
@@ -101,12 +118,12 @@ def _chance(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _moved(moved: Sequence[TaskComparison]) -> Html:
+def _moved(moved: Sequence[TaskComparison], sides: tuple[str, str] = ("Before", "Now")) -> Html:
     more = len(moved) - _SHOWN
     return el(
         "details",
         el("summary", f"{count(len(moved), 'task')} that changed"),
-        _table(("Task", "Before", "Now", "Change"), [_task(task) for task in moved[:_SHOWN]]),
+        _table(("Task", *sides, "Change"), [_task(task) for task in moved[:_SHOWN]]),
         el("p", f"… and {more:,} more", class_="note") if more > 0 else None,
         open=len(moved) <= _OPEN,
     )

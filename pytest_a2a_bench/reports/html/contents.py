@@ -12,6 +12,7 @@ from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.summary import benchmark_notes, caveats
+from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.compare import Comparison
 from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
@@ -26,6 +27,7 @@ class Contents:
     :param checks: what came of judging the protocol.
     :param explanations: what is to be said about checks, by :func:`~pytest_a2a_bench.reports.html.conformance.name_of`.
     :param comparison: this run beside an earlier one; ``baseline_name`` says which.
+    :param compared: each further agent of the run against the first.
     :param notes: more that must be known before numbers are compared.
     :param made_at: when, as people read it.
     """
@@ -39,6 +41,7 @@ class Contents:
     verdict: StoredVerdict | None = None
     comparison: Comparison | None = None
     baseline_name: str = ""
+    compared: Sequence[AgentComparison] = ()
     notes: Sequence[str] = ()
     made_at: str = ""
 

@@ -66,6 +66,8 @@ def _body(contents: Contents) -> Html:
     if contents.comparison is not None:
         compared = comparison.section(contents.comparison, contents.baseline_name)
         sections.append(("baseline", "Baseline", compared))
+    if contents.compared:
+        sections.append(("agents", "Agents", comparison.agents_section(contents.compared)))
     if contents.trials:
         sections.append(("domains", "Domains", figures.by_domain(contents.trials)))
         sections.append(("figures", "Charts", figures.reliability_and_cost(contents.trials)))

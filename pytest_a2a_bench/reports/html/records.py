@@ -12,7 +12,16 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.benchmarks.registry import label_of, remarks_of, variant_of
-from pytest_a2a_bench.model import DialectFinding, ProtocolMetrics, Reward, ToolCall, TrialResult, Turn
+from pytest_a2a_bench.model import (
+    DialectFinding,
+    Party,
+    ProtocolMetrics,
+    Reward,
+    ToolCall,
+    TrialResult,
+    Turn,
+    percentile,
+)
 from pytest_a2a_bench.redact import one_line, sanitise
 
 # A task's key is bounded, as ids are the benchmark's.
@@ -76,7 +85,7 @@ def order(result: TrialResult) -> tuple[Any, ...]:
     parts = re.split(r"(\d+)", key.task_id)
     # Numbers by value: odd parts of the split are digits.
     natural = tuple((int(p), "") if i % 2 else (0, p) for i, p in enumerate(parts))
-    return (key.suite, key.domain, natural, key.label or "", key.trial)
+    return (key.suite, key.domain, natural, key.label or "", key.trial, key.agent or "")
 
 
 def why(result: TrialResult) -> str:
@@ -100,6 +109,9 @@ def why(result: TrialResult) -> str:
 
 def detail(result: TrialResult) -> dict[str, Any]:
     """Return what the viewer shows."""
+    requests = [_request(m) for m in result.metrics]
+    for party in result.parties:
+        requests += [{**_request(m), "method": one_line(f"{party.name}: {m.method}", 60)} for m in party.metrics]
     return {
         "k": one_line(str(result.key), KEY),
         "s": state(result),
@@ -111,10 +123,12 @@ def detail(result: TrialResult) -> dict[str, Any]:
         "left_out": max(0, len(result.transcript) - TURNS),
         "findings": [
             {"rule": one_line(f.rule, 80), "message": _bounded(f.message), "raw": _bounded(f.raw), "turn": f.turn}
-            for f in (*_verification(result), *result.findings)[:_LINES]
+            for f in (*_verification(result), *result.findings, *(f for p in result.parties for f in p.findings))[
+                :_LINES
+            ]
         ],
-        "wire": [_request(m) for m in result.metrics[:REQUESTS]],
-        "wire_left_out": max(0, len(result.metrics) - REQUESTS),
+        "wire": requests[:REQUESTS],
+        "wire_left_out": max(0, len(requests) - REQUESTS),
     }
 
 
@@ -142,12 +156,30 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("reused from", result.reused_from),
         ("replayed", "yes" if result.provenance.get("replayed") else None),
         ("verified", _verified(result)),
+        *((f"{party.name} ({party.role})", _party(party)) for party in result.parties),
+        ("ended by the doing of", result.blame),
         ("dialect", result.dialect),
         ("seed", result.seed),
         ("started", result.started_at[:19].replace("T", " ")),
         ("context", result.context_id),
     )
     return [[name, one_line(str(value), _FACT)] for name, value in pairs if value not in (None, "")]
+
+
+def _party(party: Party) -> str:
+    middle = percentile(sorted(party.turn_latencies), 50)
+    known = (
+        ("turns", party.turns),
+        ("requests", party.wire.requests),
+        ("failed requests", party.wire.errors or None),
+        ("median turn", None if middle is None else f"{middle:.2f} s"),
+        ("tokens in", party.usage.input_tokens),
+        ("tokens out", party.usage.output_tokens),
+        ("cost", None if party.usage.cost_usd is None else f"${party.usage.cost_usd:.4f}"),
+        ("findings", len(party.findings) or None),
+        ("agent", party.agent or None),
+    )
+    return ", ".join(f"{name} {value}" for name, value in known if value is not None)
 
 
 def _estimated(result: TrialResult) -> str:
@@ -198,6 +230,8 @@ def _reward(reward: Reward) -> dict[str, Any]:
 
 def _turn(turn: Turn) -> dict[str, Any]:
     found: dict[str, Any] = {"role": turn.role}
+    if turn.party:
+        found["party"] = one_line(turn.party, 60)
     if turn.text:
         found["text"] = _bounded(turn.text)
     if turn.calls:

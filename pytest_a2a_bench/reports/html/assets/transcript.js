@@ -49,7 +49,7 @@ function drawTurn(turn) {
   else if (turn.text) said.push(make("div", { class: "bubble" }, turn.text));
   for (const call of turn.calls || []) said.push(drawCall(call));
   if (!said.length) said.push(make("div", { class: "bubble" }, make("em", {}, "said nothing")));
-  return make("div", { class: `turn ${turn.role}` }, make("div", { class: "who" }, WHO[turn.role] || turn.role), make("div", { class: "said" }, said));
+  return make("div", { class: `turn ${turn.role}` }, make("div", { class: "who" }, (WHO[turn.role] || turn.role) + (turn.party ? ` ${turn.party}` : "")), make("div", { class: "said" }, said));
 }
 
 function drawCall(call) {
