@@ -64,6 +64,8 @@ class Relay:
             before_turn=first.before_turn,
             bounds=first.bounds,
             events=list(first.events),
+            # Calls without an id are numbered; one number for two calls would mix their results up.
+            _calls=first._calls,
         )
         seat.conversations.append(self._current)
         self.taken_over = seat

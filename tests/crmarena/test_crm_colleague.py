@@ -43,7 +43,9 @@ def run(tested: Asking, colleague: Speaker, tmp_path: Path, **options: object) -
     return result
 
 
-@pytest.mark.parametrize("options", [{}, {"dialect": "data"}, {"tools": "mcp"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, *(pytest.param(o, marks=pytest.mark.slow) for o in ({"dialect": "data"}, {"tools": "mcp"}))]
+)
 def test_what_the_colleague_says_is_what_the_tool_returns(tmp_path: Path, options: dict[str, str]) -> None:
     colleague = Speaker(knowing)
     result = run(Asking(2), colleague, tmp_path, **options)
@@ -69,6 +71,7 @@ def test_questions_are_counted(tmp_path: Path) -> None:
     assert result.parties[0].turns == 1
 
 
+@pytest.mark.slow
 def test_whoever_is_not_there_is_not_asked(tmp_path: Path) -> None:
     result = run(Asking(1, name="bob"), Speaker(knowing), tmp_path)
     (answer,) = [turn for turn in result.transcript if turn.tool == "ask_agent"]
@@ -89,7 +92,7 @@ def once_broken() -> Iterator[str]:
         yield ", ".join(TASK.answers)
 
 
-@pytest.mark.parametrize("say", [silent, broken])
+@pytest.mark.parametrize("say", [silent, pytest.param(broken, marks=pytest.mark.slow)])
 def test_its_trouble_is_told_and_its_own(tmp_path: Path, say: Callable[[Conversation], str | None]) -> None:
     result = run(Asking(1), Speaker(say), tmp_path)
     assert (result.status, result.reward, result.blame) == ("evaluated", 0.0, None)
@@ -101,12 +104,14 @@ def test_its_trouble_is_told_and_its_own(tmp_path: Path, say: Callable[[Conversa
     assert measured(result, "question_errors") == 1
 
 
+@pytest.mark.slow
 def test_after_trouble_it_may_be_asked_again(tmp_path: Path) -> None:
     says = once_broken()
     result = run(Asking(2), Speaker(lambda conversation: next(says)), tmp_path)
     assert (result.reward, measured(result, "question_errors")) == (1.0, 1)
 
 
+@pytest.mark.slow
 def test_one_that_is_gone_ends_no_trial(tmp_path: Path) -> None:
     with served_brain(Speaker(Asking(1))) as url:
         gone = dataclasses.replace(settings(), colleague="ann=http://127.0.0.1:9")

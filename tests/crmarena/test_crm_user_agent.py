@@ -31,6 +31,7 @@ class Personas:
         return user.open()
 
 
+@pytest.mark.slow
 def test_the_same_user_behind_a2a_comes_to_the_same(run_trials: RunTrials) -> None:
     every = keys("mini_interactive", one_of_each(step=4))
     speaker = Speaker(Personas())
@@ -55,8 +56,8 @@ def test_the_same_user_behind_a2a_comes_to_the_same(run_trials: RunTrials) -> No
     ("said", "told"),
     [
         (STOP, "it stopped before it asked anything"),
-        (ToolCall("execute", {"query": "SELECT Id FROM Case"}), "has no tools"),
-        (None, "empty"),
+        pytest.param(ToolCall("execute", {"query": "SELECT Id FROM Case"}), "has no tools", marks=pytest.mark.slow),
+        pytest.param(None, "empty", marks=pytest.mark.slow),
     ],
 )
 def test_nonsense_is_an_error_of_its_own(run_trials: RunTrials, said: str | ToolCall | None, told: str) -> None:

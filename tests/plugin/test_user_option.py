@@ -13,6 +13,7 @@ TASK = "a2a/mock::test_mock[create_task_1-t0]"
 ORACLE = ("--a2a-endpoint=builtin:oracle", TASK)
 
 
+@pytest.mark.slow
 def test_a_run_says_who_played_the_user(pytester: pytest.Pytester, bench: Bench) -> None:
     with served_brain(Speaker(ScriptedUsers())) as url:
         result = bench(*ORACLE, f"--a2a-user=a2a:{url}", "--a2a-html=page.html", "--junitxml=junit.xml")
@@ -35,7 +36,13 @@ def test_a_run_says_who_played_the_user(pytester: pytest.Pytester, bench: Bench)
         assert "reused, not held again" not in other.stdout.str()
 
 
-@pytest.mark.parametrize("option", ["--a2a-user=a2a:http://127.0.0.1:9", "--a2a-colleague=ann=http://127.0.0.1:9"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--a2a-user=a2a:http://127.0.0.1:9",
+        pytest.param("--a2a-colleague=ann=http://127.0.0.1:9", marks=pytest.mark.slow),
+    ],
+)
 def test_an_agent_that_is_not_there_is_missed_before_the_first_item(bench: Bench, noop_url: str, option: str) -> None:
     result = bench("--a2a-endpoint", noop_url, TASK, option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

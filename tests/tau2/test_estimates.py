@@ -57,6 +57,7 @@ def test_each_request_has_the_tokens_of_its_messages_and_says_that_they_are_esti
     assert held.provenance["agent_model"] == MODEL
 
 
+@pytest.mark.slow
 def test_native_calls_are_estimated_with_the_message_that_they_were_made_for(tmp_path: Path) -> None:
     settings = Settings(agent_model=MODEL, tag_trials=True)
     natively = dataclasses.replace(settings, tools="mcp")

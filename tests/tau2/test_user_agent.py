@@ -54,7 +54,7 @@ def compare(run_trials: RunTrials, url: str, spec: str, every: list[TrialKey]) -
     return there
 
 
-@pytest.mark.parametrize(("domain", "count"), [("mock", 1), ("telecom", 2)])
+@pytest.mark.parametrize(("domain", "count"), [("mock", 1), pytest.param("telecom", 2, marks=pytest.mark.slow)])
 def test_the_same_user_behind_a2a_comes_to_the_same(
     run_trials: RunTrials, users: tuple[str, Speaker], domain: str, count: int
 ) -> None:
@@ -103,17 +103,19 @@ def wrong_tool(conversation: Conversation) -> ToolCall:
 
 
 @pytest.mark.parametrize(
-    ("say", "told"),
+    ("say", "domain", "told"),
     [
-        (silent, "empty"),
-        (broken, "the agent that plays the user"),
-        (garbled, "cannot be read"),
-        (wrong_tool, "10 of its tool calls failed"),
+        (silent, "mock", "empty"),
+        (broken, "mock", "the agent that plays the user"),
+        pytest.param(garbled, "telecom", "cannot be read", marks=pytest.mark.slow),
+        pytest.param(wrong_tool, "telecom", "10 of its tool calls failed", marks=pytest.mark.slow),
     ],
 )
-def test_a_user_that_talks_nonsense_is_an_error_of_its_own(run_trials: RunTrials, say: Any, told: str) -> None:
+def test_a_user_that_talks_nonsense_is_an_error_of_its_own(
+    run_trials: RunTrials, say: Any, domain: str, told: str
+) -> None:
     with served_brain(Speaker(say)) as url:
-        (result,) = run_trials("oracle", played_by(url), keys("telecom", 1))
+        (result,) = run_trials("oracle", played_by(url), keys(domain, 1))
     assert result.status == "infrastructure_error"
     assert told in str(result.error)
     assert str(result.error).startswith("the agent that plays the user: ")
@@ -121,7 +123,7 @@ def test_a_user_that_talks_nonsense_is_an_error_of_its_own(run_trials: RunTrials
 
 
 def test_a_user_that_is_not_there_is_an_error_of_its_own(run_trials: RunTrials) -> None:
-    (result,) = run_trials("oracle", played_by("http://127.0.0.1:9"), keys("telecom", 1))
+    (result,) = run_trials("oracle", played_by("http://127.0.0.1:9"), keys("mock", 1))
     assert (result.status, result.blame) == ("infrastructure_error", "user")
     assert str(result.error).startswith("the agent that plays the user: ")
 
@@ -129,7 +131,7 @@ def test_a_user_that_is_not_there_is_an_error_of_its_own(run_trials: RunTrials) 
 @pytest.mark.parametrize("word", STOP_WORDS)
 def test_each_stop_word_ends_the_conversation(run_trials: RunTrials, word: str) -> None:
     with served_brain(Speaker(lambda conversation: f"Thank you. {word}")) as url:
-        (result,) = run_trials("noop", played_by(url), keys("telecom", 1))
+        (result,) = run_trials("noop", played_by(url), keys("mock", 1))
     assert (result.status, result.termination_reason) == ("evaluated", "user_stop")
 
 
@@ -139,8 +141,8 @@ def test_the_users_agent_gets_its_own_token_and_no_other(
     monkeypatch.setenv("A2A_AUTH_TOKEN", "of-the-tested")
     monkeypatch.setenv("USERS_TOKEN", "of-the-user")
     with served_brain(Speaker(lambda conversation: "###STOP###"), token="of-the-user") as url:
-        (refused,) = run_trials("noop", played_by(url), keys("telecom", 1))
-        (result,) = run_trials("noop", played_by(url, user_auth_env="USERS_TOKEN"), keys("telecom", 1))
+        (refused,) = run_trials("noop", played_by(url), keys("mock", 1))
+        (result,) = run_trials("noop", played_by(url, user_auth_env="USERS_TOKEN"), keys("mock", 1))
     assert (refused.error_type, refused.blame) == ("AuthenticationError", "user")
     assert "--a2a-user-auth-env" in str(refused.error)
     assert result.status == "evaluated"

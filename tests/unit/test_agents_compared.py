@@ -1,0 +1,122 @@
+"""One agent against another: which is better, and what trials that could not be evaluated leave of that; and names."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.configuration.readers import read_endpoints
+from pytest_a2a_bench.model import Party, Reward, TrialKey, TrialResult, Usage
+from pytest_a2a_bench.model.parties import with_abandoned
+from pytest_a2a_bench.results.agents import agent_names, compare_agents
+from pytest_a2a_bench.results.baseline import Baseline
+from pytest_a2a_bench.settings import Settings
+
+
+def trial(agent: str, task: int, value: float | None) -> TrialResult:
+    key = TrialKey("s", "d", str(task), agent=agent)
+    if value is None:
+        return TrialResult(key, "infrastructure_error", error="x")
+    return TrialResult(key, "evaluated", reward_info=Reward(value), dialect=agent)
+
+
+def pair(*outcomes: tuple[float | None, float | None]) -> list[TrialResult]:
+    return [r for n, (a, b) in enumerate(outcomes) for r in (trial("a", n, a), trial("b", n, b))]
+
+
+LOST, WON, SAME = (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "better", "p"),
+    [
+        ([LOST] * 6, "a", 2 / 2**6),
+        ([WON] * 6, "b", 2 / 2**6),
+        ([LOST] * 5, None, 2 / 2**5),  # one-sided it would be below the level
+        ([LOST] * 3 + [WON] * 3, None, 1.0),
+        ([SAME] * 9, None, 1.0),
+    ],
+)
+def test_which_is_better(outcomes: list[tuple[float, float]], better: str | None, p: float) -> None:
+    (found,) = compare_agents(pair(*outcomes), ("a", "b"))
+    assert found.better == better
+    assert found.p == pytest.approx(p)
+    # Whichever is called the reference.
+    (other,) = compare_agents(pair(*outcomes), ("b", "a"))
+    assert other.better == better
+    assert other.p == pytest.approx(p)
+    assert (better or "is not shown") in found.sentence
+
+
+def test_trials_without_a_reward_count_against_who_is_ahead() -> None:
+    (found,) = compare_agents(pair(*[LOST] * 6, (1.0, None)), ("a", "b"))
+    assert (found.better, found.errors, found.hidden) == ("a", 1, False)
+    (found,) = compare_agents(pair(*[LOST] * 6, (None, 0.0), (None, 1.0)), ("a", "b"))
+    assert (found.better, found.errors, found.hidden) == (None, 2, True)
+    assert "might turn this over" in found.sentence
+
+
+def test_nothing_in_common_is_no_comparison() -> None:
+    (found,) = compare_agents([trial("a", 1, 1.0), trial("b", 2, 1.0)], ("a", "b"))
+    assert (found.comparison.overall, found.better) == (None, None)
+    assert found.sentence == "no task was evaluated with both a and b"
+
+
+def test_how_an_agent_speaks_makes_it_no_other_question() -> None:
+    (found,) = compare_agents(pair(*[SAME] * 3), ("a", "b"))
+    assert found.comparison.differences == ()
+
+
+def test_a_baseline_is_of_the_agents_that_it_names() -> None:
+    both = Baseline.of(pair(LOST, SAME))
+    assert both.agents == agent_names(pair(SAME)) == ("a", "b")
+    of_b = both.only("b")
+    assert {n: r.outcomes for n, r in of_b.tasks.items()} == {"s/d/0": (False,), "s/d/1": (True,)}
+    assert of_b.measured == {"s/d": {"dialect": ("b",)}}
+    assert of_b.agents == ()
+    assert of_b.only("c") == of_b
+    assert of_b.named("c").agents == ("c",)
+
+
+@pytest.mark.parametrize("key", ["s/d/1#0:a", "s/d/a:b#0@l:c_1", "s/d/[PERSONA:None]#3"])
+def test_keys_name_their_agent(key: str) -> None:
+    found = TrialKey.parse(key)
+    assert str(found) == key
+    assert found.of_any_agent == dataclasses.replace(found, agent=None)
+    assert found.agent is None or found.file_stem != found.of_any_agent.file_stem
+
+
+def test_endpoints_with_names() -> None:
+    assert read_endpoints("http://x?a=b") == "http://x?a=b"
+    assert read_endpoints("http://x http://y") == "http://y"
+    assert read_endpoints("a=http://x?q=1\n  b=builtin:oracle") == {"a": "http://x?q=1", "b": "builtin:oracle"}
+    with pytest.raises(ValueError, match="the URL contains credentials"):
+        read_endpoints("a=http://u:p@x")
+
+
+def test_no_agent_is_shown_the_token_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables: dict[str, Any] = {"A2A_AUTH_TOKEN": "whose", "A2A_AUTH_TOKEN_B": "b's own", "MINE_A": "a's own"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings(endpoint="http://a", agents={"a": "http://a", "b": "http://b"})
+
+    def token(chosen: Settings, name: str) -> str | None:
+        auth = ClientConfig.from_settings(chosen.of_agent(name), os.environ).auth
+        return auth.token.reveal() if auth else None
+
+    assert (token(settings, "a"), token(settings, "b")) == (None, "b's own")
+    other = dataclasses.replace(settings, auth_env="MINE")
+    assert (token(other, "a"), token(other, "b")) == ("a's own", None)
+    assert {"A2A_AUTH_TOKEN_A", "A2A_AUTH_TOKEN_B"} <= set(settings.secret_variables)
+    assert settings.of_agent(None) is settings
+
+
+def test_what_was_abandoned_of_a_party_is_paid_for() -> None:
+    earlier = Party("b", "transfer", "B", usage=Usage(1, 1, 1.0), turns=3)
+    assert with_abandoned((), (earlier,)) == (Party("b", "transfer", "B", usage=Usage(1, 1, 1.0)),)
+    (both,) = with_abandoned((Party("b", "transfer", "B", usage=Usage(2), turns=1),), (earlier,))
+    assert (both.usage, both.turns) == (Usage(3, 1, 1.0), 1)
