@@ -16,12 +16,14 @@ ORACLE = ("--a2a-endpoint=builtin:oracle", TASK)
 @pytest.mark.slow
 def test_a_run_says_who_played_the_user(pytester: pytest.Pytester, bench: Bench) -> None:
     with served_brain(Speaker(ScriptedUsers())) as url:
-        result = bench(*ORACLE, f"--a2a-user=a2a:{url}", "--a2a-html=page.html", "--junitxml=junit.xml")
-        result.assert_outcomes(passed=1)
+        result = bench(*ORACLE, f"--a2a-user=a2a:{url}", "--a2a-html=page.html", "--a2a-verify")
+        result.assert_outcomes(passed=2)  # its gate is one of them
         shown = result.stdout.str()
         assert f"user played by the agent at {url}: not leaderboard numbers" in shown
         assert "user simulator: pytest-a2a-bench noop" in shown
         assert "not comparable with leaderboard numbers" in shown
+        assert "verified" in shown
+        assert "differs" not in shown
         assert "An A2A agent plays the user." in Path("page.html").read_text()
         (stored,) = (pytester.path / "a2a-results" / "trials").glob("*.json")
         trial = json.loads(stored.read_text())
