@@ -126,15 +126,21 @@ def label_of(suite: str, domain: str, variant: str = "") -> str:
 
 
 def variant_of(result: TrialResult) -> str:
-    """Say how the benchmark was changed for a trial (``drift low``), after its agent's name where agents have names.
+    """Say which of a domain's trials a trial belongs to: those of its agent, where agents have names, and those for
+    which the benchmark was changed in the same way (:func:`change_of`). Others are never averaged in.
+    """
+    return ", ".join(filter(None, (result.key.agent, change_of(result))))
 
-    Trials that differ in either are never averaged; empty where there is nothing to say. Of the benchmark its suite
-    says it, also of results that an older version stored; where that is not installed the result's own word is taken.
+
+def change_of(result: TrialResult) -> str:
+    """Say how the benchmark was changed for a trial (``drift low``); empty where it was not.
+
+    The suite says it, also of results that an older version stored; of a suite that is not installed the result's own
+    word is taken.
     """
     # Stored results travel: they are compared on machines where the suite's package was never installed.
     suite = find(result.key.suite)
-    changed = suite.variant(result.provenance) if suite is not None else stored_variant(result.provenance)
-    return ", ".join(filter(None, (result.key.agent, changed)))
+    return suite.variant(result.provenance) if suite is not None else stored_variant(result.provenance)
 
 
 def remarks_of(result: TrialResult) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def judge_agents(
     of_each = dataclasses.replace(thresholds, max_cost=None, verify=False)
     whole = judge(trials, of_all)
     gates = [gate for gate in whole.gates if gate.name != EVERY_TRIAL or trials.named]
-    notes = list(whole.notes)
+    notes: list[str] = []
     for name in names:
         found = judge(_part(trials, name, len(names)), of_each, baselines.get(name))
         gates += [dataclasses.replace(g, name=f"{g.name}:{name}") for g in found.gates if g.name != EVERY_TRIAL]

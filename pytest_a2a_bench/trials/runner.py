@@ -323,7 +323,11 @@ class Runner:
         """Return the error of a limit: a turn's time is never more than what its trial, or the run, has left."""
         deadline = self.limits.deadline(attempt.began)
         is_late = deadline is not None and time.monotonic() >= deadline
-        return self.limits.error(attempt.key) if is_late and isinstance(error, _LATE) else error
+        if not is_late or not isinstance(error, _LATE):
+            return error
+        late = self.limits.error(attempt.key)
+        late.party = error.party
+        return late
 
     def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
         told = {**self._data(key), "stopped": opened.advice}

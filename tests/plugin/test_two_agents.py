@@ -104,6 +104,7 @@ def test_agents_are_compared_task_by_task(pytester: pytest.Pytester, two: Bench)
     assert "a is better: a 1.000, b 0.200 over 10 tasks" in (pytester.path / "later.html").read_text()
 
 
+@pytest.mark.slow
 def test_results_are_of_an_agent_whoever_takes_them_up(pytester: pytest.Pytester, two: Bench, capsys: Any) -> None:
     two("-q")
     log = (pytester.path / "log.txt").read_text()

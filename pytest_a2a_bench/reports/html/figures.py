@@ -11,6 +11,7 @@ from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.reports.html import charts, records
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, number, rate, seconds
 from pytest_a2a_bench.reports.summary import label_of
+from pytest_a2a_bench.results.agents import agent_names
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import summarise
 
@@ -96,16 +97,22 @@ def _classes(index: int, is_wide: bool) -> str | None:
 
 def reliability_and_cost(trials: Sequence[TrialResult]) -> Html:
     """Return pass^k, turn times, trial times and costs."""
+    cards = [_reliability(_curves(trials))]
+    for name in agent_names(trials) or (None,):
+        cards += _distributions([r for r in trials if r.key.agent == name], f" ({name})" if name is not None else "")
+    return el("section", el("h2", "Reliability, time and cost"), el("div", cards, class_="cards"), id="figures")
+
+
+def _distributions(trials: Sequence[TrialResult], whose: str) -> list[Html]:
     turns = [s for r in trials for s in r.turn_latencies]
     costs = [r.cost for r in trials if r.cost is not None]
     lengths = [r.duration for r in trials if r.duration > 0]
-    cards = [
-        _reliability(_curves(trials)),
-        _distribution("Time of a turn", turns, seconds, "No turn was measured."),
-        _distribution("Time of a trial", lengths, seconds, "No trial was measured."),
-        _distribution("Cost of a trial", costs, dollars, "Neither the agent nor a model reported what it cost."),
+    unknown = "Neither the agent nor a model reported what it cost."
+    return [
+        _distribution(f"Time of a turn{whose}", turns, seconds, "No turn was measured."),
+        _distribution(f"Time of a trial{whose}", lengths, seconds, "No trial was measured."),
+        _distribution(f"Cost of a trial{whose}", costs, dollars, unknown),
     ]
-    return el("section", el("h2", "Reliability, time and cost"), el("div", cards, class_="cards"), id="figures")
 
 
 def _curves(trials: Sequence[TrialResult]) -> dict[str, dict[int, float]]:

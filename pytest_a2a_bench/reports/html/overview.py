@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_a2a_bench.gates.files import StoredGate, StoredVerdict
-from pytest_a2a_bench.model import percentile
+from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.reports.html import records
 from pytest_a2a_bench.reports.html.contents import Contents, cautions, provenance
 from pytest_a2a_bench.reports.html.markup import Html, dollars, el, join, rate, seconds
+from pytest_a2a_bench.results.agents import agent_names
 from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count
 
@@ -37,8 +40,10 @@ def verdict(contents: Contents) -> Html:
         if found.gates:
             parts.append(el("ul", [_gate(g) for g in found.gates], class_="gates"))
         parts += [el("p", note, class_="note") for note in found.notes]
-    if contents.trials:
-        parts.append(_headline(contents))
+    for name in agent_names(contents.trials) or (None,):
+        own = [r for r in contents.trials if r.key.agent == name]
+        parts += [el("h3", name)] if name is not None else []
+        parts += [_headline(own)] if own else []
     return el("section", el("h2", "Verdict" if found else "Result"), parts, id="verdict")
 
 
@@ -62,8 +67,7 @@ def _gate(gate: StoredGate) -> Html:
     return el("li", pill(tone, word), el("strong", gate.name), el("span", gate.sentence, details))
 
 
-def _headline(contents: Contents) -> Html:
-    trials = contents.trials
+def _headline(trials: Sequence[TrialResult]) -> Html:
     counted = [r for r in trials if r.status != "skipped"]
     passed = sum(r.success for r in counted)
     limits = wilson(passed, len(counted)) if counted else None

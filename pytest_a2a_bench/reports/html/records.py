@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.lint_known import cited_line
-from pytest_a2a_bench.benchmarks.registry import label_of, remarks_of, variant_of
+from pytest_a2a_bench.benchmarks.registry import change_of, label_of, remarks_of, variant_of
 from pytest_a2a_bench.model import (
     DialectFinding,
     Party,
@@ -146,7 +146,8 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("estimated", _estimated(result)),
         ("user", result.user),
         ("judge", result.provenance.get("judge")),
-        ("benchmark changed", variant_of(result)),
+        ("agent", result.key.agent),
+        ("benchmark changed", change_of(result)),
         ("known of the task", "; ".join(remarks_of(result))),
         ("lint of the task", cited_line(result.provenance)),
         ("held again", ", ".join(result.held_again)),
