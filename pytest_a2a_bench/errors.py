@@ -19,6 +19,7 @@
     │   ├── RunTimeoutError       the run exceeded ``--a2a-run-timeout`` while this trial was under way
     │   ├── TrialCancelledError   the run is stopping
     │   ├── CassetteError         a recorded conversation does not answer what is asked now
+    │   ├── PartyError            an agent beside the one under test gave up, or answers what nobody can use
     │   └── LLMError              the user simulator's or judge's model did not answer
     ├── AgentOutcomeError         the agent itself gave up (task failed, rejected or canceled): a bad agent
     ├── EvaluatorError            the benchmark's own evaluator broke, so that there is no reward
@@ -49,6 +50,7 @@ __all__ = [
     "JudgeMissingError",
     "LLMError",
     "MissingExtraError",
+    "PartyError",
     "PrerequisiteMissingError",
     "ProtocolError",
     "ReplyLimitError",
@@ -180,6 +182,10 @@ class TrialCancelledError(InfrastructureError):
 
 class CassetteError(InfrastructureError):
     """A recorded conversation is missing, damaged, or of other requests than those that are made now."""
+
+
+class PartyError(InfrastructureError):
+    """An agent beside the one under test (who plays the user) gave up, or answers what nobody can use."""
 
 
 class LLMError(InfrastructureError):

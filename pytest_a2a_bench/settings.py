@@ -26,6 +26,8 @@ TAGGED_AGENTS = ("oracle", "readonly")
 """Built-in agents that play the gold, and so have to be told which task they are asked."""
 
 BUILTIN_PREFIX = "builtin:"
+AGENT_PREFIX = "a2a:"
+"""What stands before the URL of an A2A agent that plays the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,10 @@ class Settings:
     :param max_infra_errors: a number of trials, or as a float a share of them.
     :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
-    :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
+    :param user: ``auto`` means llm where ``user_llm`` is given, else scripted; ``a2a:URL`` is an A2A agent.
+    :param user_auth_env: name of the environment variable that holds that agent's token; without it there is none.
+    :param colleague: ``NAME=URL`` of an A2A agent that the agent under test may ask, at most ``colleague_turns`` times
+        in a conversation; ``colleague_auth_env`` names the environment variable that holds its token.
     :param agent_model: LiteLLM's name of the agent's model, for estimates of what the agent does not report.
     :param user_retry: how often a trial is held again in which the simulated user was at fault.
     :param benchmark_options: what the benchmarks' own options came to, by name; each benchmark reads its own
@@ -127,9 +132,13 @@ class Settings:
     max_steps: int = 200
     max_errors: int = 10
     user: str = "auto"
+    user_auth_env: str | None = None
     user_llm: str | None = None
     user_llm_args: dict[str, Any] = field(default_factory=dict)
     user_retry: int = 0
+    colleague: str | None = None
+    colleague_auth_env: str | None = None
+    colleague_turns: int = 5
     judge_llm: str | None = None
     agent_model: str | None = None
     results: str = "a2a-results"
@@ -183,6 +192,8 @@ class Settings:
         urls = {
             "the endpoint": self.endpoint,
             **{f"the endpoint {name}": url for name, url in self.agents.items()},
+            "--a2a-user": self.user_endpoint,
+            "--a2a-colleague": (self.colleague or "").partition("=")[2] or None,
             "--a2a-webhook-url": self.webhook_url,
             "--a2a-mcp-url": self.mcp_url,
             "--a2a-card-jwks": self.card_jwks,
@@ -195,7 +206,8 @@ class Settings:
         """Environment variables that settings name and that hold secrets, whatever they are called."""
         tokens = (self.auth_env or AUTH_ENV, self.oauth_client_secret_env)
         named = tuple(variable_of(name, agent) for agent in self.agents for name in tokens)
-        return (*tokens, *named, *filter(None, (self.client_key_env, self.client_passphrase_env)))
+        others = (self.user_auth_env, self.colleague_auth_env)
+        return (*tokens, *named, *filter(None, (self.client_key_env, self.client_passphrase_env, *others)))
 
     @property
     def under_test(self) -> tuple[str | None, ...]:
@@ -231,10 +243,15 @@ class Settings:
 
     @property
     def user_kind(self) -> str:
-        """``llm`` or ``scripted``, with ``auto`` resolved."""
+        """``llm``, ``scripted`` or ``a2a``, with ``auto`` resolved."""
         if self.user == "auto":
             return "llm" if self.user_llm else "scripted"
-        return self.user
+        return "a2a" if self.user_endpoint else self.user
+
+    @property
+    def user_endpoint(self) -> SecretUrl | None:
+        """The URL of the A2A agent that plays the user, or None."""
+        return SecretUrl(self.user.removeprefix(AGENT_PREFIX)) if self.user.startswith(AGENT_PREFIX) else None
 
     def to_json(self) -> str:
         """Return the settings as text, for a worker process."""

@@ -87,7 +87,7 @@ def place(credentials: Credentials, card: AgentCard | None) -> AuthParts:
 def explain_refusal(url: str, config: ClientConfig, sent: bool) -> str:
     """Say, for a 401 or 403, what was sent and what to do."""
     if not config.has_credentials:
-        return "no credentials are configured; put a token in A2A_AUTH_TOKEN (or name another with --a2a-auth-env)"
+        return f"no credentials are configured; {config.token_advice}"
     if config.auth is None and not sent and may_receive(url, config):
         return (
             "the agent card offers no OAuth 2 client credentials flow, so no token was asked for; name the token "

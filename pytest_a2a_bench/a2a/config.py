@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -81,6 +82,7 @@ class ClientConfig:
     :param bounds: how much of the agent's answers is read; one that is beyond it ends the conversation.
     :param allowed_origins: origins beside the endpoint's own to which credentials may go.
     :param wait: seconds to wait until a freshly started agent answers.
+    :param token_advice: how to give it a token, for whoever it refuses.
     """
 
     endpoint: str
@@ -103,6 +105,7 @@ class ClientConfig:
     allowed_origins: tuple[str, ...] = ()
     wait: float = 0.0
     max_connections: int = 512
+    token_advice: str = f"put a token in {AUTH_ENV} (or name another with --a2a-auth-env)"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "endpoint", SecretUrl(self.endpoint))
@@ -178,6 +181,36 @@ class ClientConfig:
             wait=settings.wait,
             bounds=Bounds.of(settings.reply_limits),
         )
+
+
+def party_config(
+    settings: Settings, environ: Mapping[str, str], endpoint: str, auth_env: str | None, option: str
+) -> ClientConfig:
+    """Make the configuration for an agent beside the one under test, which gets none of that one's credentials.
+
+    :param auth_env: the environment variable that holds its token; None for no token.
+    :param option: the option that names it.
+    :raises ConfigurationError: naming all that is wrong.
+    """
+    plain = dataclasses.replace(
+        settings, client_cert=None, client_key=None, client_key_env=None, client_passphrase_env=None
+    )
+    found: dict[str, Any] = {}
+
+    def read_token() -> None:
+        if auth_env is not None:
+            found["auth"] = Credentials(read_variable(option, auth_env, environ), auth_env)
+
+    raise_errors(read_token, lambda: found.update(network=Network.from_settings(plain, environ)))
+    return ClientConfig(
+        endpoint=endpoint,
+        timeout=settings.timeout,
+        stall_timeout=settings.stall_timeout,
+        wait=settings.wait,
+        bounds=Bounds.of(settings.reply_limits),
+        token_advice=f"name the environment variable that holds its token with {option}",
+        **found,
+    )
 
 
 def connection_problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:

@@ -94,6 +94,11 @@ class AgentSession:
         return self._connection.card()
 
     @property
+    def turn_span(self) -> Span:
+        """The span of the turn that is under way."""
+        return self._requests.turn_span
+
+    @property
     def request_count(self) -> int:
         """Requests sent, repetitions and polls included."""
         return self._requests.count
@@ -291,8 +296,7 @@ class AgentSession:
         self._remember(turn)
 
     async def _ask_for_task(self, wire: Wire, turn: Turn, records: list[RequestRecord]) -> None:
-        task_id = turn.task_id
-        if task_id is None:
+        if (task_id := turn.task_id) is None:
             return
 
         async def once(record: RequestRecord) -> None:
@@ -381,8 +385,7 @@ class AgentSession:
         return self.a2a_task_id is not None and self._state is not None and self._state not in TERMINAL
 
     async def _cancel_task(self) -> None:
-        task_id = self.a2a_task_id
-        if task_id is None:
+        if (task_id := self.a2a_task_id) is None:
             return
         wire = await self._wire()
         state = await self._requests.cancel_task(wire, task_id, self.context_id, _CANCEL_SECONDS)

@@ -16,7 +16,7 @@ from pytest_a2a_bench.adk import cases
 from pytest_a2a_bench.adk.checked import CheckedModel
 from pytest_a2a_bench.adk.models import resolve
 from pytest_a2a_bench.adk.options import NO_MODEL, AdkOptions
-from pytest_a2a_bench.adk.runs import Runs
+from pytest_a2a_bench.adk.runs import CALLER, Runs
 from pytest_a2a_bench.adk.tools import Tools
 from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
 from pytest_a2a_bench.redact import one_line
@@ -89,6 +89,7 @@ def make_evaluator(
         ],
         sub_agents=[make_selector(own, tools), make_interpreter(own, tools)],
         before_agent_callback=taking_up(tools.runs),
+        before_tool_callback=know_caller,
         on_tool_error_callback=tell_error,
     )
 
@@ -143,11 +144,17 @@ def taking_up(runs: Runs) -> Any:
     """Return what lets an agent go on, whenever it is spoken to, with what the end of a process interrupted."""
 
     async def take_up(callback_context: Any) -> None:
+        CALLER.set(callback_context.user_id)
         taken = await asyncio.to_thread(runs.take_up)
         if taken:
             log.info("evaluations taken up again: %s", ", ".join(taken))
 
     return take_up
+
+
+async def know_caller(tool: Any, args: Mapping[str, Any], tool_context: Any) -> None:
+    """Let a tool know who asks: ADK may call it elsewhere than where the agent began."""
+    CALLER.set(tool_context.user_id)
 
 
 async def tell_error(tool: Any, args: Mapping[str, Any], tool_context: Any, error: BaseException) -> Any:

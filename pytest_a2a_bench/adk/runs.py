@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +44,17 @@ OWNER = "the ADK agent"
 _PATIENCE = 10.0
 """Seconds that evaluations are given to end with their process."""
 _TICK = 0.05
+_LOOKS = 0.5
+"""Seconds between two looks for a request of another process."""
+
+REQUEST = "cancel"
+"""The file in an evaluation's directory by which another process asks the one that holds it to cancel it."""
+
+CALLER: ContextVar[str] = ContextVar("a2a_adk_caller", default="")
+"""Who asks, where evaluations are their callers' (:attr:`Runs.by_caller`)."""
+
+
+_CANCELED = "canceled by its caller"
 
 
 class Look(NamedTuple):
@@ -72,17 +84,24 @@ class _Live:
     canceled: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
 
+    def cancel(self) -> None:
+        """Abort what it has in flight, for good."""
+        self.canceled.set()
+        self.assessment.stop()
+
 
 class Runs:
     """All evaluations under one results directory. Safe to use from many threads.
 
     :param environ: where credentials are.
+    :ivar by_caller: whether each caller sees its own evaluations only; else everybody is the operator, and sees all.
     """
 
     def __init__(self, options: AdkOptions, environ: Mapping[str, str] = os.environ) -> None:
         self.options = options
         self.terms = options.terms()
         self.environ = environ
+        self.by_caller = False
         self._kept = records.Kept(self.terms.results)
         self._live: dict[str, _Live] = {}
         self._guard = threading.Lock()
@@ -99,8 +118,6 @@ class Runs:
         endpoint: str,
         task_ids: list[str] | None = None,
         credential: str = "",
-        *,
-        caller: str = "",
         **config: Any,
     ) -> Look:
         """Begin an evaluation, and return how it is.
@@ -130,7 +147,7 @@ class Runs:
             raise ConfigurationError("; ".join(problems))
         run_id = uuid.uuid4().hex[:12]
         stored = {**request.to_json(), "credential": name, "task_count": len(planned.keys)}
-        record = Record(run_id, caller, {}, stored, submitted=time.time())
+        record = Record(run_id, self._whose(), {}, stored, submitted=time.time())
         with contextlib.suppress(OSError):
             self.terms.results.mkdir(parents=True, exist_ok=True, mode=0o700)
         directory = self.terms.directory(run_id)
@@ -153,7 +170,8 @@ class Runs:
             progress = live.assessment.progress
             return Look(record, directory, count or progress.total, progress.text)
         done = sum(1 for _ in Store(directory).trials.glob("*.json"))
-        return Look(record, directory, count, f"{done} trials done" if not record.summary else "")
+        asked = ", its process was asked to cancel it" if (directory / REQUEST).exists() else ""
+        return Look(record, directory, count, f"{done} trials done{asked}" if not record.summary else "")
 
     def wait(self, run_id: str, seconds: float) -> Look:
         """Return how an evaluation is once it is over, or so many seconds later."""
@@ -165,22 +183,33 @@ class Runs:
     def cancel(self, run_id: str) -> Look:
         """End an evaluation; what it has in flight is aborted, what is finished stays.
 
-        :raises ConfigurationError: if there is none of this name, or another process holds it.
+        One that another process holds is canceled there: that process is asked by a file, and given some seconds.
+
+        :raises ConfigurationError: if there is none of this name, or nobody can be asked.
         """
+        look = self.look(run_id)
         live = self._live.get(run_id)
         if live is not None:
-            live.canceled.set()
-            live.assessment.stop()
+            live.cancel()
             live.over.wait(_PATIENCE)
             return self.look(run_id)
-        look = self.look(run_id)
-        if not look.is_over:
+        deadline = time.monotonic() + _PATIENCE
+        while not look.is_over and time.monotonic() < deadline:
             try:
                 with lock.held(look.directory, OWNER):
-                    look.record.concluded("canceled", "canceled by its caller").write(look.directory)
-            except InUseError as error:
-                raise ConfigurationError(f"{error}; cancel it there") from None
-        return self.look(run_id)
+                    self._cancel_here(look.directory)
+            except InUseError:
+                _ask_owner(look.directory)
+                time.sleep(_TICK)
+            look = self.look(run_id)
+        return look
+
+    def _cancel_here(self, directory: Path) -> None:
+        """Conclude an evaluation that nobody holds; the lock is ours."""
+        record = records.read(directory)  # it may have ended since it was looked at
+        if record.state in records.UNFINISHED:
+            record.concluded("canceled", _CANCELED).write(directory)
+        (directory / REQUEST).unlink(missing_ok=True)
 
     def take_up(self) -> list[str]:
         """Go on with what was interrupted by the end of a process, and return the names."""
@@ -197,6 +226,8 @@ class Runs:
                 continue  # another process's
             try:
                 # It may have ended since it was read.
+                if (directory / REQUEST).exists():  # its process ended before it heard that
+                    self._cancel_here(directory)
                 if records.read(directory).state not in records.UNFINISHED:
                     claim.release()
                     continue
@@ -212,7 +243,8 @@ class Runs:
 
     def names(self) -> Iterator[str]:
         """Yield the names of all evaluations, the newest first."""
-        yield from (record.name for record in self._kept.all())
+        whose = self._whose()
+        yield from (record.name for record in self._kept.all() if whose in ("", record.caller))
 
     def close(self) -> None:
         """Stop everything, so that the next process goes on with it. Safe to call again."""
@@ -235,6 +267,17 @@ class Runs:
             planned = dataclasses.replace(planned, settings=dataclasses.replace(planned.settings, auth_env=credential))
         return planned
 
+    def _whose(self) -> str:
+        """Return who asks; empty for the operator, who sees every evaluation.
+
+        :raises ConfigurationError: if evaluations are their callers', and nobody knows who asks.
+        """
+        if not self.by_caller:
+            return ""
+        if not CALLER.get():
+            raise ConfigurationError("nobody knows who asks, and evaluations are shown to their callers only")
+        return CALLER.get()
+
     def _begin(self, record: Record, planned: Plan, claim: Lock) -> None:
         assessment = Assessment(record.name, planned, self.terms, self.environ)
         live = _Live(record, assessment, claim)
@@ -244,6 +287,7 @@ class Runs:
 
     def _hold(self, live: _Live) -> None:
         """Wait for a place, run, and keep what came of it; in a thread of its own."""
+        threading.Thread(target=self._listen, args=(live,), name="evaluation-requests", daemon=True).start()
         try:
             self._keep(live, live.record)
             with self._place(live) as is_free:
@@ -251,16 +295,27 @@ class Runs:
                     self._keep(live, dataclasses.replace(live.record, state="running"))
                     self._run(live)
             if live.canceled.is_set() and live.record.state in records.UNFINISHED:
-                self._end(live, "canceled", "canceled by its caller")
+                self._end(live, "canceled", _CANCELED)
         except Exception as error:
             log.exception("evaluation broke")
             with contextlib.suppress(StoreError, OSError):
                 self._end(live, "failed", f"the harness itself broke ({type(error).__name__}); its log says where")
         finally:
+            if live.record.state not in records.UNFINISHED:
+                with contextlib.suppress(OSError):
+                    (self.terms.directory(live.record.name) / REQUEST).unlink(missing_ok=True)
             live.claim.release()
             with self._guard:
                 self._live.pop(live.record.name, None)
             live.over.set()
+
+    def _listen(self, live: _Live) -> None:
+        """Cancel an evaluation once another process asks for it."""
+        request = self.terms.directory(live.record.name) / REQUEST
+        while not live.over.wait(_LOOKS):
+            if request.exists():
+                live.cancel()
+                return
 
     @contextlib.contextmanager
     def _place(self, live: _Live) -> Iterator[bool]:
@@ -297,12 +352,28 @@ class Runs:
     def _read(self, run_id: str) -> Record:
         try:
             if records.is_name(run_id):
-                return records.read(self.terms.directory(run_id))
+                found = records.read(self.terms.directory(run_id))
+                # To whom it is not, it is not there.
+                if self._whose() in ("", found.caller):
+                    return found
         except FileNotFoundError:
             pass
         known = [name for name, _ in zip(self.names(), range(5), strict=False)]
         there = f"the newest are {', '.join(known)}" if known else "there are none yet: call run_evaluation"
         raise ConfigurationError(f"there is no evaluation {run_id[:80]!r}; {there}")
+
+
+def _ask_owner(directory: Path) -> None:
+    """Ask the process that holds an evaluation to cancel it.
+
+    :raises ConfigurationError: if nothing can be written there.
+    """
+    try:
+        (directory / REQUEST).touch(mode=0o600)
+    except OSError as error:
+        raise ConfigurationError(
+            f"another process holds the evaluation, and it cannot be asked to cancel it: {directory}: {error.strerror}"
+        ) from error
 
 
 def _config(domain: str, task_ids: list[str], given: Mapping[str, Any]) -> dict[str, Any]:

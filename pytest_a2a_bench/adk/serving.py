@@ -49,10 +49,11 @@ def a2a_app(agent: BaseAgent, runs: Runs, url: str, callers: Callers | None = No
 
     :param agent: as :func:`~.agent.make_evaluator` or :func:`~.workflow.make_workflow` made it, over the same ``runs``.
     :param url: at which callers reach it.
-    :param callers: who may call; None for everybody on this machine.
+    :param callers: who may call, each for its own evaluations; None for everybody on this machine, who see all.
     :raises ConfigurationError: if the results directory cannot be written.
     """
     results = runs.terms.results
+    runs.by_caller = callers is not None
     runner = make_runner(agent, results)
     engine = create_async_engine(f"sqlite+aiosqlite:///{_private(results, TASKS)}")
 

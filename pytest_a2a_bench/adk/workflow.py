@@ -20,7 +20,7 @@ from pytest_a2a_bench.adk.agent import make_interpreter, make_selector, runs_of,
 from pytest_a2a_bench.adk.cases import Interpretation, InterpretationRequest, SelectionRequest, TaskSelection
 from pytest_a2a_bench.adk.models import resolve
 from pytest_a2a_bench.adk.options import AdkOptions
-from pytest_a2a_bench.adk.runs import Runs
+from pytest_a2a_bench.adk.runs import CALLER, Runs
 from pytest_a2a_bench.adk.tools import PROTOCOL, Tools
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.results.assessments import UNFINISHED
@@ -67,6 +67,7 @@ class EvaluationWorkflow(BaseAgent):  # type: ignore[misc]
 
     async def _run_async_impl(self, ctx: InvocationContext) -> AsyncIterator[Event]:
         said = _said(ctx.user_content)
+        CALLER.set(ctx.user_id)
         try:
             run_id = await self._interrupted(ctx, said)
             if run_id:

@@ -11,6 +11,7 @@ from pytest_a2a_bench.benchmarks.native import LAST_WORDS, NativeTurns
 from pytest_a2a_bench.errors import A2ABenchError, AgentOutcomeError
 from pytest_a2a_bench.model import AgentSaid, Briefing, DialectFinding, Event, Part, ToolCall, Usage
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
+from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.translate.auto import NATIVE
 from pytest_a2a_bench.translate.base import DecodedReply, Dialect
 
@@ -71,6 +72,7 @@ class Conversation:
     :param dialect: name of the dialect, or ``auto``.
     :param resend: send everything again with each turn (``--a2a-history full``).
     :param bounds: how much of a reply is read and carried out.
+    :param strict: give up where a reply cannot be read after the reminder either, instead of passing it on as words.
     :param before_turn: called before each request; raises to stop the trial; returns the seconds that are left.
     :param native: takes the calls that the agent makes by itself while it works on a message; None where it is to make
         them in its answers. To a benchmark both are the same: what the agent says next.
@@ -82,6 +84,7 @@ class Conversation:
     resend: bool = False
     before_turn: Callable[[], float | None] = lambda: None
     bounds: Bounds = DEFAULT_BOUNDS
+    strict: bool = False
     events: list[Event] = dataclasses.field(default_factory=list)
     findings: list[DialectFinding] = dataclasses.field(default_factory=list)
     usage: Usage = dataclasses.field(default_factory=Usage)
@@ -113,6 +116,10 @@ class Conversation:
             return got
         if _is_empty(got):
             raise AgentOutcomeError("the agent's answer is empty: neither text nor a tool call", state="failed")
+        if self.strict and got.unreadable:
+            raise AgentOutcomeError(
+                f"the agent's answer cannot be read: {one_line(got.text or '', 200)}", state="failed"
+            )
         return self._conclude(got)
 
     def attempt(self, new: Sequence[Event]) -> AgentSaid:

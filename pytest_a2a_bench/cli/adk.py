@@ -73,12 +73,15 @@ def _serve(namespace: Namespace, given: Mapping[str, str]) -> int:
     os.environ.setdefault("OTEL_INSTRUMENTATION_A2A_SDK_ENABLED", "false")
     options = AdkOptions.from_environment({**os.environ, **given})
     from pytest_a2a_bench.adk.agent import make_evaluator  # what these import is an extra
+    from pytest_a2a_bench.adk.models import missing_key
     from pytest_a2a_bench.adk.runs import Runs
     from pytest_a2a_bench.adk.serving import serve
     from pytest_a2a_bench.adk.workflow import make_workflow
     from pytest_a2a_bench.assessor.callers import Callers
 
     callers = Callers.of(namespace.auth_file, namespace.auth_env)
+    if told := missing_key(options.model, os.environ):
+        raise ConfigurationError(told)
     runs = Runs(options)
     serve(
         lambda: make_workflow(runs=runs) if namespace.workflow else make_evaluator(runs=runs),

@@ -167,6 +167,26 @@ def read_endpoint(text: str) -> str:
     return text
 
 
+def read_user(text: str) -> str:
+    """Read who plays the user: a word, or ``a2a:`` and the URL of an agent."""
+    if not text.startswith(s.AGENT_PREFIX):
+        return one_of(*s.USERS, f"{s.AGENT_PREFIX}URL")(text)
+    url = text.removeprefix(s.AGENT_PREFIX)
+    if url.startswith(s.BUILTIN_PREFIX):
+        raise ValueError("no built-in agent plays a user; start an agent that does, and give its URL (a2a:http://...)")
+    return s.AGENT_PREFIX + read_endpoint(url)
+
+
+def read_colleague(text: str) -> str:
+    """Read ``NAME=URL`` of an agent that may be asked."""
+    name, _, url = text.partition("=")
+    if not re.fullmatch(r"[A-Za-z][\w-]{0,39}", name, re.ASCII) or name == "user":
+        raise ValueError("expected NAME=URL, with a name of letters, digits, - and _ that is not 'user'")
+    if url.startswith(s.BUILTIN_PREFIX):
+        raise ValueError("no built-in agent is a colleague; start an agent that is, and give its URL (NAME=http://...)")
+    return f"{name}={read_endpoint(url)}"
+
+
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 

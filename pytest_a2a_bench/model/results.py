@@ -255,6 +255,12 @@ class TrialResult:
         return self.agent_usage.tokens
 
     @property
+    def user(self) -> str:
+        """Who played the user: the name of a model or of an agent, else a word such as ``scripted``; maybe empty."""
+        told = self.provenance
+        return str(told.get("user_llm") or told.get("user_agent") or told.get("user") or "")
+
+    @property
     def cost(self) -> float | None:
         """Dollars of all agents and the user simulator together, or None where none reported any."""
         return sum_usage((self.agent_usage, self.user_usage, *(p.usage for p in self.parties))).cost_usd

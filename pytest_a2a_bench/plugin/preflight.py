@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from pytest_a2a_bench.plugin.trials.connection import connect
 from pytest_a2a_bench.results import lock
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings, without_query
-from pytest_a2a_bench.trials import stopping
+from pytest_a2a_bench.trials import further, stopping
 
 
 def at_start(config: pytest.Config, run: BenchRun, *, distributed: bool) -> None:
@@ -61,6 +62,8 @@ def find_agent(run: BenchRun) -> None:
         else:
             run.decide(endpoint=Endpoint(_begin(run, run.settings)))
             run.decide(endpoint=_look(run) if run.plan.selection.conformance else _describe(run))
+        if not run.plan.selection.only_conformance:
+            further.meet(run.settings, os.environ)
         if run.services.lock is None and not run.plan.selection.only_conformance:  # which writes no results
             run.services.lock = lock.take(run.plan.results, "pytest")
         Store(run.plan.results).prepare()
@@ -135,5 +138,16 @@ def _look(run: BenchRun) -> Endpoint:
 def _problem(run: BenchRun, error: A2ABenchError) -> str:
     if isinstance(error, StoreError | CassetteError):  # says itself which file, and it is not the endpoint's fault
         return str(error)
+    if error.party is not None or str(error).startswith("--a2a-"):
+        return f"{_option_of(error.party, run.settings)}{error}"
     where = {"cli": "--a2a-endpoint", "env": "A2A_ENDPOINT", "ini": "ini a2a_endpoint"}[run.settings.endpoint_source]
     return without_query(f"{where}={run.plan.shown_endpoint}: {error}", run.settings.endpoint)
+
+
+def _option_of(party: str | None, settings: Settings) -> str:
+    """Return the option that names another agent, for a message about it; empty where it is about none."""
+    if party is None:
+        return ""
+    if party == "user":
+        return without_query(f"--a2a-user={settings.user}: ", settings.user_endpoint)
+    return without_query(f"--a2a-colleague={settings.colleague}: ", (settings.colleague or "").partition("=")[2])

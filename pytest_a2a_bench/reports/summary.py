@@ -20,6 +20,7 @@ from pytest_a2a_bench.results.verified import Tally
 REPORTED_PROVENANCE = (
     "user",
     "user_llm",
+    "user_agent",
     "agent_model",
     "judge",
     "evaluation_type",
@@ -29,6 +30,10 @@ REPORTED_PROVENANCE = (
     "variant",
 )
 """What of a result's provenance every reporter gets; ``Suite.reported`` adds a benchmark's own."""
+
+
+NO_MODEL = ("scripted", "a2a")
+"""Who plays the user where it is not tau2's own simulator with a model."""
 
 
 def load_reported(
@@ -213,8 +218,8 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what produced the numbers: without it they cannot be compared with others."""
     # Where trouble came before the user did, nobody played one.
     users = Counter(_user(r) for r in [r for r in results if r.provenance.get("user")] or results)
-    scripted = any(r.provenance.get("user") == "scripted" for r in results)
-    note = " (not comparable with leaderboard numbers, which need an LLM user)" if scripted else ""
+    other = any(r.provenance.get("user") in NO_MODEL for r in results)
+    note = " (not comparable with leaderboard numbers, which need an LLM user)" if other else ""
     yield f"user simulator: {_counted(users)}{note}"
     judgement = sum(bool(r.provenance.get("user_judgement")) for r in results)
     if judgement:
@@ -379,8 +384,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _user(result: TrialResult) -> str:
-    found = result.provenance.get("user_llm") or result.provenance.get("user")
-    return "none (the task is the question)" if found == "none" else str(found or "unknown")
+    return "none (the task is the question)" if result.user == "none" else result.user or "unknown"
 
 
 def _values(results: Iterable[TrialResult], name: str) -> Counter[str]:

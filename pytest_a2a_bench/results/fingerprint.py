@@ -31,6 +31,8 @@ WITHOUT_EFFECT = frozenset(
         "client_key",
         "client_key_env",
         "client_passphrase_env",
+        "colleague",  # is among the parties
+        "colleague_auth_env",
         "concurrency",
         "durations",
         "endpoint",  # is in the agent's identity
@@ -74,6 +76,7 @@ WITHOUT_EFFECT = frozenset(
         "trial_timeout",
         "trials",  # each trial has a key and a seed of its own
         "user",  # user_kind says what it came to
+        "user_auth_env",
         "verify",  # only looks at what came of a trial
         "verify_ssl",
         "wait",
@@ -85,7 +88,7 @@ WITHOUT_EFFECT = frozenset(
 """Settings that a result does not depend on. A setting that is not named here makes a difference: forgetting one costs
 a conversation, never a wrong number."""
 
-WITHOUT_EFFECT_BY_DEFAULT = frozenset({"reply_limits", "tools", "transfer", "user_retry"})
+WITHOUT_EFFECT_BY_DEFAULT = frozenset({"colleague_turns", "reply_limits", "tools", "transfer", "user_retry"})
 """Settings whose default is how it always was: results from before there was the option stay good."""
 
 _DEFAULTS = dataclasses.asdict(Settings())

@@ -36,6 +36,16 @@ def turn_end(context_id: str | None, usage: Usage, state: str | None) -> Attribu
     }
 
 
+def tool_name(name: str) -> str:
+    """Return the name of the span of a call that an agent makes by itself."""
+    return f"execute_tool {name}"
+
+
+def tool_start(name: str) -> Attributes:
+    """Return what is known when such a call is carried out; what it says is not told."""
+    return {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
+
+
 def request_end(metrics: ProtocolMetrics) -> Attributes:
     """Return what is known of a request that is over."""
     is_http = metrics.status_code is None or metrics.status_code >= 100  # gRPC's codes are below

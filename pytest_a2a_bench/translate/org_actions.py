@@ -44,6 +44,26 @@ TOOLS = (
 )
 """The actions as tools, for the dialects that call tools."""
 
+ASK = "ask_agent"
+
+
+def asking_tool(colleague: str, questions: int) -> ToolSpec:
+    """Return the third tool, for an agent that may ask a colleague."""
+    return ToolSpec(
+        ASK,
+        f"Ask a colleague, an agent as you are, a question in plain words and see its answer. Colleagues: {colleague}. "
+        f"At most {questions} questions in this task.",
+        {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "enum": [colleague], "description": "Whom to ask."},
+                "question": {"type": "string", "description": "The question, with all that is needed to answer it."},
+            },
+            "required": ["name", "question"],
+        },
+    )
+
+
 Form = Literal["crm_action", "execute_tags", "crm_entropic", "call"]
 """How an action was written: by the name of the dialect whose form it is, or as a call of a tool."""
 
@@ -92,8 +112,8 @@ class Findings(NamedTuple):
 
 
 def is_about_org(tools: Collection[ToolSpec]) -> bool:
-    """Tell whether tools are the two actions of an org, and nothing else."""
-    return {t.name for t in tools} == {EXECUTE, RESPOND}
+    """Tell whether tools are the two actions of an org, perhaps with a colleague to ask, and nothing else."""
+    return {t.name for t in tools} - {ASK} == {EXECUTE, RESPOND}
 
 
 def strip_fence(text: str) -> str:

@@ -1,11 +1,12 @@
 """When to stop paying: trials that ended in trouble are counted, and where the next ones cannot fare better it says so.
 
-Pure. Three kinds of trouble open the breaker:
+Pure. Four kinds of trouble open the breaker:
 
 - ``refused``: the agent refused our credentials (HTTP 401 or 403). It will refuse every other request too, so once is
   enough.
 - ``gone``: several trials in a row ended in the same infrastructure trouble, and the agent's card does not answer a
   fresh request either. Where the card answers, the trouble was theirs alone, and the count starts again.
+- ``party``: several trials in a row could not reach an agent beside the one under test, such as who plays the user.
 - ``model``: several trials in a row met a language model whose provider refuses us (key, permission, budget, a model
   that it does not have). The agent's card would say nothing about that, so nobody asks for it.
 
@@ -22,6 +23,7 @@ from pytest_a2a_bench.errors import (
     AuthenticationError,
     CardError,
     CassetteError,
+    EndpointUnreachableError,
     InfrastructureError,
     LLMError,
     PrerequisiteMissingError,
@@ -29,12 +31,13 @@ from pytest_a2a_bench.errors import (
     TrialCancelledError,
 )
 
-Cause = Literal["refused", "gone", "model", "time"]
+Cause = Literal["refused", "gone", "party", "model", "time"]
 Step = Literal["go on", "ask for the card", "stop"]
 
 _REMEDIES: dict[Cause, str] = {
     "refused": "correct that",  # the refusal itself says what was sent, and what to do
     "gone": "start the agent again (--a2a-wait SECONDS gives one that restarts the time for it)",
+    "party": "start that agent again",
     "model": "correct the model's name or its provider's key",
     "time": "raise --a2a-run-timeout",
 }
@@ -96,7 +99,8 @@ class Breaker:
         self._kind = kind
         if self._row < self.limit:
             return "go on"
-        return "stop" if isinstance(error, LLMError) else "ask for the card"
+        # The tested agent's card says nothing about either.
+        return "stop" if isinstance(error, LLMError) or _party(error) else "ask for the card"
 
     def answered(self) -> None:
         """Start to count anew: the agent is there."""
@@ -107,6 +111,8 @@ def cause_of(error: Exception) -> Cause:
     """Return which kind of trouble it was that opened the breaker."""
     if isinstance(error, LLMError):
         return "model"
+    if _party(error) and not isinstance(error, AuthenticationError):
+        return "party"
     return "refused" if isinstance(error, AuthenticationError) and error.refused else "gone"
 
 
@@ -115,10 +121,16 @@ def _says_nothing(error: Exception | None) -> bool:
     return isinstance(error, PrerequisiteMissingError | TrialCancelledError | RunTimeoutError)
 
 
+def _party(error: Exception | None) -> str:
+    return (isinstance(error, InfrastructureError) and error.party) or ""
+
+
 def _kind(error: Exception | None) -> str:
     """Return what makes trouble the same as other trouble; empty for what opens nothing."""
     if isinstance(error, LLMError):
         return "LLMError" if error.refused else ""
+    if party := _party(error):
+        return f"{party} is gone" if isinstance(error, EndpointUnreachableError) else ""
     if isinstance(error, InfrastructureError | CardError) and not isinstance(error, CassetteError):
         return type(error).__name__
     return ""

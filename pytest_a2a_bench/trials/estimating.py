@@ -13,30 +13,46 @@ from typing import TYPE_CHECKING
 
 from pytest_a2a_bench.language_models import price_list
 from pytest_a2a_bench.model import Part, TrialResult, Usage, sum_usage
+from pytest_a2a_bench.translate.json_forms import tools_to_text
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.session import AgentSession
+    from pytest_a2a_bench.benchmarks.native import NativeTurns
 
 
-def fill_in(session: AgentSession, model: str | None) -> None:
+def fill_in(session: AgentSession, model: str | None, native: NativeTurns | None = None) -> None:
     """Give the requests of a conversation the tokens of their messages, unless the agent has reported any.
 
     :param model: LiteLLM's name of the agent's model; nothing is estimated without.
+    :param native: the calls that the agent made by itself: they and their results are counted with the message that
+        they were made for, and the tools' descriptions, which it then has read, with the first of these.
     """
     if not model or session.usage.tokens is not None:
         return
-    prices, sent = price_list(model), ""
+    prices, sent, turn = price_list(model), "", 0
     for entry in session.history:
         if entry.direction == "sent":
-            sent = _text(entry.parts)
+            sent, turn = _text(entry.parts), turn + 1
         elif entry.requests:
             last = entry.requests - 1
+            read, said = _natively(native, turn)
             session.metrics[last] = dataclasses.replace(
                 session.metrics[last],
-                input_tokens=prices.tokens(sent),
-                output_tokens=prices.tokens(_text(entry.parts)),
+                input_tokens=prices.tokens("\n".join([sent, *read])),
+                output_tokens=prices.tokens("\n".join([*said, _text(entry.parts)])),
                 estimated=True,
             )
+
+
+def _natively(native: NativeTurns | None, turn: int) -> tuple[list[str], list[str]]:
+    """Return what an agent read and said in its own calls within a turn."""
+    exchanges = native.exchanges if native is not None else []
+    made = [exchange for exchange in exchanges if exchange.turn == turn]
+    said = [json.dumps({"name": e.call.name, "arguments": dict(e.call.arguments)}, default=str) for e in made]
+    read = [exchange.result for exchange in made]
+    if native is not None and made and made[0] is exchanges[0]:
+        read.insert(0, tools_to_text(native.desk.tools))
+    return read, said
 
 
 def estimated(result: TrialResult, model: str | None) -> TrialResult:

@@ -206,7 +206,7 @@ class Runner:
             attempt.parties.finish()
             if attempt.session is not None:
                 attempt.session.finish()
-                estimating.fill_in(attempt.session, self.settings.agent_model)
+                estimating.fill_in(attempt.session, self.settings.agent_model, attempt.native)
         outcome.error = self._whose_time(attempt, outcome.error)
         if attempt.session is not None:
             outcome = refuse_tainted(outcome, attempt.session, *(s.session for s in attempt.parties.seats))

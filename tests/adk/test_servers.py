@@ -22,8 +22,11 @@ import pytest
 pytest.importorskip("google.adk", reason="the extra adk is not installed")
 
 from assessor_server import Caller
+from builtin_server import served
 from fake_llm import FakeLLM, Step, call, say, status
 
+from pytest_a2a_bench.adk.options import AdkOptions
+from pytest_a2a_bench.adk.runs import Runs
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.conformance.requirements import requirement
 from pytest_a2a_bench.results import manifest
@@ -102,6 +105,10 @@ def program(*arguments: str, url: str, environ: dict[str, str]) -> Iterator[subp
         process.communicate(timeout=30)
 
 
+def slow_agent() -> Any:
+    return served("noop?latency=60")
+
+
 def begins(domain: str, agent: str, ids: list[str]) -> list[Step | Callable[[str], Step]]:
     return [
         call("register_agent", {"endpoint": agent}),
@@ -145,47 +152,127 @@ def only_run(results: Path) -> Path:
     return found
 
 
-def test_over_adks_own_server(model: Model, oracle_url: str, pytester: pytest.Pytester) -> None:
-    folder, results = pytester.path / "agents", pytester.path / "results"
-    arguments = ("--model", "openai/scripted", "--results", str(results), "--tag-trials", "on", "--wait", "60")
-    assert main(["adk", "new", str(folder), *arguments]) == 0
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    sessions = f"sqlite:///{pytester.path / 'sessions.db'}"
-    command = ("-m", "google.adk.cli", "api_server", f"--port={port}", f"--session_service_uri={sessions}", str(folder))
-    where = {"app_name": "tau2_evaluator", "user_id": "u", "session_id": "s"}
-    place = f"{url}/apps/tau2_evaluator/users/u/sessions/s"
+class AdksServer:
+    """``adk api_server`` over a folder of ours, and one session with the agent."""
 
-    def say_to_it(text: str) -> list[dict[str, Any]]:
-        body = {**where, "new_message": {"role": "user", "parts": [{"text": text}]}}
-        answer = httpx.post(f"{url}/run", json=body, timeout=None, trust_env=False)
-        assert answer.status_code == 200, answer.text
-        found: list[dict[str, Any]] = answer.json()
-        return found
+    def __init__(self, place: Path, *arguments: str) -> None:
+        folder = place / "agents"
+        given = ("--model", "openai/scripted", "--results", str(place / "results"), "--tag-trials", "on", *arguments)
+        assert main(["adk", "new", str(folder), *given]) == 0
+        port = free_port()
+        sessions = f"sqlite:///{place / 'sessions.db'}"
+        self._url = f"http://127.0.0.1:{port}"
+        self.answers = f"{self._url}/list-apps"
+        self.command = ("-m", "google.adk.cli", "api_server", f"--port={port}",
+                        f"--session_service_uri={sessions}", str(folder))  # fmt: skip
 
-    model.lines = begins("airline", oracle_url, AIRLINE)
-    with program(*command, url=f"{url}/list-apps", environ=model.environ):
-        assert httpx.get(f"{url}/list-apps", trust_env=False).json() == ["tau2_evaluator", "tau2_workflow"]
+    def begin(self) -> None:
+        assert httpx.get(self.answers, trust_env=False).json() == ["tau2_evaluator", "tau2_workflow"]
+        place = f"{self._url}/apps/tau2_evaluator/users/u/sessions/s"
         assert httpx.post(place, json={}, trust_env=False).status_code == 200
-        assert "It goes on." in json.dumps(say_to_it("evaluate it"))
+
+    def say(self, text: str) -> str:
+        where = {"app_name": "tau2_evaluator", "user_id": "u", "session_id": "s"}
+        body = {**where, "new_message": {"role": "user", "parts": [{"text": text}]}}
+        answer = httpx.post(f"{self._url}/run", json=body, timeout=None, trust_env=False)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+
+DOMAINS = pytest.mark.parametrize(
+    ("domain", "ids", "options"), [("airline", AIRLINE, ("--a2a-max-steps=30",)), ("mini", MINI, ())]
+)
+
+
+@DOMAINS
+def test_over_adks_own_server(
+    model: Model, oracle_url: str, pytester: pytest.Pytester, domain: str, ids: list[str], options: tuple[str, ...]
+) -> None:
+    server = AdksServer(pytester.path, "--wait", "60")
+    model.lines = begins(domain, oracle_url, ids)
+    with program(*server.command, url=server.answers, environ=model.environ):
+        server.begin()
+        assert "It goes on." in server.say("evaluate it")
     model.lines = ends(3, 3)
-    with program(*command, url=f"{url}/list-apps", environ=model.environ):
-        told = json.dumps(say_to_it("how is it?"))
+    with program(*server.command, url=server.answers, environ=model.environ):
+        told = server.say("how is it?")
     assert "3 of 3 passed" in told
     assert "93 passed" not in told
     assert model.lines == []
-    assert numbers(only_run(results)) == of_pytest(pytester, oracle_url, "airline", AIRLINE, "--a2a-max-steps=30")
+    assert numbers(only_run(pytester.path / "results")) == of_pytest(pytester, oracle_url, domain, ids, *options)
 
 
-def test_over_a2a(model: Model, oracle_url: str, pytester: pytest.Pytester) -> None:
+def cancels(domain: str, agent: str, ids: list[str]) -> list[Step | Callable[[str], Step]]:
+    return [
+        call("run_evaluation", {"domain": domain, "a2a_endpoint": agent, "task_ids": ids, "max_steps": 30}),
+        lambda run_id: call("get_evaluation_status", {"run_id": run_id}),
+        lambda run_id: call("cancel_evaluation", {"run_id": run_id}),
+        say("It is canceled."),
+    ]
+
+
+def state_of(directory: Path) -> str:
+    return str(json.loads((directory / "assessment.json").read_text())["state"])
+
+
+def test_canceling_over_adks_own_server(model: Model, tmp_path: Path) -> None:
+    server = AdksServer(tmp_path, "--wait", "0.1")
+    with slow_agent() as agent, program(*server.command, url=server.answers, environ=model.environ):
+        model.lines = cancels("airline", agent.url, AIRLINE)
+        server.begin()
+        assert "It is canceled." in server.say("evaluate it, and stop")
+        assert state_of(only_run(tmp_path / "results")) == "canceled"
+
+
+def serving(port: int, results: Path, *arguments: str) -> tuple[str, ...]:
+    return ("-m", "pytest_a2a_bench.cli", "adk", "serve", f"--port={port}", "--model=openai/scripted",
+            f"--results={results}", "--tag-trials=on", *arguments)  # fmt: skip
+
+
+def test_canceling_over_a2a_is_the_callers_and_the_operators_own(model: Model, tmp_path: Path) -> None:
+    results, port = tmp_path / "results", free_port()
+    url = f"http://127.0.0.1:{port}/"
+    tokens = {"CALLERS": "ann=the-token-of-ann-1,bob=the-token-of-bob-2"}
+    ann, bob = Caller(url, "the-token-of-ann-1"), Caller(url, "the-token-of-bob-2")
+    command = serving(port, results, "--wait=0.1", "--auth-env=CALLERS")
+    card = f"{url}.well-known/agent-card.json"
+    with slow_agent() as agent, program(*command, url=card, environ={**model.environ, **tokens}):
+        model.lines = [*cancels("airline", agent.url, AIRLINE)[:1], say("It goes on.")]
+        ann.ask("evaluate it")
+        run_id = only_run(results).name
+        refused = len(model.llm.requests)
+        model.lines = [call("cancel_evaluation", {"run_id": run_id}), call("results_interpreter", {"run_id": run_id}),
+                       say("That was nothing.")]  # fmt: skip
+        bob.ask("stop hers")
+        heard = json.dumps(model.llm.requests[refused:])
+        assert heard.count(f"there is no evaluation '{run_id}'; there are none yet") >= 2
+        assert state_of(results / run_id) in ("waiting", "running")
+        model.lines = [call("get_evaluation_status", {"run_id": run_id}), say("It runs.")]
+        ann.ask("how is it?")
+        assert '"status": "running"' in json.dumps(model.llm.requests[-1]).replace("\\", "")
+        # The operator's own process cancels what that one holds.
+        operators = Runs(AdkOptions(model="none", results=results))
+        try:
+            assert operators.cancel(run_id).record.state == "canceled"
+        finally:
+            operators.close()
+        model.lines = cancels("mini", agent.url, MINI)
+        ann.ask("evaluate it, and stop")
+        assert model.lines == []
+    assert {state_of(path.parent) for path in results.glob("*/assessment.json")} == {"canceled"}
+
+
+@DOMAINS
+def test_over_a2a(
+    model: Model, oracle_url: str, pytester: pytest.Pytester, domain: str, ids: list[str], options: tuple[str, ...]
+) -> None:
     results = pytester.path / "results"
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
-    command = ("-m", "pytest_a2a_bench.cli", "adk", "serve", f"--port={port}", "--model=openai/scripted",
-               f"--results={results}", "--tag-trials=on", "--wait=60")  # fmt: skip
+    command = serving(port, results, "--wait=60")
     card = f"{url}.well-known/agent-card.json"
     caller = Caller(url)
-    model.lines = begins("mini", oracle_url, MINI)
+    model.lines = begins(domain, oracle_url, ids)
     with program(*command, url=card, environ=model.environ):
         told = caller.ask("evaluate it")
         assert told.state == "completed"
@@ -198,7 +285,7 @@ def test_over_a2a(model: Model, oracle_url: str, pytester: pytest.Pytester) -> N
     assert again.state == "completed"
     assert "That is what it means." in json.dumps(again.artifacts)
     assert model.lines == []
-    assert numbers(only_run(results)) == of_pytest(pytester, oracle_url, "mini", MINI)
+    assert numbers(only_run(results)) == of_pytest(pytester, oracle_url, domain, ids, *options)
 
 
 def test_conformance_finds_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,8 +307,6 @@ def test_conformance_finds_nothing_of_ours(tmp_path: Path, capsys: pytest.Captur
 def test_the_protocol_is_evaluated_as_tasks_are(tmp_path: Path, noop_url: str) -> None:
     from adk_talk import run, talk, text_of
 
-    from pytest_a2a_bench.adk.options import AdkOptions
-    from pytest_a2a_bench.adk.runs import Runs
     from pytest_a2a_bench.adk.workflow import make_workflow
 
     options = AdkOptions(model="none", results=tmp_path / "results", wait=30)

@@ -44,6 +44,16 @@ def test_trial_turns_and_requests_are_one_trace(bench: Bench, receiver: Received
     assert receiver.resources[0]["service.name"] == "pytest-a2a-bench"
 
 
+@pytest.mark.slow
+def test_calls_that_an_agent_makes_by_itself_are_part_of_their_turn(bench: Bench, receiver: Received) -> None:
+    bench.apart(*MOCK, "--a2a-tools=mcp").assert_outcomes(passed=1)
+    turns = {span.span_id for span in receiver.named("invoke_agent")}
+    calls = receiver.named("execute_tool")
+    assert [call.name for call in calls] == ["execute_tool create_task"]
+    assert {call.parent_span_id for call in calls} <= turns
+    assert attributes(calls[0])["gen_ai.tool.name"] == "create_task"
+
+
 def test_the_job_that_runs_us_is_the_parent(bench: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACEPARENT", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")

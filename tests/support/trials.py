@@ -13,6 +13,7 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.trials.further import further_agents
 from pytest_a2a_bench.trials.pool import Pool
 from pytest_a2a_bench.trials.runner import Runner
 
@@ -23,8 +24,9 @@ RunTrials = Callable[[str, Settings, Iterable[TrialKey]], list[TrialResult]]
 def run_against(url: str, settings: Settings, keys: Iterable[TrialKey], folder: Path) -> list[TrialResult]:
     """Run trials against the agent at a URL and return their results in order; their files are in the folder."""
     settings = dataclasses.replace(settings, endpoint=url)
-    with AgentConnection(ClientConfig.from_settings(settings, os.environ)) as connection:
-        runner = Runner(settings, lambda: connection, Store(folder), uuid.uuid4().hex)
+    config = ClientConfig.from_settings(settings, os.environ)
+    with AgentConnection(config) as connection, further_agents(settings, os.environ) as further:
+        runner = Runner(settings, lambda: connection, Store(folder), uuid.uuid4().hex, further=further)
         pool = Pool(runner.run, settings.concurrency, runner.cancel_all, runner.limits.patience, runner.give_up)
         try:
             return [f.result() for f in [pool.submit(k) for k in keys]]

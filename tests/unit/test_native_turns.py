@@ -28,6 +28,7 @@ from pytest_a2a_bench.model import (
 )
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.tool_door.desk import NOT_YOUR_TURN, OVER, Answer, Desk
+from pytest_a2a_bench.tracing import NO_SPAN
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
 IN_TEXT = '{"tool_call": {"name": "add", "arguments": {"n": 9}}}'
@@ -40,6 +41,7 @@ class Sender:
     def __init__(self) -> None:
         self.context_id = "ctx"
         self.is_over = False
+        self.turn_span = NO_SPAN
         self.sent: list[str] = []
         self.replies: list[Future[AgentReply]] = []
         self.on_message: Callable[[Sender], object] = lambda sender: None

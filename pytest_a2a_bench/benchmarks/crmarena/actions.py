@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.model import AgentSaid, ToolCall
-from pytest_a2a_bench.translate.org_actions import EXECUTE, RESPOND, answer_text, strip_fence
+from pytest_a2a_bench.translate.org_actions import ASK, EXECUTE, RESPOND, answer_text, strip_fence
 from pytest_a2a_bench.translate.org_dialects import OUTPUT_LABEL
 
 # Names that models give the argument, although the tool's schema has another one: the words count.
@@ -34,6 +34,15 @@ class Respond:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask a colleague a question."""
+
+    name: str
+    question: str
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BadFormat:
     """Neither of the two: it costs a turn, and the agent is told the format.
 
@@ -44,7 +53,7 @@ class BadFormat:
     call_id: str = ""
 
 
-Action = Execute | Respond | BadFormat
+Action = Execute | Respond | Ask | BadFormat
 
 
 def read_action(said: AgentSaid) -> Action:
@@ -68,6 +77,11 @@ def _read_call(call: ToolCall) -> Action:
         if answer is not None and answer.strip():
             return Respond(answer.strip(), call.id)
         return BadFormat(f"a call of {RESPOND} without an answer", call.id)
+    if name == ASK:
+        whom, question = call.arguments.get("name"), call.arguments.get("question")
+        if isinstance(question, str) and question.strip():
+            return Ask(whom.strip() if isinstance(whom, str) else "", question.strip(), call.id)
+        return BadFormat(f"a call of {ASK} without a question", call.id)
     return BadFormat(f"there is no action {json.dumps(call.name[:80])}", call.id)
 
 

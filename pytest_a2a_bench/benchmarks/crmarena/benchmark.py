@@ -13,16 +13,17 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import render_error, render_result
+from pytest_a2a_bench.benchmarks.crmarena.colleague import AskedAgent
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import ANSWERED, make_judge, rescore, unanswered
 from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
-from pytest_a2a_bench.benchmarks.crmarena.prompt import brief
+from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleague
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.benchmarks.crmarena.user import ModelUser, ScriptedUser
+from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ModelUser, ScriptedUser
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -82,15 +83,15 @@ class _Trial:
         # Only where one is named: without it answers are read by rules.
         self.judge = make_judge(settings, context.checkpoint) if settings.judge_llm else None
         self.user = make_user(task, settings, context) if task.interactive else None
+        briefing = brief(task, domain.org.schema, domain=domain.name, aided=chosen.aided, max_turns=chosen.max_turns)
+        self.colleague: AskedAgent | None = None
+        if "colleague" in context.parties:
+            most = settings.colleague_turns
+            self.colleague = AskedAgent(context.parties.seat("colleague"), most, context.checkpoint)
+            briefing = with_colleague(briefing, self.colleague.name, most)
         self.conversation = Conversation(
             session=context.session,
-            briefing=brief(
-                task,
-                domain.org.schema,
-                domain=domain.name,
-                aided=chosen.aided,
-                max_turns=chosen.max_turns,
-            ),
+            briefing=briefing,
             dialect=settings.dialect,
             resend=settings.history == "full",
             before_turn=context.checkpoint,
@@ -101,6 +102,7 @@ class _Trial:
             query=task.query.strip(),
             execute=lambda query: ask(domain.org, query),
             user=self.user,
+            colleague=self.colleague,
             max_turns=chosen.max_turns,
             max_user_turns=chosen.max_user_turns,
         )
@@ -198,14 +200,27 @@ class _Trial:
             "variant": name_variant(chosen.drift, chosen.rot) or None,
             "user": user,
             "user_llm": settings.user_llm if user == "llm" else None,
+            **({"user_agent": self.context.parties.seat("user").further.agent} if user == "a2a" else {}),
             "max_turns": chosen.max_turns,
             "max_user_turns": chosen.max_user_turns if self.user is not None else None,
-            "measured": self.episode.counts.to_json(),
+            "measured": {**self.episode.counts.to_json(), **self._questions()},
+            **self._asked(),
             "split": SPLIT,
             "dialect_option": settings.dialect,
             "history": settings.history,
             "tagged": settings.tag_trials,
         }
+
+    def _questions(self) -> dict[str, int]:
+        asked = self.colleague
+        return {"questions": asked.asked, "question_errors": asked.failed} if asked is not None else {}
+
+    def _asked(self) -> dict[str, Any]:
+        """Return whom the agent could ask: results with and without a colleague are not of one kind."""
+        if self.colleague is None:
+            return {}
+        further = self.context.parties.seat("colleague").further
+        return {"colleague": further.agent, "colleague_turns": self.context.settings.colleague_turns}
 
 
 def ask(org: Org, query: str) -> Observation:
@@ -222,13 +237,15 @@ def ask(org: Org, query: str) -> Observation:
     return Observation(render_result(result), result.rows_read, seconds=result.seconds)
 
 
-def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> ScriptedUser | ModelUser:
+def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> ScriptedUser | ModelUser | AgentUser:
     """Make the user of an interactive task.
 
     :raises ConfigurationError: if a model is to play it and none is named.
     """
     if settings.user_kind == "scripted":
         return ScriptedUser(task)
+    if settings.user_kind == "a2a":
+        return AgentUser(task, context.parties.seat("user"), context.checkpoint, Bounds.of(settings.reply_limits))
     if not settings.user_llm:
         raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
     # Temperature 0 unless the user says otherwise, so that users differ as little as possible.

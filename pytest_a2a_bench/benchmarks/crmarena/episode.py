@@ -4,6 +4,7 @@ Nothing here sends, waits or scores. What happens when:
 
 - ``execute`` asks the org; the observation is the call's result.
 - ``respond`` is the answer. It ends a plain conversation; in an interactive one the user hears it and speaks or stops.
+- ``ask_agent`` asks a colleague, where there is one; what it says is the call's result, and its trouble an error there.
 - Everything else costs a turn and is answered with the rule: prose, an empty reply, another tool, a call without its
   argument. Prose is never taken for an answer, in whichever dialect: only ``respond`` is.
 - Several calls in one reply are carried out in order, and each is a turn; what follows a ``respond`` is not looked at.
@@ -16,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from pytest_a2a_bench.benchmarks.crmarena.actions import BadFormat, Execute, Respond, read_action
+from pytest_a2a_bench.benchmarks.crmarena.actions import Ask, BadFormat, Execute, Respond, read_action
 from pytest_a2a_bench.model import AgentSaid, DialectFinding, Event, ToolCall, ToolReturned, Turn, UserSaid
 
 AGENT_STOP = "agent_stop"
@@ -58,6 +59,16 @@ class User(Protocol):
         ...
 
 
+class Colleague(Protocol):
+    """An agent that the one under test may ask."""
+
+    name: str
+
+    def ask(self, name: str, question: str) -> tuple[str, bool]:
+        """Return what it says, or why it says nothing, and whether that is an error."""
+        ...
+
+
 @dataclass(slots=True)
 class Counts:
     """What happened in one conversation, counted here and never taken from the agent.
@@ -86,6 +97,7 @@ class Episode:
 
     :param execute: asks the org; never raises for a query that the org refuses.
     :param user: the interactive user; None where the task itself asks.
+    :param colleague: whom the agent may ask; None where there is nobody, and no such action.
     :param ended: why the conversation is over, or None while it goes on.
     :param answer: the agent's last ``respond``, or None; ``answers`` counts them.
     """
@@ -93,6 +105,7 @@ class Episode:
     query: str
     execute: Callable[[str], Observation]
     user: User | None = None
+    colleague: Colleague | None = None
     max_turns: int = 20
     max_user_turns: int = 10
     rule: str = RULE
@@ -137,6 +150,13 @@ class Episode:
                 return (self._ask_org(call, query),)
             case Respond(answer):
                 return self._answer(answer)
+            case Ask(name, question) if self.colleague is not None:
+                text, error = self.colleague.ask(name, question)
+                self._spend()
+                return (self._return(call, text, error=error, party=self.colleague.name),)
+            case Ask():
+                self._spend(bad=True)
+                return (self._return(call, f"There is nobody to ask. {self.rule}", error=True),)
             case BadFormat(reason):
                 self._spend(bad=True)
                 self._find(reason, f"{call.name} {dict(call.arguments)}")
@@ -189,7 +209,7 @@ class Episode:
         self.transcript.append(Turn("user", text=text))
         return UserSaid(text)
 
-    def _return(self, call: ToolCall, text: str, *, error: bool) -> ToolReturned:
-        turn = Turn("tool", text=text, call_id=call.id, tool=call.name, error=error, requestor="agent")
+    def _return(self, call: ToolCall, text: str, *, error: bool, party: str | None = None) -> ToolReturned:
+        turn = Turn("tool", text=text, call_id=call.id, tool=call.name, error=error, requestor="agent", party=party)
         self.transcript.append(turn)
         return ToolReturned(call.id, call.name, text, error)

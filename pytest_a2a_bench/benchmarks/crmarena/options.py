@@ -115,11 +115,19 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
+def _without_colleagues() -> tuple[str, ...]:
+    from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS  # this module is loaded in every pytest run
+
+    return ORG_DIALECTS
+
+
 def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     """Say what does not go together.
 
     :param listing: whether tasks are only to be listed, for which no rows are needed.
     """
+    if settings.colleague and settings.dialect in _without_colleagues():
+        yield f"--a2a-dialect={settings.dialect} has a query and an answer only, and no word for --a2a-colleague"
     chosen = CrmOptions.of(settings)
     hub = _HUB.fullmatch(chosen.data or "")
     directory = hub["rows"] if hub is not None else chosen.data

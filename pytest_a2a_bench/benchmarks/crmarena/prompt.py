@@ -7,6 +7,7 @@ to the dialect, which adds it; see :mod:`pytest_a2a_bench.translate.org_actions`
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.model import Briefing
-from pytest_a2a_bench.translate.org_actions import TOOLS
+from pytest_a2a_bench.translate.org_actions import TOOLS, asking_tool
 
 MAX_TURNS = 20
 """How many replies an agent has before the conversation ends, as upstream."""
@@ -37,6 +38,12 @@ _ANSWER_ONCE = """\
 _ANSWER_OR_ASK = """\
 - Answer to speak to the user: to give the result, or to ask back where the request is unclear or lacks something.
 - If several values are asked for, separate them with commas. If no record fits, say None."""
+
+
+_COLLEAGUE = """\
+# Your colleague
+You may ask your colleague {name}, an agent as you are: ask_agent with its name and up to {count}. It does not see this
+task or the org: write all that it needs into the question. Each question is one reply of yours and costs a turn."""
 
 
 def render_policy(task: CrmTask, schema: OrgSchema, *, aided: bool = False, max_turns: int = MAX_TURNS) -> str:
@@ -88,6 +95,16 @@ def brief(
     return Briefing(
         render_policy(task, schema, aided=aided, max_turns=max_turns), TOOLS, facts(task, domain, aided=aided)
     )
+
+
+def with_colleague(briefing: Briefing, name: str, questions: int) -> Briefing:
+    """Return what an agent is told that may ask a colleague.
+
+    :param questions: how many it may ask.
+    """
+    told = _COLLEAGUE.format(name=name, count="1 question" if questions == 1 else f"{questions} questions")
+    tools = (*briefing.tools, asking_tool(name, questions))
+    return dataclasses.replace(briefing, policy=f"{briefing.policy}\n\n{told}", tools=tools)
 
 
 def facts(task: CrmTask, domain: str, *, aided: bool) -> dict[str, Any]:

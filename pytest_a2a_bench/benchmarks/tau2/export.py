@@ -226,7 +226,7 @@ def _ours(
         "leaderboard_ready": not reasons,
         "not_leaderboard_ready_because": reasons,
         "edition": sorted({_edition_name(r) for r in results if r.status == "evaluated"}),
-        "user_simulator": sorted({str(r.provenance.get("user_llm") or r.provenance.get("user")) for r in results}),
+        "user_simulator": sorted({r.user or "None" for r in results}),
         "judge": sorted({str(r.provenance["judge"]) for r in results if r.provenance.get("judge")}),
         "evaluation_type": sorted({str(r.provenance.get("evaluation_type")) for r in results}),
         "agent_cost_reported": all(r.agent_usage.cost_usd is not None for r in results),

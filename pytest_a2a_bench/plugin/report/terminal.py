@@ -21,6 +21,7 @@ from pytest_a2a_bench.plugin.shim import drop_earlier_attempts, is_below
 from pytest_a2a_bench.redact import one_line, redact_url, sanitise
 from pytest_a2a_bench.reports import diagnosis, summary
 from pytest_a2a_bench.results.progress import Progress
+from pytest_a2a_bench.settings import without_query
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.suite import Suite
@@ -74,6 +75,9 @@ def _header_line(run: BenchRun) -> str | None:
         user = asked_by
     elif settings.user_kind == "llm":
         user = f"user {settings.user_llm}"
+    elif settings.user_endpoint:
+        agent = without_query(settings.user_endpoint, settings.user_endpoint)
+        user = f"user played by the agent at {agent}: not leaderboard numbers"
     else:
         user = "scripted user: not leaderboard numbers"
     concerned = (suite for suite in registry.known() if _concerns(suite, run))

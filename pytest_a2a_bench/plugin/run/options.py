@@ -240,6 +240,15 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
     problems = []
     if settings.user == "llm" and not settings.user_llm:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
+    if settings.user_auth_env and not settings.user_endpoint:
+        problems.append("--a2a-user-auth-env is for an agent that plays the user: add --a2a-user a2a:URL")
+    others = {"--a2a-user": "user" if settings.user_endpoint else ""}
+    others["--a2a-colleague"] = (settings.colleague or "").partition("=")[0]
+    for option, name in others.items():
+        if name in settings.agents:
+            problems.append(f"{option} and --a2a-endpoint both have an agent {name!r}; give that endpoint another name")
+    if settings.colleague_auth_env and not settings.colleague:
+        problems.append("--a2a-colleague-auth-env is for an agent that may be asked: add --a2a-colleague NAME=URL")
     if settings.record and settings.replay:
         problems.append("--a2a-record and --a2a-replay exclude each other: what is replayed is recorded already")
     if settings.tools == "mcp" or settings.mcp_bind or settings.mcp_url:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
@@ -27,6 +28,7 @@ from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.settings import Settings
 from pytest_a2a_bench.tracing import NO_TRACING, Tracing, is_wanted
 from pytest_a2a_bench.trials.breaker import Breaker
+from pytest_a2a_bench.trials.further import further_agents
 from pytest_a2a_bench.trials.runner import Runner
 from pytest_a2a_bench.trials.side_by_side import SideBySide
 from pytest_a2a_bench.trials.stopping import Limits, Stopping
@@ -46,6 +48,9 @@ def start_schedule(
     """
     for connection in connections.values():
         session.config.add_cleanup(KNOWN.remember(connection.config.known))  # a fixture may have credentials of its own
+    stack = contextlib.ExitStack()
+    session.config.add_cleanup(stack.close)
+    further = stack.enter_context(further_agents(run.settings, os.environ))
     store = Store(run.plan.results)
     tracing = _start_tracing(run)
     prepare = session.config.hook.pytest_a2a_bench_prepare_trial
@@ -66,7 +71,7 @@ def start_schedule(
             tracing=tracing,
             prepare=lambda key, told: prepare(key=key, metadata=told),
             stopping=_stopping(run, connection, name),
-            further=_further(run, connections),
+            further={**further, **_further(run, connections)},
         )
 
     runner = SideBySide({name: runner_of(name) for name in run.settings.under_test})

@@ -63,6 +63,8 @@ def cautions(contents: Contents) -> list[str]:
     trials = contents.trials
     if any(r.provenance.get("user") == "scripted" for r in trials):
         notes.append("The user is scripted. These are not leaderboard numbers: those need a model that plays the user.")
+    if any(r.provenance.get("user") == "a2a" for r in trials):
+        notes.append("An A2A agent plays the user. These are not leaderboard numbers: those need tau2's own simulator.")
     notes += [f"{told[0].upper()}{told[1:]}." for told in (*benchmark_notes(trials), *caveats(trials))]
     # The header would look like any agent's.
     if contents.endpoint.startswith(BUILTIN_PREFIX):
@@ -91,7 +93,7 @@ def provenance(contents: Contents) -> list[tuple[str, str]]:
         ("Agent", contents.agent),
         ("Endpoint", contents.endpoint),
         ("Interface", contents.interface),
-        ("User", _counted(r.provenance.get("user_llm") or r.provenance.get("user") for r in trials)),
+        ("User", _counted(r.user for r in trials)),
         ("Judge", _counted(r.provenance.get("judge") or "none" for r in trials)),
         ("Benchmark", _counted(r.provenance.get("benchmark") for r in trials)),
         ("Scoring", _counted(r.provenance.get("scoring") for r in trials)),

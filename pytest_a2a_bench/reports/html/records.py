@@ -149,7 +149,7 @@ def _facts(result: TrialResult) -> list[list[str]]:
         ("tokens out", result.agent_usage.output_tokens),
         ("cost", None if result.cost is None else f"${result.cost:.4f}"),
         ("estimated", _estimated(result)),
-        ("user", result.provenance.get("user_llm") or result.provenance.get("user")),
+        ("user", result.user),
         ("judge", result.provenance.get("judge")),
         ("agent", result.key.agent),
         ("benchmark changed", change_of(result)),

@@ -1,0 +1,124 @@
+"""An A2A agent that plays the user of tau2 (``--a2a-user a2a:URL``): tau2's prompt for users, told to an agent.
+
+It hears the guidelines that tau2 gives to every simulated user and the task's scenario, is offered the user's own tools
+where the domain has some, and ends the conversation as tau2's users do: with one of tau2's stop words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pytest_a2a_bench.benchmarks.blame import blamed, trouble
+from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.parties import Seat
+from pytest_a2a_bench.benchmarks.tau2.agent import tool_specs
+from pytest_a2a_bench.benchmarks.tau2.upstream import Tau2
+from pytest_a2a_bench.errors import PartyError
+from pytest_a2a_bench.model import AgentSaid, Briefing, Event, ToolCall, ToolReturned, Turn, UserSaid
+from pytest_a2a_bench.model.bounds import Bounds
+from pytest_a2a_bench.settings import Settings
+
+_HOW = """\
+<how_this_conversation_reaches_you>
+You are the customer, whatever the words below call you. What reaches you as the user's message is what the customer
+service agent says to you; what you answer in plain text is said to that agent by the customer. Where the guidelines
+tell you to write ###STOP###, ###TRANSFER### or ###OUT-OF-SCOPE###, write it in plain text: that ends the conversation.
+</how_this_conversation_reaches_you>"""
+
+
+def make_agent_user(
+    tau2: Tau2, task: Any, tools: list[Any] | None, seat: Seat, before_turn: Callable[[], float], settings: Settings
+) -> AgentUser:
+    """Make the user for tau2's ``Orchestrator``.
+
+    :param tools: tau2's tools of the user; None where the domain gives it none.
+    :param before_turn: called before each request; raises to stop the trial.
+    """
+    told = tau2.user_simulator(tools=tools, instructions=str(task.user_scenario), llm=seat.name).system_prompt
+    conversation = Conversation(
+        session=seat.session,
+        briefing=Briefing(f"{told}\n\n{_HOW}", tool_specs(tools or ())),
+        before_turn=before_turn,
+        bounds=Bounds.of(settings.reply_limits),
+        strict=True,
+    )
+    seat.conversations.append(conversation)
+    return AgentUser(tau2, seat, conversation)
+
+
+class AgentUser:
+    """tau2's user interface around a conversation with an agent."""
+
+    def __init__(self, tau2: Tau2, seat: Seat, conversation: Conversation) -> None:
+        self._messages = tau2.messages
+        self._is_stop = tau2.user_simulator.is_stop
+        self._seat = seat
+        self.conversation = conversation
+        self._names: dict[str, str] = {}
+
+    def get_init_state(self, message_history: list[Any] | None = None) -> Conversation:
+        """Begin, with what has been said before."""
+        self.conversation.events.extend(event for m in message_history or () for event in self._events(m))
+        return self.conversation
+
+    def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
+        """Ask the agent what the user says, or does with its own tools.
+
+        :raises InfrastructureError: if it cannot be reached, gives up, or answers what nobody can read.
+        """
+        with blamed(self._seat):
+            said = state.ask(self._events(message))
+        self._names.update({call.id: call.name for call in said.calls})
+        usage = state.last_usage
+        used = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
+        answer = self._messages.UserMessage(
+            role="user",
+            content=said.text if not said.calls else None,
+            tool_calls=[self._to_tau2(call) for call in said.calls] or None,
+            # Never None: tau2 adds the costs of all messages up.
+            cost=usage.cost_usd or 0.0,
+            usage=used if usage.tokens is not None else None,
+        )
+        return answer, state
+
+    def is_stop(self, message: Any) -> bool:
+        """Tell whether a message has one of tau2's stop words."""
+        return bool(self._is_stop(message))
+
+    def set_seed(self, seed: int) -> None:
+        """Do nothing: the agent behind the URL decides about its own randomness."""
+
+    def stop(self, message: Any = None, state: Any = None) -> None:
+        """Do nothing: whoever opened the conversation ends it."""
+
+    def _events(self, message: Any) -> list[Event]:
+        """Return a message of tau2's as the user's agent hears it: to it, the agent under test is who speaks."""
+        return [self._event(part) for part in getattr(message, "tool_messages", None) or [message]]
+
+    def _event(self, message: Any) -> Event:
+        if message.role == "tool":
+            name = self._names.get(message.id, "")
+            return ToolReturned(message.id, name, message.content or "", bool(message.error))
+        if message.role == "assistant":
+            return UserSaid(message.content or "")
+        calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
+        self._names.update({c.id: c.name for c in calls})
+        return AgentSaid(message.content if not calls else None, calls)
+
+    def _to_tau2(self, call: ToolCall) -> Any:
+        return self._messages.ToolCall(id=call.id, name=call.name, arguments=dict(call.arguments), requestor="user")
+
+
+def find_nonsense(seat: Seat, turns: Sequence[Turn], reason: str, max_errors: int) -> PartyError | None:
+    """Say whether it was the user's agent that ended a conversation by what it did, and not by a stop word.
+
+    :param reason: how it ended, by tau2's name for it.
+    """
+    if reason == "user_error":
+        return trouble(seat, "tau2 refused what it said")
+    errors = [turn.requestor for turn in turns if turn.role == "tool" and turn.error]
+    # tau2 counts the errors of both; without the user's the agent would have gone on.
+    if reason == "too_many_errors" and errors.count("agent") < max_errors:
+        return trouble(seat, f"{errors.count('user')} of its tool calls failed, which ended the conversation")
+    return None

@@ -1,0 +1,81 @@
+"""Agents that options put beside the one under test: who they are, and a connection to each for all trials."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+
+from pytest_a2a_bench.a2a.card import AgentCard, choose_interface
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig, party_config
+from pytest_a2a_bench.benchmarks.parties import FurtherAgent
+from pytest_a2a_bench.errors import A2ABenchError
+from pytest_a2a_bench.model import PartyRole
+from pytest_a2a_bench.results.fingerprint import where
+from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.settings import Settings
+
+
+def configs(settings: Settings, environ: Mapping[str, str]) -> dict[PartyRole, tuple[str, ClientConfig]]:
+    """Return the name of each and how it is reached, by what it is there for.
+
+    :raises ConfigurationError: if a variable or file that an option names is not there.
+    """
+    found: dict[PartyRole, tuple[str, ClientConfig]] = {}
+    if settings.user_endpoint:
+        option = "--a2a-user-auth-env"
+        config = party_config(settings, environ, settings.user_endpoint, settings.user_auth_env, option)
+        found["user"] = ("user", config)
+    if settings.colleague:
+        name, _, url = settings.colleague.partition("=")
+        option = "--a2a-colleague-auth-env"
+        found["colleague"] = (name, party_config(settings, environ, url, settings.colleague_auth_env, option))
+    return found
+
+
+def meet(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Make sure that each is there, and waits no longer than ``--a2a-wait`` for one that starts.
+
+    :raises A2ABenchError: if one of them is not, with its ``party``.
+    """
+    for name, config in configs(settings, environ).values():
+        with AgentConnection(config) as connection:
+            try:
+                connection.wait_until_ready()
+            except A2ABenchError as error:
+                error.party = name
+                raise
+
+
+@contextlib.contextmanager
+def further_agents(settings: Settings, environ: Mapping[str, str]) -> Iterator[dict[PartyRole, FurtherAgent]]:
+    """Give those of a process, for all its trials.
+
+    One that does not show its card is nobody known; its trials say what is wrong.
+
+    :raises ConfigurationError: if a variable or file that an option names is not there.
+    """
+    found: dict[PartyRole, FurtherAgent] = {}
+    with contextlib.ExitStack() as stack:
+        for role, (name, config) in configs(settings, environ).items():
+            stack.callback(KNOWN.remember(config.known))
+            connection = stack.enter_context(AgentConnection(config))
+            card: AgentCard | None = None
+            with contextlib.suppress(A2ABenchError):
+                card = connection.card()
+            agent = describe(card) if card is not None else ""
+            found[role] = FurtherAgent(name, role, _always(connection), agent, where(config.endpoint))
+        yield found
+
+
+def _always(connection: AgentConnection) -> Callable[[], AgentConnection]:
+    return lambda: connection
+
+
+def describe(card: AgentCard) -> str:
+    """Return an agent's name, version and interface."""
+    with contextlib.suppress(A2ABenchError):
+        chosen = choose_interface(card, "auto", "auto", grpc=importlib.util.find_spec("grpc") is not None)
+        return " ".join(filter(None, (card.name, card.version, f"(A2A {chosen.version} {chosen.transport})")))
+    return " ".join(filter(None, (card.name, card.version)))
