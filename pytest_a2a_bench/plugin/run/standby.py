@@ -44,9 +44,7 @@ class Declarations:
     :param rows_of: registers suites, and returns for each one its name and how its options are declared.
     """
 
-    def __init__(
-        self, parser: pytest.Parser, rows_of: Callable[[list[Suite]], Iterable[tuple[str, list[Row]]]]
-    ) -> None:
+    def __init__(self, parser: pytest.Parser, rows_of: RowsOf) -> None:
         declared = json.loads(DECLARED.read_bytes())
         self.rows: list[Row] = []
         self.markers: list[str] = declared["markers"]
