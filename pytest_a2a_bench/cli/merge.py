@@ -9,7 +9,6 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results.merge import merge
 from pytest_a2a_bench.results.stats import count, summarise
-from pytest_a2a_bench.results.store import Store
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -20,14 +19,15 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Merge, and say what came of it."""
-    whole = merge(namespace.directories, namespace.output, {option.name: option.cli for option in registry.places()})
-    results = list(Store(namespace.output).read_all())
-    for part in summarise(results, registry.variant_of):
+    merged = merge(namespace.directories, namespace.output, {option.name: option.cli for option in registry.places()})
+    for part in summarise(merged.results, registry.variant_of):
         unjudged = part.trials - part.evaluated
         reward = "no reward" if part.mean_reward is None else f"reward {part.mean_reward:.3f}"
         print(
             f"{label_of(part)}: {part.successes} of {count(part.trials, 'trial')} passed, {reward}"
             + (f", {unjudged} not evaluated" if unjudged else "")
         )
-    print(f"{count(len(whole.keys), 'trial')} of {len(namespace.directories)} directories in {namespace.output}")
+    print(
+        f"{count(len(merged.manifest.keys), 'trial')} of {len(namespace.directories)} directories in {namespace.output}"
+    )
     return 0

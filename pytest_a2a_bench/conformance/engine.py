@@ -118,22 +118,26 @@ async def run_checks(
     for target in several:
         Session(target, sessions)
     tasks: list[asyncio.Task[CheckResult]] = []
+    ending: list[asyncio.Task[None]] = []
     try:
         # Only interfaces of which something is asked: a probe is a request that the user did not want.
         await asyncio.gather(*(s.health.begin() for s in sessions.values() if _is_asked(s, chosen)))
         slots = asyncio.Semaphore(max(1, concurrency))
         # Both kinds are started at once; the rough ones wait inside for the gentle ones, so that results come as they
         # are ready.
+        calm = asyncio.Event()
         gentle = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen if not _is_rough(p)]
         tasks += gentle
-        tasks += [asyncio.create_task(_run_one(p, sessions, slots, gentle)) for p in chosen if _is_rough(p)]
+        tasks += [asyncio.create_task(_run_one(p, sessions, slots, calm)) for p in chosen if _is_rough(p)]
+        # One for all: hundreds that each wait for hundreds cost more than the checks.
+        ending.append(asyncio.create_task(_set_when_done(calm, gentle)))
         for finished in asyncio.as_completed(tasks):
             yield await finished
     finally:
         # The caller may leave early (Ctrl-C, -x): what was begun is stopped before the agent is cleared up.
-        for task in tasks:
+        for task in (*tasks, *ending):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, *ending, return_exceptions=True)
         await asyncio.gather(*(s.close() for s in sessions.values()))
         if left is not None:
             left += [s.left for s in sessions.values() if s.left]
@@ -157,14 +161,20 @@ def _is_asked(session: Session, chosen: Iterable[Planned]) -> bool:
     return any((p.binding, p.requirement.version) == interface and p.requirement.id not in UNCHECKABLE for p in chosen)
 
 
+async def _set_when_done(event: asyncio.Event, tasks: Sequence[asyncio.Task[CheckResult]]) -> None:
+    if tasks:
+        await asyncio.wait(tasks)
+    event.set()
+
+
 async def _run_one(
     planned: Planned,
     sessions: Mapping[tuple[str, str], Session],
     slots: asyncio.Semaphore,
-    before: Sequence[asyncio.Task[CheckResult]] = (),
+    calm: asyncio.Event | None = None,
 ) -> CheckResult:
-    if before:
-        await asyncio.wait(before)
+    if calm is not None:
+        await calm.wait()
     requirement, binding = planned
     session = sessions.get((binding, requirement.version))
     # A binding that the card does not declare is a skip with its reason and not an absence.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Callable
@@ -97,11 +98,16 @@ class TrialKey:
         return _read_with(cls.parse)
 
 
+@functools.lru_cache(16_384)  # every part of a run names all of its trials
+def _canonical(text: str) -> str:
+    return str(TrialKey.parse(text))
+
+
 class _Text:
     """Marks a text that is a key."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: object) -> dict[str, object]:
-        return _read_with(lambda text: str(TrialKey.parse(text)))
+        return _read_with(_canonical)
 
 
 KeyText = Annotated[str, _Text()]

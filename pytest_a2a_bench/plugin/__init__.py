@@ -1,23 +1,35 @@
-"""The pytest plugin: hook functions, each of which delegates. Loading it imports nothing but pytest."""
+"""The pytest plugin: hook functions, each of which delegates, and does nothing while nobody uses us (``run.standby``).
+
+Loading it imports nothing but pytest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.benchmarks.suite import Suite
+    from pytest_a2a_bench.plugin.run import standby
+
+_DECLARATIONS = "a2a-bench-suite-options"
 
 pytest.register_assert_rewrite("pytest_a2a_bench.suites")
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the options."""
+    from pytest_a2a_bench.plugin.run import standby
+
+    pluginmanager.register(standby.Declarations(parser, _offered_rows), _DECLARATIONS)
+
+
+def _offered_rows(suites: list[Suite]) -> list[tuple[str, list[standby.Row]]]:
     from pytest_a2a_bench.plugin.run import options
 
-    options.add_options(parser, pluginmanager)
+    return options.offered_rows(suites)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -35,14 +47,42 @@ def pytest_a2a_bench_suites() -> Sequence[Suite]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Resolve the options and register what this process needs."""
+    """Resolve the options and register what this process needs, now or when somebody uses us."""
+    from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
+    from pytest_a2a_bench.plugin.run import standby
+    from pytest_a2a_bench.plugin.trials import fixtures
+
+    config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
+    config.pluginmanager.register(conformance_fixtures, "a2a-bench-conformance-fixtures")
+    declarations = cast("standby.Declarations", config.pluginmanager.get_plugin(_DECLARATIONS))
+    if standby.may_rest(config, declarations):
+        standby.rest(config, declarations, lambda: _configure(config))
+    else:
+        _configure(config)
+
+
+def _configure(config: pytest.Config) -> None:
     from pytest_a2a_bench.plugin import lifecycle
 
     lifecycle.configure(config)
 
 
+def _is_resting(config: pytest.Config) -> bool:
+    from pytest_a2a_bench.plugin.run import standby
+
+    return standby.is_resting(config)
+
+
+def _takes_ours(test: object) -> bool:
+    from pytest_a2a_bench.plugin.run import standby
+
+    return not standby.OUR_FIXTURES.isdisjoint(getattr(test, "fixturenames", ()))
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop what was started."""
+    if _is_resting(config):
+        return
     from pytest_a2a_bench.plugin import lifecycle
 
     lifecycle.unconfigure(config)
@@ -51,6 +91,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Find the agent before the header is printed and before workers start."""
+    # Workers want their controller's plan.
+    if _is_resting(session.config) and not session.config.pluginmanager.has_plugin("dsession"):
+        return
     from pytest_a2a_bench.plugin import lifecycle
 
     lifecycle.start(session)
@@ -61,9 +104,11 @@ def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Let built-in modules join the session."""
+    report = yield
+    if _is_resting(collector.config):
+        return report
     from pytest_a2a_bench.plugin.run import state
 
-    report = yield
     run = state.of(collector.config)
     if run.plan.selection:
         from pytest_a2a_bench.plugin.collect import grafting
@@ -74,6 +119,8 @@ def pytest_make_collect_report(
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one item per trial, and one per check."""
+    if _is_resting(metafunc.config) and not _takes_ours(metafunc):
+        return
     from pytest_a2a_bench.plugin import lifecycle
 
     lifecycle.make_items(metafunc)
@@ -81,6 +128,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Give items their keywords."""
+    if _is_resting(item.config):
+        return
     from pytest_a2a_bench.plugin import lifecycle
 
     lifecycle.adopt_item(item)
@@ -89,6 +138,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Check what was collected."""
+    if _is_resting(session.config) and not any(map(_takes_ours, session.items)):
+        return
     from pytest_a2a_bench.plugin import lifecycle
 
     lifecycle.conclude_collection(session)
@@ -96,6 +147,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:
     """Say what joined the session, and what did not."""
+    if _is_resting(config):
+        return []
     from pytest_a2a_bench.plugin.run import state
 
     if not state.of(config).takes_part:
@@ -108,6 +161,8 @@ def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Let the next item's conversation start, where nothing else runs ahead."""
+    if _is_resting(item.config):
+        return
     from pytest_a2a_bench.plugin.run import state
 
     schedule = state.of(item.config).services.schedule
@@ -120,9 +175,11 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[object]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Explain failures, excuse misses that a gate counts, and report the conversation's duration."""
+    report = yield
+    if _is_resting(item.config):
+        return report
     from pytest_a2a_bench.plugin.run import state
 
-    report = yield
     if not state.of(item.config).takes_part:
         return report
     from pytest_a2a_bench.plugin import lifecycle
@@ -134,6 +191,8 @@ def pytest_runtest_makereport(
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Stop the conversations that nobody waits for any more."""
+    if _is_resting(session.config):
+        return
     from pytest_a2a_bench.plugin import lifecycle
 
     lifecycle.finish(session)

@@ -20,10 +20,8 @@ from pytest_a2a_bench import env_file
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.collect import items, markers, selection
-from pytest_a2a_bench.plugin.conformance import fixtures as conformance_fixtures
-from pytest_a2a_bench.plugin.run import options, outlet, state
+from pytest_a2a_bench.plugin.run import options, outlet, standby, state
 from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, RUN, TRIAL, WORKER_INPUT, BenchRun, Plan
-from pytest_a2a_bench.plugin.trials import fixtures
 from pytest_a2a_bench.secret import KNOWN, in_environment
 
 _HANDLER = pytest.StashKey[Any]()
@@ -34,11 +32,10 @@ class Terminated(KeyboardInterrupt):
 
 
 def configure(config: pytest.Config) -> None:
-    """Resolve the options, register markers and fixtures, and choose the built-in modules."""
+    """Resolve the options, register markers, and choose the built-in modules."""
     for suites in config.hook.pytest_a2a_bench_suites():
         registry.register(suites)
-    for line in markers.lines(registry.known()):
-        config.addinivalue_line("markers", line)
+    standby.add_markers(config, markers.lines(registry.known()))
     worker_input = getattr(config, "workerinput", None)
     if worker_input is not None and WORKER_INPUT in worker_input:
         from pytest_a2a_bench.plugin.run.partition import WorkerPart
@@ -50,8 +47,6 @@ def configure(config: pytest.Config) -> None:
     if run.worker is not None:
         _conceal(config, run)
     config.stash[RUN] = run
-    config.pluginmanager.register(fixtures, "a2a-bench-fixtures")
-    config.pluginmanager.register(conformance_fixtures, "a2a-bench-conformance-fixtures")
     if run.takes_part:
         config.pluginmanager.register(outlet.Warnings(), "a2a-bench-warnings")
     # "-p xdist.plugin" registers it under its module's name.

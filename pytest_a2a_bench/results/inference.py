@@ -8,10 +8,13 @@ changed, its successes of both runs are dealt to the two runs at random, task by
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil, comb, floor, hypot, sqrt
+from operator import mul
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -25,6 +28,9 @@ POWER = 0.8
 _Z = NormalDist().inv_cdf(1 - LEVEL)
 
 RESAMPLES = 2000
+MANY_TASKS = 1000
+"""Above as many tasks a bootstrap says no more than a formula."""
+
 # Any fixed number: the same results must give the same verdict tomorrow.
 SEED = 20240612
 
@@ -95,16 +101,19 @@ def paired_p(tasks: Iterable[PairedTask]) -> float:
     It is the exact conditional test of the tasks' two-by-two tables (Cochran, Mantel, Haenszel): within each task the
     successes of both runs fall on the trials of either run with equal chances.
     """
-    # A distribution over the sum of successes, built task by task: exact, and fast for hundreds of tasks.
-    chances, observed = [1.0], 0
+    kinds: Counter[tuple[int, int, int]] = Counter()
+    observed = 0
     for task in tasks:
         total, ok = task.before + task.after, task.before_ok + task.after_ok
-        least = max(0, ok - task.before)
-        observed += task.after_ok - least
+        observed += task.after_ok - max(0, ok - task.before)
         # Where all or none succeeded there is only one way to deal them, which says nothing.
         if 0 < ok < total:
-            chances = _convolve(chances, _hypergeometric(total, ok, task.after))
-    return min(1.0, sum(chances[: observed + 1]))
+            kinds[total, ok, task.after] += 1
+    # A distribution over the sum of successes, built of those of equal tasks.
+    sums = _Sums()
+    for kind, times in sorted(kinds.items()):
+        sums += _Sums(0, _hypergeometric(*kind)) * times
+    return min(1.0, sum(sums.chances[: max(0, observed + 1 - sums.least)]))
 
 
 def drop_of(tasks: Sequence[PairedTask]) -> float:
@@ -134,24 +143,37 @@ def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed:
     step = 1 / min(min(t.before, t.after) for t in tasks)
     exact = [t.drop for t in tasks]
     drops = sorted([*exact, step, -step])
-    values = sorted(set(drops))
-    # Few different values are a short table to draw from.
-    cumulative = list(accumulate(drops.count(v) for v in values)) if len(values) < 50 else None
-    source, size = random.Random(seed), len(drops)
-    means = sorted(
-        sum(source.choices(values, cum_weights=cumulative, k=size) if cumulative else source.choices(drops, k=size))
-        / size
-        for _ in range(resamples)
-    )
+    size = len(drops)
     centre = sum(drops) / size
+    if size > MANY_TASKS:
+        least, most = _quantiles(drops)
+    else:
+        source = random.Random(seed)
+        means = sorted(sum(source.choices(drops, k=size)) / size for _ in range(resamples))
+        least, most = means[floor(LEVEL * resamples)], means[ceil((1 - LEVEL) * resamples) - 1]
     wider = sqrt(size / (size - 1)) * _student(max(1, len(tasks) - 1)) / _Z
     # Rates move in steps, and a limit between two of them would promise too much.
     half_step = 0.5 / (len(tasks) * max(max(t.before, t.after) for t in tasks))
-    low = centre - (centre - means[floor(LEVEL * resamples)]) * wider - half_step
-    high = centre + (means[ceil((1 - LEVEL) * resamples) - 1] - centre) * wider + half_step
+    low = centre - (centre - least) * wider - half_step
+    high = centre + (most - centre) * wider + half_step
     rarest = _rare_limit(exact, step), -_rare_limit([-d for d in exact], step)
     # The drop is between -1 and 1, whatever the widening made of it.
     return Interval(max(-1.0, min(low, rarest[1])), min(1.0, max(high, rarest[0])))
+
+
+def _quantiles(drops: Sequence[float]) -> tuple[float, float]:
+    """Return what a bootstrap's 5 % and 95 % quantiles of the mean are for many tasks: the normal law's, with skewness.
+
+    That is the first term of Cornish and Fisher. With more than :data:`MANY_TASKS` a limit differs by less than 0.15
+    standard errors from that of 2,000 resamples, whose own luck is as large, where 30 tasks or more lost or gained; of
+    fewer the bootstrap knows little, and :func:`_rare_limit` decides.
+    """
+    size = len(drops)
+    centre = sum(drops) / size
+    spread = sqrt(sum((d - centre) ** 2 for d in drops) / size)
+    skewness = sum((d - centre) ** 3 for d in drops) / size / spread**3
+    bend = skewness * (_Z * _Z - 1) / (6 * sqrt(size))
+    return centre + (bend - _Z) * spread / sqrt(size), centre + (bend + _Z) * spread / sqrt(size)
 
 
 def _rare_limit(drops: Sequence[float], step: float) -> float:
@@ -225,9 +247,45 @@ def _hypergeometric(total: int, ok: int, drawn: int) -> list[float]:
     return [comb(ok, i) * comb(total - ok, drawn - i) / whole for i in range(least, most + 1)]
 
 
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """How likely each sum of some tasks' successes is: of ``least`` the first chance, of one more the next.
+
+    A long one has no ends that hardly ever happen: each that is cut off is less likely than 1e-20, all of them
+    together, for a million tasks, than 1e-12.
+    """
+
+    least: int = 0
+    chances: Sequence[float] = (1.0,)
+
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(self.least + other.least, _convolve(self.chances, other.chances))._without_ends()
+
+    def __mul__(self, times: int) -> _Sums:
+        # By doubling: thousands of tasks are equal, and to add them one by one takes the square of their number.
+        found, doubled = _Sums(), self
+        while times:
+            if times & 1:
+                found += doubled
+            times >>= 1
+            if times:
+                doubled += doubled
+        return found
+
+    def _without_ends(self) -> _Sums:
+        if len(self.chances) <= _LONG:
+            return self
+        first = bisect_left(list(accumulate(self.chances)), _NEVER)
+        last = bisect_left(list(accumulate(reversed(self.chances))), _NEVER)
+        return _Sums(self.least + first, self.chances[first : len(self.chances) - last])
+
+
+_LONG = 256
+_NEVER = 1e-20
+
+
 def _convolve(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    result = [0.0] * (len(a) + len(b) - 1)
-    for j, y in enumerate(b):
-        for i, x in enumerate(a):
-            result[i + j] += x * y
-    return result
+    short, long = sorted((list(a), list(b)), key=len)
+    beyond = [0.0] * (len(short) - 1)
+    padded, turned = [*beyond, *long, *beyond], short[::-1]
+    return [sum(map(mul, padded[i : i + len(short)], turned)) for i in range(len(long) + len(short) - 1)]

@@ -14,7 +14,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results import lock, manifest
 from pytest_a2a_bench.results.baseline import domain_name, measured_by
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT
-from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.manifest import Manifest, SelectedResults
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError
 
@@ -39,12 +39,12 @@ class Part:
         return f"{self.directory}{shard}"
 
 
-def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] | None = None) -> Manifest:
+def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] | None = None) -> SelectedResults:
     """Join results directories into a new one.
 
     :param places: settings that only say where data are, and how each is spelt: they may differ where results tell
         that the data do not.
-    :return: the manifest of the whole.
+    :return: the whole, as it is read from there.
     :raises MergeError: with everything that is missing, doubled or different; nothing is written then.
     :raises StoreError: if a directory cannot be read, or the new one cannot be written.
     """
@@ -62,12 +62,11 @@ def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] |
     with lock.held(output, "a2a-bench merge"):
         store = Store(output)
         store.prepare()
-        for result in (result for _, results in held for result in results):
-            # Under one run id, without which the reader of a directory would take most of them for leftovers.
-            store.write(dataclasses.replace(result, run_id=whole.run_id))
+        # Under one run id, without which the reader of a directory would take most of them for leftovers.
+        merged = tuple(store.take(result, whole.run_id) for _, results in held for result in results)
         # Last: a directory without it is not taken for a run's results.
         whole.write(output)
-    return whole
+    return SelectedResults(whole, merged)
 
 
 def _check_output(output: Path, directories: Sequence[Path]) -> None:
@@ -90,6 +89,7 @@ def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:
     :param alike: settings that may differ beside those without effect.
     """
     first, *others = parts
+    every = set(first.manifest.whole)
     for other in others:
         for name in ("agent", "durations"):
             # Shards that were cut by other durations are no parts of one whole.
@@ -98,8 +98,7 @@ def _different(parts: Sequence[Part], alike: frozenset[str]) -> Iterator[str]:
                 yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
         for name, (here, there) in _different_settings(first.manifest.settings, other.manifest.settings, alike):
             yield f"{name} differs: {here!r} in {first.name}, {there!r} in {other.name}"
-        if set(first.manifest.whole) != set(other.manifest.whole):
-            unlike = sorted(set(first.manifest.whole) ^ set(other.manifest.whole))
+        if unlike := sorted(every ^ set(other.manifest.whole)):
             yield f"{first.name} and {other.name} are parts of different selections: {_some(unlike)} is in one only"
 
 

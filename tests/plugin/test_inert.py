@@ -11,24 +11,30 @@ OURS = tuple(
     f"pytest_a2a_bench.{name}"
     for name in (
         "benchmarks.base",
+        "benchmarks.registry",
         "benchmarks.crmarena.benchmark",
         "benchmarks.crmarena.mini",
         "benchmarks.crmarena.org",
         "benchmarks.crmarena.sources",
         "benchmarks.tau2.benchmark",
         "benchmarks.tau2.index",
+        "configuration",
         "conformance",
         "gates",
         "model.results",
         "plugin.collect.shards",
         "plugin.conformance.verdicts",
         "plugin.gates",
+        "plugin.lifecycle",
         "plugin.preflight",
         "plugin.report",
+        "plugin.run.options",
+        "plugin.run.state",
         "plugin.trials.misses",
         "plugin.trials.outcome",
         "reports",
         "results",
+        "settings",
         "suites",
     )
 )
@@ -138,3 +144,39 @@ def test_fixtures_are_documented(bench: Bench) -> None:
     result = bench("--fixtures")
     result.stdout.fnmatch_lines(["trial*", "*finished conversation of this item's task*"])
     assert "_a2a_key" not in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_mine(a2a_client):\n    pass",
+        "import unittest\n@pytest.mark.usefixtures('agent_card')\n"
+        "class TestMine(unittest.TestCase):\n    def test_mine(self):\n        pass",
+    ],
+)
+def test_it_begins_when_a_test_takes_a_fixture_of_ours(pytester: pytest.Pytester, bench: Bench, test: str) -> None:
+    pytester.makepyfile(f"import pytest\n{test}\n")
+    result = bench()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*test_mine: no agent to test; pass --a2a-endpoint URL*"])
+
+
+def test_it_begins_when_a_test_asks_for_a_fixture_of_ours(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_mine(request):\n    request.getfixturevalue('agent_card')")
+    result = bench()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*no agent to test; pass --a2a-endpoint URL*"])
+
+
+def test_an_option_of_the_ini_file_is_read(pytester: pytest.Pytester, bench: Bench) -> None:
+    pytester.makepyfile("def test_mine(): pass")
+    pytester.makeini("[pytest]\na2a_timeout = nonsense")
+    result = bench()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*ini a2a_timeout: 'nonsense' is not a positive number of seconds*"])
+
+
+def test_markers_are_registered_once(pytester: pytest.Pytester, bench: Bench) -> None:
+    for arguments in ((), ("--a2a-endpoint", "http://127.0.0.1:1")):
+        shown = bench("--markers", *arguments).stdout.str()
+        assert shown.count("@pytest.mark.airline:") == 1

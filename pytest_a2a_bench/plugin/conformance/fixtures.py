@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.state import BenchRun
-
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.conformance.finding import Finding
@@ -20,12 +17,14 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Judgement
     from pytest_a2a_bench.conformance.subject import Subject
     from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
+    from pytest_a2a_bench.plugin.run.state import BenchRun
 
 
 @pytest.fixture
 def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2a_subject: Subject) -> Judgement:
     """The verdict on this item's requirement: passed, findings, result."""
     from pytest_a2a_bench.plugin.conformance import verdicts
+    from pytest_a2a_bench.plugin.run import state
 
     run = state.of(request.config)
     if _a2a_check.suite == "card":
@@ -57,6 +56,7 @@ def a2a_wire(
 ) -> Iterator[RawWire]:
     """Raw exchanges with the agent: ``a2a_wire.call("GetTask", {"id": "x"}).error`` is what came, unread by any SDK."""
     from pytest_a2a_bench.plugin.conformance import verdicts
+    from pytest_a2a_bench.plugin.run import state
 
     wire = verdicts.open_raw_wire(state.of(request.config), _a2a_subject, a2a_client_config)
     yield wire

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from pytest_a2a_bench.configuration.option import Option, describe_default
 from pytest_a2a_bench.configuration.readers import one_of, read_names
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
+from pytest_a2a_bench.plugin.run.standby import Row
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, needs_tags
@@ -49,44 +49,30 @@ class Resolution:
 # --- declaring them ---------------------------------------------------------------------------------------------------
 
 
-def add_options(parser: pytest.Parser, manager: pytest.PytestPluginManager) -> None:
-    """Declare the core's options now, and those of benchmarks as the plugins come that offer them."""
-    for option in core_options():
-        _declare(parser, option)
-    manager.register(SuiteOptions(parser), "a2a-bench-suite-options")
+def declared() -> dict[str, Any]:
+    """Return the core's options and those of the suites that come with us, as :mod:`.standby` declares them."""
+    return {
+        "core": [_row(option) for option in core_options()],
+        "suites": {suite.name: [_row(option) for option in suite.options] for suite in registry.built_in()},
+    }
 
 
-class SuiteOptions:
-    """Declares the options of the suites that a plugin or a conftest offers, when it is registered.
+def offered_rows(suites: Sequence[Suite]) -> list[tuple[str, list[Row]]]:
+    """Register suites that a plugin or conftest offers, and return how each one's options are declared."""
+    registry.register(suites)
+    return [(suite.name, [_row(option) for option in suite.options]) for suite in suites]
 
-    pytest reads the command line once the conftest files of the rootdir are loaded. So what they offer is in time,
-    while the hook itself, called when pytest is configured, would come too late for an option.
-    """
 
-    def __init__(self, parser: pytest.Parser) -> None:
-        self._parser = parser
-        self._owners: dict[str, str] = {}
-
-    def pytest_plugin_registered(self, plugin: object) -> None:
-        """Look at one plugin; pytest tells of those before this one, too."""
-        offer = getattr(plugin, "pytest_a2a_bench_suites", None)
-        if not inspect.isroutine(offer):  # a plugin may be an object that has every attribute one asks for
-            return
-        # Each time it is called a suite may be another object; the last one counts.
-        suites: list[Suite] = list(offer())
-        registry.register(suites)
-        for suite in suites:
-            for option in suite.options:
-                self._declare_once(suite, option)
-
-    def _declare_once(self, suite: Suite, option: Option) -> None:
-        # Two suites with one option would read each other's values.
-        owner = "the core" if option.name in table.DEFAULTS else self._owners.get(option.name)
-        if owner is None:
-            self._owners[option.name] = suite.name
-            _declare(self._parser, option)
-        elif owner != suite.name:
-            raise pytest.UsageError(f"suite {suite.name!r}: the option {option.cli} belongs to {owner} already")
+def _row(option: Option) -> Row:
+    return {
+        "name": option.name,
+        "cli": option.cli,
+        "dest": option.dest,
+        "metavar": option.metavar,
+        "help": option.help,
+        "default": describe_default(option, table.DEFAULTS),
+        **({"flag": True} if option.flag else {}),
+    }
 
 
 def core_options() -> tuple[Option, ...]:
@@ -105,27 +91,6 @@ def core_options() -> tuple[Option, ...]:
 def every_option() -> tuple[Option, ...]:
     """Return the core's options and those of benchmarks, in the order of ``pytest --help``."""
     return (*core_options(), *(option for suite in registry.known() for option in suite.options))
-
-
-def _declare(parser: pytest.Parser, option: Option) -> None:
-    group = parser.getgroup("a2a", "A2A agent benchmarks")
-    default = describe_default(option, table.DEFAULTS)
-    text = f"{option.help} (default: {default}; env {option.env}; ini {option.ini})"
-    # store_const and no boolean: all values arrive as text and are read in one place.
-    if option.flag:
-        group.addoption(option.cli, dest=option.dest, action="store_const", const="on", default=None, help=text)
-        group.addoption(
-            f"--a2a-no-{option.cli_stem}",
-            dest=option.dest,
-            action="store_const",
-            const="off",
-            help=f"The opposite of {option.cli}",
-        )
-    elif option.name in ("suites", "endpoint"):
-        group.addoption(option.cli, dest=option.dest, action="append", metavar=option.metavar, help=text)
-    else:
-        group.addoption(option.cli, dest=option.dest, default=None, metavar=option.metavar, help=text)
-    parser.addini(option.ini, f"{option.help}: what {option.cli} says where it is not given", default=None)
 
 
 def _read_suites(text: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_a2a_bench.plugin.run import standby
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN, SecretUrl
 from pytest_a2a_bench.settings import Settings, without_query
@@ -293,7 +294,8 @@ CHECK_FIXTURE = "_a2a_check"
 
 
 def of(config: pytest.Config) -> BenchRun:
-    """Return the run of a pytest process."""
+    """Return the run of a pytest process; whoever asks uses us."""
+    standby.wake(config)
     return config.stash[RUN]
 
 

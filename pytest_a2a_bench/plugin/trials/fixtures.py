@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_a2a_bench.plugin.run import state
-from pytest_a2a_bench.plugin.run.state import BenchRun, ItemTrial
-
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.card import AgentCard
     from pytest_a2a_bench.a2a.client import AgentConnection
     from pytest_a2a_bench.a2a.config import ClientConfig
     from pytest_a2a_bench.model import BenchTask, TrialResult
+    from pytest_a2a_bench.plugin.run.state import BenchRun, ItemTrial
     from pytest_a2a_bench.plugin.trials.schedule import Schedule
 
 
 @pytest.fixture
 def trial(request: pytest.FixtureRequest, _a2a_key: ItemTrial, _a2a_schedule: Schedule) -> TrialResult:
     """The finished conversation of this item's task: success, reward, turns, latency, tokens, cost, transcript."""
+    from pytest_a2a_bench.plugin.run import state
     from pytest_a2a_bench.plugin.trials import outcome
 
     return outcome.receive(request.node, _a2a_key.key, _a2a_schedule, state.of(request.config))
@@ -70,6 +69,8 @@ def _a2a_key(request: pytest.FixtureRequest) -> ItemTrial:
 
 @pytest.fixture(scope="session")
 def _a2a_endpoint(request: pytest.FixtureRequest) -> BenchRun:
+    from pytest_a2a_bench.plugin.run import state
+
     run = state.of(request.config)
     run.collected.used = True
     if run.plan.endpoint is None:
