@@ -36,6 +36,27 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None), bytes, datetime.da
 _ORIGIN: Final = "_a2a_bench_origin"
 
 
+class _Reading(threading.local):
+    only = False
+
+
+_reading = _Reading()
+
+
+def only_reading(function: Callable[..., V]) -> Callable[..., V]:
+    """Let a function look at shared records: for those that change none and return none."""
+
+    @functools.wraps(function)
+    def reading(*args: Any, **kwargs: Any) -> V:
+        before, _reading.only = _reading.only, True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _reading.only = before
+
+    return reading
+
+
 class Table(dict[Any, Any]):
     """Records by key, each copied before it is seen. It is a ``dict``, because pydantic takes nothing else for one."""
 
@@ -56,7 +77,7 @@ class Table(dict[Any, Any]):
             yield key, None, shared[key]
 
     def _own(self, key: Any, value: Any) -> Any:
-        if value is not None and self.shared.get(key) is value:
+        if value is not None and not _reading.only and self.shared.get(key) is value:
             value = _copy(value)
             dict.__setitem__(self, key, value)
         return value
