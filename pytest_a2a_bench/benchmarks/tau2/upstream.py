@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_a2a_bench.benchmarks.tau2 import index, isolation, shortcuts
-from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm
+from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm, deferred_tables
 from pytest_a2a_bench.benchmarks.tau2.isolation import isolate_environments
 from pytest_a2a_bench.containment import contained_imports, load_litellm
 from pytest_a2a_bench.errors import ConfigurationError
@@ -82,7 +82,7 @@ def _require_litellm() -> None:
 def _load() -> Tau2:
     found = index.find_installation()
     _silence()
-    with warnings.catch_warnings(), contained_imports(), deferred_litellm():
+    with warnings.catch_warnings(), contained_imports(), deferred_litellm(), deferred_tables():
         # What tau2's dependencies deprecate is not our users' concern, and under "error" it would break the import.
         warnings.simplefilter("ignore")
         try:
