@@ -9,7 +9,7 @@ Prints a table and writes JSON. Every row is a process of its own, so that nothi
 conversation at a time; ``environment`` is what tau2's code takes of it (environments, tools, orchestrator's calls of
 them, evaluation). The first three trials of a domain are apart, with what a process does once. Peak memory is that of a
 process with 32 conversations in flight at 50 ms a turn. Each task is held once: further trials of a task cost less.
-``A2A_BENCH_STOCK_ENVIRONMENTS=1`` in the environment measures tau2's own environments.
+``A2A_BENCH_TAU2_STOCK=1`` in the environment measures tau2's own environments.
 """
 
 from __future__ import annotations
@@ -32,6 +32,16 @@ Row = dict[str, Any]
 
 WARM = 3
 """Trials of a domain that are held before it is measured."""
+
+COLUMNS = {
+    "tasks": "tasks",
+    "passed": "passed",
+    "CPU ms": "cpu_ms",
+    "env. ms": "environment_ms",
+    "start s": "start_s",
+    "peak MB": "peak_mb",
+}
+"""What ``--cpu`` prints of each row."""
 
 
 def run(arguments: list[str], directory: Path) -> Row:
@@ -162,7 +172,7 @@ def hold(domain: str, tasks: int, in_flight: int, latency: float) -> Row:
 def cpu_rows(tasks: int, domains: list[str]) -> list[Row]:
     """Measure every domain, one at a time and 32 in flight."""
     found = []
-    print(f"{'domain':10}{'in flight':>10}{'tasks':>7}{'passed':>8}{'CPU ms':>9}{'env. ms':>9}{'start s':>9}{'peak MB':>9}")
+    print(f"{'domain':10}{'in flight':>10}" + "".join(f"{name:>9}" for name in COLUMNS))
     for domain in domains:
         for in_flight, latency in ((1, 0.0), (32, 0.05)):
             plan = json.dumps([domain, tasks, in_flight, latency])
@@ -176,8 +186,7 @@ def cpu_rows(tasks: int, domains: list[str]) -> list[Row]:
             row = {"domain": domain, "in_flight": in_flight, **json.loads(done.stdout.splitlines()[-1])}
             found.append(row)
             print(
-                f"{domain:10}{in_flight:10}{row['tasks']:7}{row['passed']:8}{row['cpu_ms']:9.1f}"
-                f"{row['environment_ms']:9.1f}{row['start_s']:9.2f}{row['peak_mb']:9}",
+                f"{domain:10}{in_flight:10}" + "".join(f"{row[name]:9}" for name in COLUMNS.values()),
                 flush=True,
             )
     return found

@@ -67,7 +67,9 @@ class RandomBrain:
         return any_call(conversation.briefing.tools, gold, _seen(conversation), chance)
 
 
-def any_call(tools: Sequence[ToolSpec], gold: Sequence[ToolCall], seen: Sequence[str], chance: random.Random) -> ToolCall:
+def any_call(
+    tools: Sequence[ToolSpec], gold: Sequence[ToolCall], seen: Sequence[str], chance: random.Random
+) -> ToolCall:
     """Return a call out of a gold, or of any tool with words that were seen; some of them made wrong."""
     if gold and chance.random() < 0.5:
         call = chance.choice(gold)

@@ -32,7 +32,7 @@ DOMAINS = {"airline": 25, "retail": 30, "telecom": 15, "mock": 1}
 def stock_ways() -> Iterator[None]:
     """Let databases be parsed and tools be made as they are in tau2."""
     database = importlib.import_module("tau2.environment.db").DB
-    toolkit = importlib.import_module("tau2.environment.toolkit")
+    toolkit: Any = importlib.import_module("tau2.environment.toolkit")
     ours = vars(database)["load"], toolkit.as_tool
     database.load = classmethod(ours[0].__func__.__wrapped__)
     toolkit.as_tool = ours[1].__wrapped__
@@ -65,9 +65,7 @@ def conversation(tau2: upstream.Tau2, environment: Any, task: Any, chance: rando
             call = ToolCall(actions[number].name, actions[number].arguments, "")
         else:
             call = defuse(any_call(tool_specs(list(kit.get_tools().values())), gold, seen, chance))
-        typed = tau2.messages.ToolCall(
-            id=f"c{number}", name=call.name, arguments=dict(call.arguments), requestor=whose
-        )
+        typed = tau2.messages.ToolCall(id=f"c{number}", name=call.name, arguments=dict(call.arguments), requestor=whose)
         kind = tau2.messages.UserMessage if whose == "user" else tau2.messages.AssistantMessage
         said.append(kind(role=whose, content=None, tool_calls=[typed], cost=0.0))
         said.append(environment.get_response(typed))
@@ -157,7 +155,10 @@ def test_tools_are_made_once_and_are_what_tau2_makes() -> None:
     ("before", "why"),
     [
         ("import os; os.environ[shortcuts.VARIABLE] = '1'", f"{shortcuts.VARIABLE} is set"),
-        ("shortcuts._KNOWN['tau2.utils.utils:get_dict_hash'] = set()", "tau2.utils.utils:get_dict_hash"),
+        (
+            "shortcuts._KNOWN['tau2.utils.utils:get_dict_hash'] = set()",
+            "this tau2 has another tau2.utils.utils:get_dict_hash",
+        ),
     ],
 )
 def test_another_tau2_goes_its_own_way_and_says_so(before: str, why: str) -> None:

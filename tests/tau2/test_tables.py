@@ -1,4 +1,4 @@
-"""Databases that copy what is looked at: nothing of it is shared, and what was done to them is told as a hash tells it."""
+"""Databases that copy what is looked at share nothing, and what was done to them is told as a hash tells it."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ with the scripted user never calls it. While tau2 is imported, ``litellm`` is a 
 and calls on it; the first real call imports LiteLLM, replays those settings and goes through. Afterwards
 ``sys.modules`` is as it was, so that everybody else who imports LiteLLM gets LiteLLM.
 
-pandas (with numpy and pyarrow) and DeepDiff are half of the rest, and 80 MB: tau2 makes tables of results with them, which
-we never ask for. Only tau2's own modules get a stand-in of these, which never is in ``sys.modules``: whatever else is
+pandas (with numpy and pyarrow) and DeepDiff are half of the rest, and 80 MB: tau2 makes tables of results with them,
+which we never ask for. Only tau2's own modules get a stand-in of these, which never is in ``sys.modules``: whatever else is
 imported meanwhile, in whichever thread, gets the real one.
 """
 
@@ -129,8 +129,10 @@ def deferred_litellm() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred_tables() -> Iterator[None]:
-    """Let tau2's modules that are imported inside the block get stand-ins of pandas and DeepDiff, if these are not there
-    yet."""
+    """Let tau2's modules that are imported inside the block get stand-ins of pandas and DeepDiff.
+
+    Does nothing for what is already imported.
+    """
     replay = _Replay()
     stand_ins = {name: _StandIn(name, replay) for name in _TABLES if name not in sys.modules}
     real = builtins.__import__

@@ -63,7 +63,9 @@ def install(registry: Any) -> None:
     if os.environ.get(VARIABLE):
         _differing.append(f"{VARIABLE} is set")
         return
-    _differing.extend(name for name, known in _KNOWN.items() if _hash_of(name) not in known)
+    unknown = [name for name, known in _KNOWN.items() if _hash_of(name) not in known]
+    if unknown:
+        _differing.append(f"this tau2 has another {', '.join(unknown)}")
     if _differing:
         return
     database = importlib.import_module("tau2.environment.db").DB
@@ -75,7 +77,7 @@ def install(registry: Any) -> None:
             owner, _, method = path.partition(".")
             kit = getattr(importlib.import_module(module), owner)
             setattr(kit, method, tables.only_reading(vars(kit)[method]))
-    toolkit = importlib.import_module("tau2.environment.toolkit")
+    toolkit: Any = importlib.import_module("tau2.environment.toolkit")
     toolkit.as_tool = _once_per_function(toolkit.as_tool)
     find = registry.get_env_constructor
 
@@ -89,14 +91,14 @@ def install(registry: Any) -> None:
 
 def why_stock() -> str:
     """Say why environments and evaluation are tau2's own in this process; empty where shortcuts are taken."""
-    return ", ".join(_differing)
+    return "; ".join(_differing)
 
 
 def _hash_of(name: str) -> str:
     module, _, path = name.partition(":")
     try:
         function = functools.reduce(getattr, path.split("."), importlib.import_module(module))
-        return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:16]  # type: ignore[arg-type]
+        return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:16]
     except (AttributeError, ImportError, OSError, TypeError):
         return "none"
 
@@ -139,7 +141,8 @@ def follow(environment: Any) -> None:
     setattr(environment, _ORIGINS, tuple(tables.origin_of(kit.db) if kit is not None else None for kit in kits))
     setattr(environment, _ANSWERS, [])
     # Not an attribute of its own: that would be a circle, and keep it until somebody collects garbage.
-    environment.__class__ = _following(type(environment))
+    kind: Any = type(environment)
+    environment.__class__ = _following(kind)
 
 
 @functools.cache

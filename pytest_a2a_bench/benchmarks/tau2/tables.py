@@ -6,8 +6,8 @@ before anybody sees it. Python code that looks at a table goes through the metho
 when it dumps a database) sees the same values and changes none.
 
 What a trial did to its database is what differs in the records that it looked at. Two databases of one origin have
-tau2's ``get_db_hash`` in common exactly if :func:`describe_state` says the same of both: the hash is of the JSON text of
-all records, and here the texts of those that differ are compared.
+tau2's ``get_db_hash`` in common exactly if :func:`describe_state` says the same of both: the hash is of the JSON text
+of all records, and here the texts of those that differ are compared.
 """
 
 from __future__ import annotations
@@ -86,45 +86,53 @@ class Table(dict[Any, Any]):
         return self._own(key, dict.__getitem__(self, key))
 
     def get(self, key: Any, default: Any = None) -> Any:
+        """Return a record of its own, or the default."""
         return self[key] if key in self else default
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
+        """Return a record of its own; the default, put there, where there is none."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def pop(self, key: Any, *default: Any) -> Any:
+        """Remove a record and return it, of its own."""
         # What leaves the table may still be changed.
         return _copy(found) if (found := dict.pop(self, key, *default)) is self.shared.get(key) else found
 
     def popitem(self) -> tuple[Any, Any]:
+        """Remove the last record and return it with its key."""
         key = next(reversed(self))
         return key, self.pop(key)
 
     # What is replaced while it is iterated over keeps its place.
-    def values(self) -> ValuesView[Any]:
+    def values(self) -> Any:
+        """Return a view whose records are copied as they come."""
         return ValuesView(self)
 
-    def items(self) -> ItemsView[Any, Any]:
+    def items(self) -> Any:
+        """Return a view whose records are copied as they come."""
         return ItemsView(self)
 
     # Overridden, so that C code that copies a dict asks for each record.
     def __iter__(self) -> Iterator[Any]:
         return dict.__iter__(self)
 
-    def keys(self) -> KeysView[Any]:  # type: ignore[override]
+    def keys(self) -> Any:
+        """Return a view of the keys."""
         return KeysView(self)
 
     def copy(self) -> dict[Any, Any]:
+        """Return a plain dict of all records, each of its own."""
         return dict(self.items())
 
     __copy__ = copy
 
-    def __or__(self, other: Any) -> dict[Any, Any]:  # type: ignore[override]
+    def __or__(self, other: Any) -> Any:
         return self.copy() | other
 
-    def __ror__(self, other: Any) -> dict[Any, Any]:  # type: ignore[override]
-        return cast("dict[Any, Any]", other | self.copy())
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[Any, Any]:
         return copy.deepcopy(self.copy(), memo)
@@ -135,7 +143,7 @@ class Table(dict[Any, Any]):
 
 def _copy(value: Any) -> Any:
     """Return a copy of what pydantic validated; records of large tables are copied when they are looked at."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _PLAIN:
         return value
     if kind is list:
@@ -189,7 +197,7 @@ def _is_plain(annotation: Any) -> bool:
 _LOCK = threading.Lock()
 
 
-def open_database(load: Callable[[type[V], Any], V], kind: type[V], path: Any) -> V:
+def open_database(load: Callable[[Any, Any], V], kind: Any, path: Any) -> V:
     """Return a database of its own for one environment.
 
     :param load: tau2's ``DB.load``, which is asked once for each state of a file.
@@ -287,11 +295,10 @@ def _text(dumped: Any) -> str:
 
 def _is_same(value: Any, was: Any) -> bool:
     """Tell whether a copy certainly holds what it was made with; False says nothing."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is Table:
         return value.shared is was and all(
-            record is not None and before is not None and _is_same(record, before)
-            for _, record, before in value.seen()
+            record is not None and before is not None and _is_same(record, before) for _, record, before in value.seen()
         )
     if kind is not type(was):
         return False
@@ -301,7 +308,7 @@ def _is_same(value: Any, was: Any) -> bool:
         if list(value) != list(was):
             return False
         pairs = zip(value.values(), was.values(), strict=True)
-    elif isinstance(value, BaseModel) and _is_simple(kind):
+    elif isinstance(value, BaseModel) and _is_simple(type(value)):
         value, was = value.__dict__, was.__dict__
         pairs = zip(value.values(), was.values(), strict=False)
     else:
@@ -325,7 +332,7 @@ def dump_differing(left: Any, right: Any) -> tuple[Any, Any]:
     for name in origin.database.__dict__:
         tables = [getattr(side, name, None) for side in (left, right)]
         if all(isinstance(table, Table) for table in tables):
-            seen[name] = {key for table in tables for key, _, _ in table.seen()}
+            seen[name] = {key for table in tables if table is not None for key, _, _ in table.seen()}
         else:
             seen[name] = True
     # What is included and not there is nobody's.
