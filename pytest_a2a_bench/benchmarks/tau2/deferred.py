@@ -6,7 +6,7 @@ and calls on it; the first real call imports LiteLLM, replays those settings and
 ``sys.modules`` is as it was, so that everybody else who imports LiteLLM gets LiteLLM.
 
 pandas (with numpy and pyarrow) and DeepDiff are half of the rest, and 80 MB: tau2 makes tables of results with them,
-which we never ask for. Only tau2's own modules get a stand-in of these, which never is in ``sys.modules``: whatever else is
+which we never ask for. Only tau2's own modules get a stand-in of these, never in ``sys.modules``: whatever else is
 imported meanwhile, in whichever thread, gets the real one.
 """
 

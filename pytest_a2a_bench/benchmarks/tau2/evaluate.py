@@ -49,7 +49,8 @@ def evaluation_type(tau2: Tau2, task: Any) -> Any:
 def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Reward:
     """Evaluate a finished simulation.
 
-    :param live: the environment that the simulation ran in; only read, to show what differs from the gold.
+    :param live: the environment that the simulation ran in. It is what upstream's evaluator is given where it answered
+        what the simulation says (:mod:`.shortcuts`), and shows what differs from the gold.
     :raises LLMError: if the judge's model does not answer.
     :raises EvaluatorError: if upstream's evaluator raises (as it does for a few mock tasks whose assertion looks up
         what the agent never created).
