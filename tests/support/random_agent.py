@@ -64,12 +64,19 @@ class RandomBrain:
     def _call(self, conversation: Conversation, key: str, chance: random.Random) -> ToolCall:
         assert conversation.briefing is not None
         gold = load_gold(key, self._settings).plan(conversation.briefing) if key else ()
-        if gold and chance.random() < 0.5:
-            call = chance.choice(gold)
-            return call if chance.random() < 0.6 else _spoiled(call, chance)
-        tool = chance.choice(conversation.briefing.tools)
-        call = ToolCall(tool.name, _arguments(tool, _seen(conversation), chance), "")
-        return call if chance.random() < 0.8 else _spoiled(call, chance)
+        return any_call(conversation.briefing.tools, gold, _seen(conversation), chance)
+
+
+def any_call(
+    tools: Sequence[ToolSpec], gold: Sequence[ToolCall], seen: Sequence[str], chance: random.Random
+) -> ToolCall:
+    """Return a call out of a gold, or of any tool with words that were seen; some of them made wrong."""
+    if gold and chance.random() < 0.5:
+        call = chance.choice(gold)
+        return call if chance.random() < 0.6 else _spoiled(call, chance)
+    tool = chance.choice(tools)
+    call = ToolCall(tool.name, _arguments(tool, seen, chance), "")
+    return call if chance.random() < 0.8 else _spoiled(call, chance)
 
 
 def _seen(conversation: Conversation) -> list[str]:

@@ -38,6 +38,29 @@ from tau2.utils import llm_utils
 assert llm_utils.litellm is litellm
 assert llm_utils.completion is litellm.completion
 """
+TABLES = """
+import builtins, sys
+before = builtins.__import__
+from pytest_a2a_bench.benchmarks.tau2 import upstream
+upstream.load()
+assert not {"pandas", "numpy", "deepdiff"} & sys.modules.keys()
+assert builtins.__import__ is before
+from tau2.utils import utils
+assert "a" in str(utils.show_dict_diff({"a": 1}, {"a": 2}))
+import deepdiff
+assert type(utils.show_dict_diff({}, {})) is deepdiff.DeepDiff
+assert deepdiff.__file__.endswith("__init__.py")
+from tau2.data_model import simulation
+import pandas
+assert simulation.pd.DataFrame is pandas.DataFrame
+print("real")
+"""
+
+
+def test_tables_are_imported_when_tau2_makes_one_and_are_the_real_ones() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", TABLES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "real\n", done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import ast
 import functools
 import math
 import warnings
+import weakref
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -27,8 +28,20 @@ GREETING = "Hi! How can I help you today?"
 
 def tool_specs(tools: Sequence[Any]) -> tuple[ToolSpec, ...]:
     """Describe tau2's tools by their OpenAI schemas."""
-    functions = [t.openai_schema["function"] for t in tools]
-    return tuple(ToolSpec(f["name"], f.get("description", ""), f.get("parameters", {})) for f in functions)
+    return tuple(_spec_of(tool) for tool in tools)
+
+
+_specs: weakref.WeakKeyDictionary[type[Any], ToolSpec] = weakref.WeakKeyDictionary()
+
+
+def _spec_of(tool: Any) -> ToolSpec:
+    # The class of its parameters is made for one tool, and lives as long as tau2 keeps that.
+    found = _specs.get(tool.params)
+    if found is None or found.name != tool.name:
+        function = tool.openai_schema["function"]
+        found = ToolSpec(function["name"], function.get("description", ""), function.get("parameters", {}))
+        _specs[tool.params] = found
+    return found
 
 
 def to_events(messages: Sequence[Any]) -> list[Event]:

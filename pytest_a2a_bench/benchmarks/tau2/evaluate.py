@@ -7,6 +7,7 @@ Where a database is not as it should be, :func:`differences` says what differs.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import llm
+from pytest_a2a_bench.benchmarks.tau2 import llm, shortcuts, tables
 from pytest_a2a_bench.benchmarks.tau2.editions import find_edition
 from pytest_a2a_bench.benchmarks.tau2.upstream import (
     Tau2,
@@ -48,21 +49,25 @@ def evaluation_type(tau2: Tau2, task: Any) -> Any:
 def evaluate(tau2: Tau2, domain: str, task: Any, simulation: Any, live: Any, env_kwargs: Mapping[str, Any]) -> Reward:
     """Evaluate a finished simulation.
 
-    :param live: the environment that the simulation ran in; only read, to show what differs from the gold.
+    :param live: the environment that the simulation ran in. It is what upstream's evaluator is given where it answered
+        what the simulation says (:mod:`.shortcuts`), and shows what differs from the gold.
     :raises LLMError: if the judge's model does not answer.
     :raises EvaluatorError: if upstream's evaluator raises (as it does for a few mock tasks whose assertion looks up
         what the agent never created).
     """
     function = tau2.evaluate_simulation
+    stock = functools.partial(
+        function,
+        simulation=simulation,
+        task=task,
+        evaluation_type=evaluation_type(tau2, task),
+        solo_mode=False,
+        domain=domain,
+        **accepted(function, env_kwargs=dict(env_kwargs)),
+    )
     try:
-        info = function(
-            simulation=simulation,
-            task=task,
-            evaluation_type=evaluation_type(tau2, task),
-            solo_mode=False,
-            domain=domain,
-            **accepted(function, env_kwargs=dict(env_kwargs)),
-        )
+        # Environments that are made for one task have no shortcuts.
+        info = stock() if env_kwargs else shortcuts.evaluating(stock, domain, task, simulation.messages, live)
     # Ours say already whose trouble they are.
     except A2ABenchError:
         raise
@@ -127,7 +132,7 @@ def gold_diff(tau2: Tau2, domain: str, task: Any, live: Any, env_kwargs: Mapping
     gold = gold_environment(tau2, domain, task, env_kwargs)
     for name, expected, found in (("", gold.tools, live.tools), ("user ", gold.user_tools, live.user_tools)):
         if expected is not None and found is not None:
-            yield from diff(_dump(expected), _dump(found), f"{name}db")
+            yield from diff(*tables.dump_differing(expected.db, found.db), f"{name}db")
 
 
 def gold_environment(tau2: Tau2, domain: str, task: Any, env_kwargs: Mapping[str, Any]) -> Any:
@@ -154,10 +159,6 @@ def _set_state(environment: Any, task: Any, messages: list[Any]) -> None:
         initialization_actions=initial.initialization_actions if initial else None,
         message_history=messages,
     )
-
-
-def _dump(toolkit: Any) -> Any:
-    return toolkit.db.model_dump(mode="json") if toolkit.db is not None else None
 
 
 def diff(expected: Any, found: Any, path: str) -> Iterator[str]:

@@ -55,6 +55,8 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
             chosen[_where(edition)].add(f"{result.key.domain}: {edition.get('name')}")
     for where, names in sorted(chosen.items()):
         yield f"tau2's data: {where} ({', '.join(sorted(names))})"
+    for why in sorted({str(r.provenance.get("without_shortcuts") or "") for r in results} - {""}):
+        yield f"tau2: environments and evaluation without our shortcuts, at many times the CPU: {why}"
     for edition_name, tasks in sorted(_corrected(results).items()):
         concerned = [r for r in results if str(r.key.task_key) in tasks]
         other = sum("state" in kinds for kinds in tasks.values())

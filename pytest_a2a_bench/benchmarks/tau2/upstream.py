@@ -20,8 +20,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_a2a_bench.benchmarks.tau2 import index, isolation
-from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm
+from pytest_a2a_bench.benchmarks.tau2 import index, isolation, shortcuts
+from pytest_a2a_bench.benchmarks.tau2.deferred import deferred_litellm, deferred_tables
 from pytest_a2a_bench.benchmarks.tau2.isolation import isolate_environments
 from pytest_a2a_bench.containment import contained_imports, load_litellm
 from pytest_a2a_bench.errors import ConfigurationError
@@ -82,13 +82,14 @@ def _require_litellm() -> None:
 def _load() -> Tau2:
     found = index.find_installation()
     _silence()
-    with warnings.catch_warnings(), contained_imports(), deferred_litellm():
+    with warnings.catch_warnings(), contained_imports(), deferred_litellm(), deferred_tables():
         # What tau2's dependencies deprecate is not our users' concern, and under "error" it would break the import.
         warnings.simplefilter("ignore")
         try:
             parts = _collect_parts(found.distribution)
             _aim(parts, found.data)
             isolate_environments(parts.registry, importlib.import_module("tau2.environment.toolkit").ToolKitBase)
+            shortcuts.install(parts.registry)
             return parts
         except ImportError as exc:
             raise index.lacking(str(exc)) from exc
@@ -207,7 +208,9 @@ def build_environment(tau2: Tau2, domain: str, task: Any, retrieval: str | None 
     if retrieval is not None and "retrieval_variant" in parameters:
         # One of the configurations puts the task's own documents into the policy.
         kwargs |= {"retrieval_variant": retrieval, "task": task}
-    return constructor(**kwargs), kwargs
+    environment = constructor(**kwargs)
+    shortcuts.follow(environment)
+    return environment, kwargs
 
 
 def code_missing(environment: Any, task: Any) -> list[str]:

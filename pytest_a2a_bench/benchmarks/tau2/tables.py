@@ -1,0 +1,339 @@
+"""tau2's databases, parsed once per process: every environment gets one of its own that copies what it looks at.
+
+Building and hashing databases was nine tenths of an airline or retail trial, and nearly all records of one are never
+looked at. A database is handed out with the shared records in its tables, and a record is replaced by a copy of its own
+before anybody sees it. Python code that looks at a table goes through the methods below; what goes past them (pydantic,
+when it dumps a database) sees the same values and changes none.
+
+What a trial did to its database is what differs in the records that it looked at. Two databases of one origin have
+tau2's ``get_db_hash`` in common exactly if :func:`describe_state` says the same of both: the hash is of the JSON text
+of all records, and here the texts of those that differ are compared.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import functools
+import itertools
+import json
+import os
+import threading
+import types
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel
+
+from pytest_a2a_bench.benchmarks.tau2.index import Stamp, stamp_of
+
+V = TypeVar("V")
+
+_FEW = 8
+"""Records that are copied with what they belong to: a table costs more."""
+_PLAIN: Final = frozenset({str, int, float, bool, type(None), bytes, datetime.date, datetime.datetime, datetime.time})
+_ORIGIN: Final = "_a2a_bench_origin"
+
+
+class _Reading(threading.local):
+    only = False
+
+
+_reading = _Reading()
+
+
+def only_reading(function: Callable[..., V]) -> Callable[..., V]:
+    """Let a function look at shared records: for those that change none and return none."""
+
+    @functools.wraps(function)
+    def reading(*args: Any, **kwargs: Any) -> V:
+        before, _reading.only = _reading.only, True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _reading.only = before
+
+    return reading
+
+
+class Table(dict[Any, Any]):
+    """Records by key, each copied before it is seen. It is a ``dict``, because pydantic takes nothing else for one."""
+
+    __slots__ = ("shared",)
+
+    def __init__(self, shared: dict[Any, Any]) -> None:
+        super().__init__(shared)
+        self.shared = shared
+
+    def seen(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield the key of each record that may not be as it was, what it is, and what it was; None where it is not."""
+        shared = self.shared
+        for key, value in dict.items(self):
+            before = shared.get(key)
+            if value is not before:
+                yield key, value, before
+        for key in shared.keys() - dict.keys(self):
+            yield key, None, shared[key]
+
+    def _own(self, key: Any, value: Any) -> Any:
+        if value is not None and not _reading.only and self.shared.get(key) is value:
+            value = _copy(value)
+            dict.__setitem__(self, key, value)
+        return value
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._own(key, dict.__getitem__(self, key))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Return a record of its own, or the default."""
+        return self[key] if key in self else default
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        """Return a record of its own; the default, put there, where there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """Remove a record and return it, of its own."""
+        # What leaves the table may still be changed.
+        return _copy(found) if (found := dict.pop(self, key, *default)) is self.shared.get(key) else found
+
+    def popitem(self) -> tuple[Any, Any]:
+        """Remove the last record and return it with its key."""
+        key = next(reversed(self))
+        return key, self.pop(key)
+
+    # What is replaced while it is iterated over keeps its place.
+    def values(self) -> Any:
+        """Return a view whose records are copied as they come."""
+        return ValuesView(self)
+
+    def items(self) -> Any:
+        """Return a view whose records are copied as they come."""
+        return ItemsView(self)
+
+    # Overridden, so that C code that copies a dict asks for each record.
+    def __iter__(self) -> Iterator[Any]:
+        return dict.__iter__(self)
+
+    def keys(self) -> Any:
+        """Return a view of the keys."""
+        return KeysView(self)
+
+    def copy(self) -> dict[Any, Any]:
+        """Return a plain dict of all records, each of its own."""
+        return dict(self.items())
+
+    __copy__ = copy
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[Any, Any]:
+        return copy.deepcopy(self.copy(), memo)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return dict, (self.copy(),)
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy of what pydantic validated; records of large tables are copied when they are looked at."""
+    kind: Any = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is list:
+        return [record if type(record) in _PLAIN else _copy(record) for record in value]
+    if kind is dict:
+        if len(value) >= _FEW and all(isinstance(record, BaseModel) for record in value.values()):
+            return Table(value)
+        return {key: record if type(record) in _PLAIN else _copy(record) for key, record in value.items()}
+    if isinstance(value, BaseModel) and _is_simple(kind):
+        members = value.__dict__.copy()
+        for name in _containers(kind):
+            members[name] = _copy(members[name])
+        made = kind.__new__(kind)
+        _set(made, "__dict__", members)
+        _set(made, "__pydantic_fields_set__", value.__pydantic_fields_set__.copy())
+        _set(made, "__pydantic_extra__", None)
+        _set(made, "__pydantic_private__", None)
+        return made
+    return copy.deepcopy(value)
+
+
+_set = object.__setattr__
+
+
+@functools.cache
+def _is_simple(kind: type[BaseModel]) -> bool:
+    """Tell whether all that a model holds is in its fields."""
+    return not kind.__private_attributes__ and kind.model_config.get("extra") != "allow"
+
+
+@functools.cache
+def _containers(kind: type[BaseModel]) -> tuple[str, ...]:
+    """Return the names of the fields that may hold something that can be changed."""
+    return tuple(name for name, field in kind.model_fields.items() if not _is_plain(field.annotation))
+
+
+def _is_plain(annotation: Any) -> bool:
+    if annotation in _PLAIN:
+        return True
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return True
+    return origin in (Union, types.UnionType, Annotated) and all(
+        # What is annotated with is no type.
+        map(_is_plain, get_args(annotation)[: 1 if origin is Annotated else None])
+    )
+
+
+# --- databases --------------------------------------------------------------------------------------------------------
+
+_LOCK = threading.Lock()
+
+
+def open_database(load: Callable[[Any, Any], V], kind: Any, path: Any) -> V:
+    """Return a database of its own for one environment.
+
+    :param load: tau2's ``DB.load``, which is asked once for each state of a file.
+    :param kind: the class of the database.
+    """
+    where = Path(os.path.abspath(path))
+    # Threads of several trials ask for the first time at the same time.
+    with _LOCK:
+        origin = _parse(load, kind, where, stamp_of(where))
+    database = _copy(origin.database)
+    # Beside its fields, where pydantic keeps cached properties, too: no dump has it.
+    database.__dict__[_ORIGIN] = origin
+    return cast(V, database)
+
+
+_numbers = itertools.count()
+
+
+class Origin:
+    """What databases are copied from. It is never changed.
+
+    :param number: another one for each, also after one is forgotten.
+    """
+
+    __slots__ = ("database", "number")
+
+    def __init__(self, database: Any) -> None:
+        self.database = database
+        self.number = next(_numbers)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Origin:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
+
+
+@functools.lru_cache(maxsize=16)
+def _parse(load: Callable[[type[Any], Any], Any], kind: type[Any], path: Path, stamp: Stamp) -> Origin:
+    return Origin(load(kind, path))
+
+
+def origin_of(database: Any) -> Origin | None:
+    """Return what a database was copied from; None where something else has taken its place."""
+    found: Origin | None = getattr(database, "__dict__", {}).get(_ORIGIN)
+    return found
+
+
+def describe_state(database: Any) -> str | None:
+    """Return what was done to a database since it was opened, as a text; None where that cannot be told.
+
+    Databases of one origin for which this is the same text have the same ``get_db_hash``.
+    """
+    origin = origin_of(database)
+    if origin is None or type(database) is not type(origin.database):
+        return None
+    changed: dict[str, Any] = {}
+    now, before = _members(database), origin.database.__dict__
+    if now.keys() != before.keys():
+        return None
+    for name, value in now.items():
+        if isinstance(value, Table):
+            if value.shared is not before[name]:
+                return None
+            records = {}
+            for key, record, was in value.seen():
+                if not isinstance(key, str) or (record is not None and type(record) is not _kind_of(value.shared)):
+                    return None
+                if record is None or was is None or not _is_same(record, was):
+                    told = None if record is None else _text(record.model_dump())
+                    # A copy that is not certainly the same may be it nevertheless.
+                    if was is None or told != _text(was.model_dump()):
+                        records[key] = told
+            if records:
+                changed[name] = records
+        elif not _is_same(value, before[name]):
+            told = _text(database.model_dump(include={name}))
+            if told != _text(origin.database.model_dump(include={name})):
+                changed[name] = told
+    return json.dumps([origin.number, changed], sort_keys=True)
+
+
+def _members(database: Any) -> dict[str, Any]:
+    return {name: value for name, value in database.__dict__.items() if name != _ORIGIN}
+
+
+def _kind_of(records: dict[Any, Any]) -> type[Any]:
+    return type(next(iter(records.values())))
+
+
+def _text(dumped: Any) -> str:
+    # As tau2's get_dict_hash writes what it hashes.
+    return json.dumps(dumped, sort_keys=True, default=str)
+
+
+def _is_same(value: Any, was: Any) -> bool:
+    """Tell whether a copy certainly holds what it was made with; False says nothing."""
+    kind: Any = type(value)
+    if kind is Table:
+        return value.shared is was and all(
+            record is not None and before is not None and _is_same(record, before) for _, record, before in value.seen()
+        )
+    if kind is not type(was):
+        return False
+    if kind is list:
+        pairs = zip(value, was, strict=False)
+    elif kind is dict:
+        if list(value) != list(was):
+            return False
+        pairs = zip(value.values(), was.values(), strict=True)
+    elif isinstance(value, BaseModel) and _is_simple(type(value)):
+        value, was = value.__dict__, was.__dict__
+        pairs = zip(value.values(), was.values(), strict=False)
+    else:
+        # 1, 1.0 and True are equal, and are not the same.
+        return value is was
+    if len(value) != len(was):
+        return False
+    for one, other in pairs:
+        if one is not other and not _is_same(one, other):
+            return False
+    return True
+
+
+def dump_differing(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return two databases as JSON values, without records that neither has looked at."""
+    origin = origin_of(left)
+    if origin is None or origin_of(right) is not origin:
+        whole = (None if side is None else side.model_dump(mode="json") for side in (left, right))
+        return next(whole), next(whole)
+    seen: dict[str, Any] = {}
+    for name in origin.database.__dict__:
+        tables = [getattr(side, name, None) for side in (left, right)]
+        if all(isinstance(table, Table) for table in tables):
+            seen[name] = {key for table in tables if table is not None for key, _, _ in table.seen()}
+        else:
+            seen[name] = True
+    # What is included and not there is nobody's.
+    return left.model_dump(mode="json", include=seen), right.model_dump(mode="json", include=seen)

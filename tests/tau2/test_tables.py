@@ -1,0 +1,197 @@
+"""Databases that copy what is looked at share nothing, and what was done to them is told as a hash tells it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from pytest_a2a_bench.benchmarks.tau2 import tables
+
+
+class Date(BaseModel):
+    seats: dict[str, int]
+    price: float = 1.0
+
+
+class Flight(BaseModel):
+    number: str
+    dates: dict[str, Date]
+    crew: list[str] = []
+    note: str | None = None
+
+
+class Database(BaseModel):
+    flights: dict[str, Flight]
+    few: dict[str, Flight] = {}
+    today: Date
+
+
+def made() -> dict[str, Any]:
+    date = {"seats": {"economy": 5, "business": 2}, "price": 10.5}
+    flight = {"dates": {f"2024-05-{day:02}": date for day in range(1, 13)}, "crew": ["a", "b"]}
+    flights = {f"F{n}": {"number": f"F{n}", **flight} for n in range(12)}
+    return {"flights": flights, "few": {"F0": flights["F0"]}, "today": date}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("data") / "db.json"
+    found.write_text(json.dumps(made()))
+    return found
+
+
+def load(kind: type[Database], path: Path) -> Database:
+    return kind.model_validate_json(Path(path).read_text())
+
+
+def hashed(database: Any) -> str:
+    # tau2's get_dict_hash, before it is hashed.
+    return json.dumps(database.model_dump(), sort_keys=True, default=str)
+
+
+LOOKS: dict[str, Callable[[Any], Any]] = {
+    "[]": lambda t: t["F3"],
+    "get": lambda t: t.get("F3"),
+    "values": lambda t: list(t.values())[3],
+    "items": lambda t: dict(t.items())["F3"],
+    "setdefault": lambda t: t.setdefault("F3", None),
+    "pop": lambda t: t.pop("F3"),
+    "popitem": lambda t: t.popitem()[1],
+    "dict": lambda t: dict(t)["F3"],
+    "**": lambda t: {**t}["F3"],
+    "|": lambda t: (t | {})["F3"],
+    "| on the right": lambda t: ({} | t)["F3"],
+    "update": lambda t: _updated(t)["F3"],
+    "copy": lambda t: t.copy()["F3"],
+    "copy.copy": lambda t: copy.copy(t)["F3"],
+    "deepcopy": lambda t: copy.deepcopy(t)["F3"],
+    "comprehension": lambda t: {key: t[key] for key in t}["F3"],
+    "sorted": lambda t: sorted(t.items())[0][1],
+    "match": lambda t: _matched(t),
+}
+
+
+def _updated(table: Any) -> Any:
+    found: dict[str, Any] = {}
+    found.update(table)
+    return found
+
+
+def _matched(table: Any) -> Any:
+    match table:
+        case {"F3": flight}:
+            return flight
+    raise AssertionError
+
+
+@pytest.mark.parametrize("how", LOOKS)
+def test_whatever_is_looked_at_is_a_copy_and_nothing_of_it_is_shared(how: str, path: Path) -> None:
+    before = hashed(load(Database, path))
+    database = tables.open_database(load, Database, path)
+    flight = LOOKS[how](database.flights)
+    assert flight.dates["2024-05-03"].seats["economy"] == 5
+    flight.number, flight.note = "changed", "changed"
+    flight.crew.append("c")
+    flight.dates["2024-05-03"].seats["economy"] -= 5
+    for date in flight.dates.values():
+        date.price = 0.0
+    database.few["F0"].crew.clear()
+    database.today.seats.clear()
+    assert hashed(tables.open_database(load, Database, path)) == before
+    assert hashed(database) != before
+
+
+def test_reading_alone_shares_and_changes_nothing_of_what_is_told(path: Path) -> None:
+    database = tables.open_database(load, Database, path)
+    read = tables.only_reading(lambda: [flight.number for flight in database.flights.values()])
+    assert read() == [f"F{n}" for n in range(12)]
+    one = tables.only_reading(lambda: database.flights["F1"])()
+    assert one is not database.flights["F1"]
+    assert one is database.flights.shared["F1"]  # type: ignore[attr-defined]
+
+
+def test_a_file_that_changes_is_parsed_again(tmp_path: Path) -> None:
+    place = tmp_path / "db.json"
+    place.write_text(json.dumps(made()))
+    first = tables.open_database(load, Database, place)
+    place.write_text(json.dumps({**made(), "today": {"seats": {}}}))
+    second = tables.open_database(load, Database, place)
+    assert second.today.seats == {}
+    assert tables.describe_state(first) != tables.describe_state(second)
+
+
+NUMBERS = st.sampled_from([5, 5.0, True, 1, 1.0, 0, 0.0, -0.0, None, float("nan"), "5"])
+FLIGHTS = st.sampled_from(["F0", "F1", "F2", "new"])
+DAYS = st.sampled_from(["2024-05-01", "2024-05-02"])
+DEEDS = st.lists(
+    st.one_of(
+        st.tuples(st.just("seats"), FLIGHTS, DAYS, NUMBERS),
+        st.tuples(st.just("price"), FLIGHTS, DAYS, NUMBERS),
+        st.tuples(st.just("note"), FLIGHTS, st.just(""), NUMBERS),
+        st.tuples(st.just("drop date"), FLIGHTS, DAYS, st.none()),
+        st.tuples(st.just("put"), FLIGHTS, st.just(""), st.none()),
+        st.tuples(st.just("remove"), FLIGHTS, st.just(""), st.none()),
+        st.tuples(st.just("look"), FLIGHTS, DAYS, st.none()),
+        st.tuples(st.just("scan"), FLIGHTS, DAYS, st.none()),
+        st.tuples(st.just("today"), FLIGHTS, DAYS, NUMBERS),
+        st.tuples(st.just("few"), FLIGHTS, DAYS, NUMBERS),
+    ),
+    max_size=6,
+)
+
+
+def do(database: Any, deeds: list[tuple[str, str, str, Any]]) -> None:
+    for what, key, day, value in deeds:
+        flight = database.flights.get(key)
+        if what == "put":
+            database.flights[key] = Flight(number=key, dates={})
+        elif what == "scan":
+            assert all(flight.number for flight in database.flights.values())
+        elif what == "today":
+            database.today.price = value
+        elif what == "few":
+            database.few["F0"].note = value
+        elif flight is not None:
+            if what == "remove":
+                del database.flights[key]
+            elif what == "note":
+                flight.note = value
+            elif what == "drop date":
+                flight.dates.pop(day, None)
+            elif day in flight.dates:
+                date = flight.dates[day]
+                if what == "seats":
+                    date.seats["economy"] = value
+                elif what == "price":
+                    date.price = value
+
+
+@given(DEEDS, DEEDS)
+def test_the_same_is_told_of_two_databases_exactly_if_their_hashes_are_the_same(one: Any, other: Any) -> None:
+    left, right = (Database.model_validate(made()) for _ in range(2))
+    ours = [tables.open_database(load, Database, PLACE[0]) for _ in range(2)]
+    for stock, own, deeds in ((left, ours[0], one), (right, ours[1], other)):
+        do(stock, deeds)
+        do(own, deeds)
+        assert hashed(stock) == hashed(own)
+    told = [tables.describe_state(database) for database in ours]
+    assert None not in told
+    assert (told[0] == told[1]) == (hashed(left) == hashed(right))
+    differing = tables.dump_differing(*ours)
+    assert (json.dumps(differing[0]) == json.dumps(differing[1])) or hashed(left) != hashed(right)
+
+
+PLACE: list[Path] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def place(path: Path) -> None:
+    PLACE.append(path)
