@@ -204,7 +204,7 @@ def _make_case(domain: str, task: Any, messages: Any, live: Any) -> _Case | None
     kits = [kit for kit in (live.tools, live.user_tools) if kit is not None]
     if any(kit.db is None for kit in kits):
         return None
-    kinds = set(map(type, kits))
+    kinds: set[Any] = {type(kit) for kit in kits}
     base = importlib.import_module("tau2.environment.toolkit").ToolKitBase
     own = importlib.import_module("tau2.environment.environment").Environment
     if any(kind.get_db_hash is not base.get_db_hash or kind.update_db is not base.update_db for kind in kinds):
