@@ -28,7 +28,8 @@ def peer(latency: float = 0.0, *, grpc: bool = False) -> Iterator[str]:
     """Run the agent in another process and give its URL."""
     command = [sys.executable, str(Path(__file__)), "--latency", str(latency), *(["--grpc"] if grpc else [])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.stdin.close()
 
@@ -87,7 +88,7 @@ async def _serve_grpc(latency: float) -> tuple[Any, str]:
     reply = json_format.ParseDict(_REPLY, a2a_pb2.SendMessageResponse())
 
     class Servicer(a2a_pb2_grpc.A2AServiceServicer):  # type: ignore[misc]
-        async def SendMessage(self, request: Any, context: Any) -> Any:  # noqa: N802
+        async def SendMessage(self, request: Any, context: Any) -> Any:
             if latency:
                 await asyncio.sleep(latency)
             return reply
@@ -104,7 +105,7 @@ async def serve(latency: float, *, grpc: bool) -> None:
     loop = asyncio.get_running_loop()
     told: list[bytes] = [b""]
     server = await loop.create_server(lambda: Connection(told[0], latency), "127.0.0.1", 0, backlog=4096)
-    url = "http://127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     kept = await _serve_grpc(latency) if grpc else None
     described = card(url, "JSONRPC") if kept is None else card(kept[1], "GRPC")
     told[0] = json.dumps(described).encode()

@@ -148,13 +148,17 @@ def measure(name: str, url: str, turns: int) -> dict[str, Any]:
     client, _ = CLIENTS[name]
     found: list[tuple[float, float | None]] = []
 
+    def several(ask: Callable[[], object], count: int) -> None:
+        for _ in range(count):
+            ask()
+
     async def rounds(read: Callable[[], int | None]) -> None:
         async with client(url) as ask:
             for number in range(_ROUNDS + 1):
                 count = turns // _ROUNDS if number else _WARM_UP
                 cpu, retired = time.process_time(), read()
                 if client is ours_from_thread:
-                    await asyncio.to_thread(lambda: [ask() for _ in range(count)])
+                    await asyncio.to_thread(several, ask, count)
                 else:
                     for _ in range(count):
                         await ask()

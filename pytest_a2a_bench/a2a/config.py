@@ -81,6 +81,7 @@ class ClientConfig:
     :param bounds: how much of the agent's answers is read; one that is beyond it ends the conversation.
     :param allowed_origins: origins beside the endpoint's own to which credentials may go.
     :param wait: seconds to wait until a freshly started agent answers.
+    :param max_connections: most connections at a time; None for as many as there are requests under way.
     """
 
     endpoint: str
@@ -102,7 +103,7 @@ class ClientConfig:
     bounds: Bounds = DEFAULT_BOUNDS
     allowed_origins: tuple[str, ...] = ()
     wait: float = 0.0
-    max_connections: int = 512
+    max_connections: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "endpoint", SecretUrl(self.endpoint))
