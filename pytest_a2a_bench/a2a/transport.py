@@ -18,6 +18,7 @@ import httpx
 from pytest_a2a_bench.a2a.network import Network, load_certificate, read_directory
 from pytest_a2a_bench.a2a.pools import Pools
 from pytest_a2a_bench.a2a.refusals import explain, explain_proxy
+from pytest_a2a_bench.a2a.streams import Backend
 from pytest_a2a_bench.a2a.tokens import TokenSource, interceptors, source_of
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, MissingExtraError
 from pytest_a2a_bench.redact import redact_url
@@ -169,7 +170,9 @@ class Transport(httpx.AsyncBaseTransport):
             through = self._through(proxy) if proxy else None
 
             def make(limits: httpx.Limits) -> httpx.AsyncHTTPTransport:
-                return httpx.AsyncHTTPTransport(verify=context, limits=limits, proxy=through, trust_env=False)
+                made = httpx.AsyncHTTPTransport(verify=context, limits=limits, proxy=through, trust_env=False)
+                made._pool._network_backend = Backend()  # httpx has no name for it, httpcore has
+                return made
 
             self._pools[route] = Pools(make, self._limits)
         return self._pools[route]
