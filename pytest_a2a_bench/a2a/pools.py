@@ -1,80 +1,75 @@
-"""Connections of one route, in pools of at most 16: httpx's looks at every connection of a pool for every request.
+"""Connections of one route, each in a pool of its own: httpcore looks at every connection of a pool for every request.
 
-Two times it does so, and asks the kernel about each idle one: with 256 conversations in one pool that is nearly all
-that an event loop has time for, with 16 it is nothing.
+It does so twice, compares each with each, and asks the kernel about the idle ones: with 256 conversations in one pool
+that was nearly all that an event loop had time for, and with 16 still a fifth of a turn.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Callable
 
 import httpx
 
-POOL_SIZE = 16
-
-
-class _Pool:
-    """One pool, and how many requests are under way in it, their answers' bodies included."""
-
-    def __init__(self, transport: httpx.AsyncHTTPTransport) -> None:
-        self.transport = transport
-        self.users = 0
-
 
 class Pools(httpx.AsyncBaseTransport):
-    """Hands each request to the first pool that has room, so that connections are used again as soon as may be.
+    """Hands each request to the connection that was given back last, which is the least likely to have been closed.
 
-    :param make: makes the transport of a pool, within limits.
-    :param limits: of all pools together. What is beyond its connections waits for one of them.
+    :param make: makes the transport of one connection, within limits.
+    :param limits: of all of them together. A request beyond its connections waits for one.
     """
 
     def __init__(self, make: Callable[[httpx.Limits], httpx.AsyncHTTPTransport], limits: httpx.Limits) -> None:
         self._make = make
-        most = limits.max_connections
-        self._most = None if most is None else -(-most // POOL_SIZE)
+        keep, most = limits.max_keepalive_connections, limits.max_connections
         self._limits = httpx.Limits(
-            max_connections=POOL_SIZE if most is None else min(most, POOL_SIZE),
-            max_keepalive_connections=limits.max_keepalive_connections,
+            max_connections=1,
+            max_keepalive_connections=1 if keep is None else min(keep, 1),
             keepalive_expiry=limits.keepalive_expiry,
         )
-        self._pools: list[_Pool] = []
+        self._places = None if most is None else asyncio.Semaphore(most)
+        self._all: list[httpx.AsyncHTTPTransport] = []
+        self._free: list[httpx.AsyncHTTPTransport] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
-        pool = self._choose()
-        pool.users += 1
+        if self._places is not None:
+            await self._places.acquire()
+        transport = self._free.pop() if self._free else self._one_more()
         try:
-            response = await pool.transport.handle_async_request(request)
+            response = await transport.handle_async_request(request)
         except BaseException:
-            pool.users -= 1
+            self.take_back(transport)
             raise
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        response.stream = _Body(response.stream, pool)
+        response.stream = _Body(response.stream, transport, self)
         return response
+
+    def take_back(self, transport: httpx.AsyncHTTPTransport) -> None:
+        """Have a connection used again whose request is over."""
+        self._free.append(transport)
+        if self._places is not None:
+            self._places.release()
 
     async def aclose(self) -> None:
         """Close all connections."""
-        pools, self._pools = self._pools, []
-        for pool in pools:
-            await pool.transport.aclose()
+        transports, self._all, self._free = self._all, [], []
+        for transport in transports:
+            await transport.aclose()
 
-    def _choose(self) -> _Pool:
-        for pool in self._pools:
-            if pool.users < POOL_SIZE:
-                return pool
-        if self._most is not None and len(self._pools) >= self._most:
-            return min(self._pools, key=lambda pool: pool.users)
-        self._pools.append(_Pool(self._make(self._limits)))
-        return self._pools[-1]
+    def _one_more(self) -> httpx.AsyncHTTPTransport:
+        self._all.append(self._make(self._limits))
+        return self._all[-1]
 
 
 @dataclasses.dataclass(slots=True)
 class _Body(httpx.AsyncByteStream):
-    """The body of an answer; its pool has room again once it is closed."""
+    """The body of an answer; its connection is free once it is closed."""
 
     stream: httpx.AsyncByteStream
-    pool: _Pool
+    transport: httpx.AsyncHTTPTransport
+    pools: Pools
     is_open: bool = True
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -83,5 +78,7 @@ class _Body(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         if self.is_open:
             self.is_open = False
-            self.pool.users -= 1
-            await self.stream.aclose()
+            try:
+                await self.stream.aclose()
+            finally:
+                self.pools.take_back(self.transport)
