@@ -70,7 +70,7 @@ class AgentSession:
         self._tape = tape
         self._config = connection.config
         self._metadata = dict(metadata or {})
-        self._requests = Requests(self._config)
+        self._requests = Requests(self._config, connection.pace)
         self._cancelled = threading.Event()
         self._running: asyncio.Task[Any] | None = None
         self._state: str | None = None
@@ -161,10 +161,12 @@ class AgentSession:
             raise TrialCancelledError("the conversation was cancelled")
         limit = self._config.timeout if timeout is None else timeout
         self._running = asyncio.current_task()
-        self._requests.deadline = time.monotonic() + limit
         self._requests.waiting_for = "the agent card"
         self._requests.meter.begin_turn()
         try:
+            # The agent's time begins with the message.
+            await self._connection.pace.turn()
+            self._requests.deadline = time.monotonic() + limit
             async with asyncio.timeout(limit):
                 return await self._turn(parts)
         except A2ABenchError as error:

@@ -56,6 +56,7 @@ WITHOUT_EFFECT = frozenset(
         "otel",
         "proxy",
         "quarantine",
+        "rate",
         "record",
         "redeliver",
         "results",
