@@ -107,11 +107,11 @@ class Schedule:
     def _verified(self, result: TrialResult) -> TrialResult:
         return result if self._verifying is None else self._verifying.wait(result, self._tick)
 
-    def look_ahead(self, item: pytest.Item | None) -> None:
-        """Start the conversation of the item that comes next, if there is room for it."""
+    def look_ahead(self, item: pytest.Item) -> None:
+        """Start the conversation of an item that will come, if there is room for it."""
         if not self._look_ahead or self._stopped or self._careful:
             return
-        if item is not None and may_run_ahead(item):
+        if may_run_ahead(item):
             self._pools[0].submit(item.stash[TRIAL].key)
 
     def stop(self) -> None:

@@ -8,15 +8,19 @@ from typing import Any
 import pytest
 
 
-def inbox(config: pytest.Config) -> Callable[[], Sequence[int]]:
-    """Return what tells the indices of the items that wait in this worker; none where xdist keeps them elsewhere."""
+def inbox(config: pytest.Config, *, keeps: bool) -> Callable[[], Sequence[int]]:
+    """Return what tells the indices of items that this worker will run; none where xdist has them elsewhere.
 
-    def waiting() -> Sequence[int]:
+    :param keeps: whether what waits stays here. Else only the item that comes next does.
+    """
+
+    def certain() -> Sequence[int]:
         for plugin in config.pluginmanager.get_plugins():
             queue: Any = getattr(plugin, "torun", None)
             if hasattr(queue, "lock"):
-                with queue.lock() as items:
-                    return [i for i in items if isinstance(i, int)]
+                with queue.lock() as waiting:
+                    found = [getattr(plugin, "nextitem_index", None), *(waiting if keeps else ())]
+                return [i for i in found if isinstance(i, int)]
         return ()
 
-    return waiting
+    return certain

@@ -61,8 +61,8 @@ class Worker:
 
         port = self.run.worker.lifeline if self.run.worker is not None else None
         lifeline.hold(port, self.run.plan.run_id, stop, leave)
-        if self.run.worker is not None and self.run.worker.keeps:
-            self.run.services.certain = inbox(session.config)
+        keeps = self.run.worker is not None and self.run.worker.keeps
+        self.run.services.certain = inbox(session.config, keeps=keeps)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
