@@ -175,6 +175,8 @@ class _Stream(httpcore.AsyncNetworkStream):
         descriptor = self._buffer.transport.get_extra_info("socket").fileno()
         if descriptor < 0:
             return True
+        if not hasattr(select, "poll"):  # Windows
+            return False
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         return bool(poll.poll(0))
