@@ -59,7 +59,8 @@ class Settings:
     :param env_file: file of environment variables for the language models' providers, as given.
     :param results: directory of result files, as given.
     :param html: file of the report page, as given.
-    :param concurrency: conversations in flight in one process.
+    :param concurrency: conversations in flight in all processes together.
+    :param rate: most messages to an agent in a second, of all processes together; None for any number.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
     :param card_jwks: file or URL of the keys that verify the agent card's signatures.
@@ -147,6 +148,7 @@ class Settings:
     traceback: bool = False
     tag_trials: bool = False
     concurrency: int = 1
+    rate: float | None = None
     trial_timeout: float = 3600.0
     run_timeout: float | None = None
     breaker: int = 3

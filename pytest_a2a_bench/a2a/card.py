@@ -5,6 +5,7 @@ Judging a card is the conformance suite's work; here every readable card will do
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -290,6 +291,12 @@ class GrpcTarget(NamedTuple):
 
     address: str
     tls: bool
+
+    @property
+    def url(self) -> str:
+        """The same as a URL of http, without the name of a resolver."""
+        place = re.sub(r"^(?:dns|ipv4|ipv6):(?://[^/]*/)?", "", self.address)
+        return f"{'https' if self.tls else 'http'}://{place.strip('/') or self.address}"
 
 
 def read_target(url: str, endpoint: str) -> GrpcTarget:

@@ -24,6 +24,7 @@ from pytest_a2a_bench.a2a.card import (
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.http import HttpEdge, HttpRequest
 from pytest_a2a_bench.a2a.oauth import authentication, obtain
+from pytest_a2a_bench.a2a.pace import Pace
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.a2a.wire import JsonRpcWire, RestWire, Tape, Wire
 from pytest_a2a_bench.errors import (
@@ -49,12 +50,14 @@ class AgentConnection:
 
     :param config: how to reach the agent.
     :param card: its card, where that is known already.
+    :ivar pace: when messages of its conversations may leave.
     """
 
     def __init__(self, config: ClientConfig, card: AgentCard | None = None) -> None:
         self.config = config
         self.must_stream = config.streaming == "on"
         self._card = card
+        self.pace = Pace(config.rate, config.timeout)
         self._start()
 
     def _start(self) -> None:

@@ -83,6 +83,8 @@ class ClientConfig:
     :param allowed_origins: origins beside the endpoint's own to which credentials may go.
     :param wait: seconds to wait until a freshly started agent answers.
     :param token_advice: how to give it a token, for whoever it refuses.
+    :param max_connections: most connections at a time; None for as many as there are requests under way.
+    :param rate: most messages to the agent in a second, of all conversations of a connection; None for any number.
     """
 
     endpoint: str
@@ -104,7 +106,8 @@ class ClientConfig:
     bounds: Bounds = DEFAULT_BOUNDS
     allowed_origins: tuple[str, ...] = ()
     wait: float = 0.0
-    max_connections: int = 512
+    max_connections: int | None = None
+    rate: float | None = None
     token_advice: str = f"put a token in {AUTH_ENV} (or name another with --a2a-auth-env)"
 
     def __post_init__(self) -> None:
@@ -147,7 +150,7 @@ class ClientConfig:
 
     def _number_problems(self) -> Iterator[str]:
         positive = ("timeout", "connect_timeout", "read_timeout", "stall_timeout", "poll_interval", "poll_max_interval")
-        for name in (*positive, "max_connections"):
+        for name in (*positive, "max_connections", "rate"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 yield f"{name} is {value!r}; use a number above 0"
@@ -179,6 +182,7 @@ class ClientConfig:
             **found,
             allowed_origins=origins,
             wait=settings.wait,
+            rate=settings.rate,
             bounds=Bounds.of(settings.reply_limits),
         )
 

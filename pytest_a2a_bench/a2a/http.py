@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import urllib.parse
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from pytest_a2a_bench.a2a.auth import AuthParts, explain_refusal, may_receive, o
 from pytest_a2a_bench.a2a.bodies import Meter, SSEParser, as_objects, excerpt, parse_json
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.requests import RequestRecord, parse_retry_after
-from pytest_a2a_bench.a2a.transport import RefusedConnection, open_client
+from pytest_a2a_bench.a2a.transport import RefusedConnection, Transport
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,
@@ -41,9 +42,19 @@ _IDLE_SECONDS = 1.5
 """How long an idle connection is kept. Servers close theirs after 2 s (gunicorn) or 5 s (uvicorn, hypercorn, node), and
 of a message that is sent at that very moment nobody knows whether it was read."""
 
+_HEADERS = {
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",
+    "Connection": "keep-alive",
+    "User-Agent": f"python-httpx/{httpx.__version__}",
+}
+
 _ONE_WRITE = 32 * 1024
 """Bytes of a body that go to the socket at once or not at all; an error while more is written may come after the
 last."""
+
+
+_parsed = functools.lru_cache(maxsize=256)(httpx.URL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +83,14 @@ class HttpEdge:
         # What the HTTP client logs has URLs at INFO and headers of answers at DEBUG.
         self._forget = KNOWN.remember(config.known)
         timeout = httpx.Timeout(config.timeout, connect=config.connect_timeout, read=config.read_timeout, pool=None)
-        limits = httpx.Limits(
-            max_connections=config.max_connections,
-            max_keepalive_connections=config.max_connections,
-            keepalive_expiry=_IDLE_SECONDS,
-        )
-        self._client = open_client(
-            config.network, limits=limits, timeout=timeout, may_show=lambda url: may_receive(url, config)
-        )
+        self._timeout = timeout.as_dict()
+        limits = httpx.Limits(max_connections=config.max_connections, keepalive_expiry=_IDLE_SECONDS)
+        # A client of httpx around it would cost a third of a turn more, for redirects, cookies and auth that are ours.
+        self._transport = Transport(config.network, limits, lambda url: may_receive(url, config))
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        await self._transport.aclose()
         self._forget()
 
     async def get(self, request: HttpRequest) -> tuple[int, bytes, str]:
@@ -136,7 +143,9 @@ class HttpEdge:
     async def _send(self, request: HttpRequest, record: RequestRecord) -> httpx.Response:
         url = request.url
         for _ in range(_MAX_REDIRECTS):
-            response = await self._client.send(self._build(request, url, record), stream=True)
+            built = self._build(request, url, record)
+            response = await self._transport.handle_async_request(built)
+            response.request = built
             record.status_code, record.answered = response.status_code, True
             target = response.headers.get("location")
             if response.status_code not in _REDIRECTS or not target:
@@ -147,18 +156,14 @@ class HttpEdge:
 
     def _build(self, request: HttpRequest, url: str, record: RequestRecord) -> httpx.Request:
         auth = request.auth if request.auth and may_receive(url, self._config) else AuthParts()
-        headers = {"Accept-Encoding": "identity", **record.headers, **request.headers, **auth.headers}
+        headers = {**_HEADERS, **record.headers, **request.headers, **auth.headers}
         if auth.cookies:
             headers["Cookie"] = "; ".join(f"{k}={v}" for k, v in auth.cookies.items())
-        target = httpx.URL(url)
+        target = _parsed(url)
         if auth.query:
             target = target.copy_merge_params(dict(auth.query))
-        # Server-set cookies of one conversation must not reach another, so the shared jar stays empty.
-        self._client.cookies.clear()
-        watch = {"trace": _watch(record, len(request.body or b""))}
-        return self._client.build_request(
-            request.method, target, content=request.body, headers=headers, extensions=watch
-        )
+        extensions = {"timeout": self._timeout, "trace": _watch(record, len(request.body or b""))}
+        return httpx.Request(request.method, target, content=request.body, headers=headers, extensions=extensions)
 
     def _redirected(self, url: str, target: str) -> str:
         following = urllib.parse.urljoin(url, target)
@@ -176,7 +181,10 @@ class HttpEdge:
     async def _chunks(self, response: httpx.Response, meter: Meter) -> AsyncIterator[bytes]:
         size = 0
         limit = self._config.bounds.bytes
-        async for chunk in response.aiter_bytes():
+        # Nearly always the bytes are as we ask for them, and what decodes and counts them would do nothing.
+        encoded = "content-encoding" in response.headers
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        async for chunk in response.aiter_bytes() if encoded else response.stream:
             size += len(chunk)
             if size > limit:
                 where = redact_url(str(response.url.copy_with(query=None)))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.a2a.bodies import Meter
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.delivery import is_repeatable, is_uncertain, uncertain
+from pytest_a2a_bench.a2a.pace import BUSY, Pace
 from pytest_a2a_bench.errors import InfrastructureError, TransportError
 from pytest_a2a_bench.model import ProtocolMetrics, Usage
 from pytest_a2a_bench.redact import hide_secrets
@@ -113,7 +114,8 @@ class Requests:
     :ivar turn_span: what requests are part of, for tracing.
     """
 
-    def __init__(self, config: ClientConfig) -> None:
+    def __init__(self, config: ClientConfig, pace: Pace) -> None:
+        self._pace = pace
         self._retry = RetryPolicy(config.max_retries, config.backoff_base, config.backoff_max)
         self._config = config
         self.meter = Meter(config.bounds)
@@ -154,6 +156,8 @@ class Requests:
             except BaseException as error:
                 self.metrics.append(record.metrics(context_id, error=self.describe(error)))
                 span.fail(type(error).__name__, self.describe(error))
+                if isinstance(error, TransportError) and error.status_code in BUSY:
+                    self._pace.refused(error.retry_after)
                 left = record.left and not poll
                 if isinstance(error, TransportError) and is_uncertain(error, left=left):
                     answered = record.answered and error.status_code is None
@@ -163,12 +167,14 @@ class Requests:
                 retry_after = self._wait_asked_for(error)
             else:
                 self.metrics.append(record.metrics(context_id))
+                self._pace.accepted()
                 return
             finally:
                 span.set(names.request_end(self.metrics[-1]))
                 span.end()
             self.waiting_for = f"{what}, before try {attempt + 1}"
             await asyncio.sleep(self._retry.delay(attempt, retry_after, random.random))
+            await self._pace.turn()
             attempt += 1
 
     async def cancel_task(self, wire: Wire, task_id: str, context_id: str | None, seconds: float) -> str | None:

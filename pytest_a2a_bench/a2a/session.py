@@ -71,7 +71,7 @@ class AgentSession:
         self._tape = tape
         self._config = connection.config
         self._metadata = dict(metadata or {})
-        self._requests = Requests(self._config)
+        self._requests = Requests(self._config, connection.pace)
         self._cancelled = threading.Event()
         self._running: asyncio.Task[Any] | None = None
         self._state: str | None = None
@@ -170,10 +170,12 @@ class AgentSession:
             raise TrialCancelledError("the conversation was cancelled")
         limit = self._config.timeout if timeout is None else timeout
         self._running = asyncio.current_task()
-        self._requests.deadline = time.monotonic() + limit
         self._requests.waiting_for = "the agent card"
         self._requests.meter.begin_turn()
         try:
+            # The agent's time begins with the message.
+            await self._connection.pace.turn()
+            self._requests.deadline = time.monotonic() + limit
             async with asyncio.timeout(limit):
                 return await self._turn(parts)
         except A2ABenchError as error:
@@ -321,10 +323,6 @@ class AgentSession:
 
     # -- what a turn leaves behind --
 
-    def _hide(self, text: str) -> str:
-        """Return what is to be shown of a text that the agent may have put our credentials into."""
-        return hide_secrets(text, self._config.secrets)
-
     def _remember(self, turn: Turn) -> None:
         if turn.context_id and self.context_id and turn.context_id != self.context_id:
             note = f"the agent changed the contextId from {self.context_id!r} to {turn.context_id!r}; the first is kept"
@@ -341,8 +339,10 @@ class AgentSession:
     def _conclude(self, turn: Turn, records: list[RequestRecord], seconds: float) -> AgentReply:
         reply = turn.reply()
         repeated = KNOWN.kinds_in(*(r.raw for r in records), reply.text, told=texts_sent(self.history))
-        notes = dict.fromkeys(map(self._hide, [*reply.notes, *(n for r in records for n in r.notes)]))
-        raw = "\n".join(self._hide(r.raw) for r in records if r.raw)[:RAW_LIMIT]
+        secrets = self._config.secrets
+        said = [*reply.notes, *(n for r in records for n in r.notes)]
+        notes = dict.fromkeys(hide_secrets(note, secrets) for note in said)
+        raw = "\n".join(hide_secrets(r.raw, secrets) for r in records if r.raw)[:RAW_LIMIT]
         reply = dataclasses.replace(reply, raw=raw, notes=tuple(notes), context_id=reply.context_id or self.context_id)
         self._account(reply)
         number = sum(e.direction == "received" for e in self.history)
@@ -367,18 +367,19 @@ class AgentSession:
             )
 
     def _check_outcome(self, turn: Turn, reply: AgentReply) -> None:
-        says = self._hide(turn.status_text() or reply.text)
+        if reply.state not in ("failed", "rejected", "canceled", "auth-required"):
+            return
+        says = hide_secrets(turn.status_text() or reply.text, self._config.secrets)
         saying = f", saying {says[:500]!r}" if says else " without a reason"
         if reply.state in ("failed", "rejected", "canceled"):
             raise AgentOutcomeError(
                 f"{self._config.endpoint}: the agent ended task {reply.a2a_task_id} as {reply.state}{saying}",
                 state=reply.state,
             )
-        if reply.state == "auth-required":
-            raise AuthenticationError(
-                f"{self._config.endpoint}: the agent asks for further credentials (auth-required){saying}; "
-                "give it what it needs before the run"
-            )
+        raise AuthenticationError(
+            f"{self._config.endpoint}: the agent asks for further credentials (auth-required){saying}; "
+            "give it what it needs before the run"
+        )
 
     @property
     def _unfinished(self) -> bool:

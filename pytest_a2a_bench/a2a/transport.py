@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import ssl
 import urllib.parse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
 
-from pytest_a2a_bench.a2a.network import ALLOWED_ORIGINS_ENV, Network, load_certificate, read_directory
+from pytest_a2a_bench.a2a.network import Network, load_certificate, read_directory
+from pytest_a2a_bench.a2a.pools import Pools
+from pytest_a2a_bench.a2a.refusals import explain, explain_proxy
+from pytest_a2a_bench.a2a.streams import Backend
 from pytest_a2a_bench.a2a.tokens import TokenSource, interceptors, source_of
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError, MissingExtraError
 from pytest_a2a_bench.redact import redact_url
@@ -27,15 +29,6 @@ if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.card import GrpcTarget
 
 _NO_LIMITS = httpx.Limits()
-_LAST_RESORT = "as the last resort, --a2a-no-verify-ssl accepts any certificate"
-_UNTRUSTED = (
-    "give the authority that signed it with --a2a-ca FILE (PEM), or trust what this machine trusts with "
-    f"--a2a-ca system; {_LAST_RESORT}"
-)
-# X509_V_ERR_* of OpenSSL.
-_ASKS_FOR_CERTIFICATE = ("certificate required", "handshake failure", "bad certificate")
-_WANTS_US_NOT = ("certificate", "unknown ca", "handshake failure", "access denied")
-_NOT_YET_VALID, _EXPIRED, _WRONG_NAME = (9,), (10,), (62, 64)
 
 
 class RefusedConnection(httpx.ConnectError):
@@ -75,18 +68,30 @@ def open_client(
 ) -> httpx.AsyncClient:
     """Open a client that follows no redirects and reads nothing from the environment.
 
-    :param may_show: tells whether a URL may see our certificate; by default each one may.
+    :param may_show: tells whether a URL's origin may see our certificate; by default each one may.
     """
-    transport = _Transport(network, limits, may_show or (lambda _: True))
+    transport = Transport(network, limits, may_show)
     return httpx.AsyncClient(transport=transport, timeout=timeout, trust_env=False, follow_redirects=False)
 
 
-class _Transport(httpx.AsyncBaseTransport):
-    """Hands each request to the transport of its route: encrypted or not, through which proxy, with our certificate."""
+class _Route(NamedTuple):
+    pools: Pools
+    network: Network
+    proxy: str | None
 
-    def __init__(self, network: Network, limits: httpx.Limits, may_show: Callable[[str], bool]) -> None:
-        self._network, self._limits, self._may_show = network, limits, may_show
-        self._routes: dict[tuple[bool, str | None, bool, str], httpx.AsyncHTTPTransport] = {}
+
+class Transport(httpx.AsyncBaseTransport):
+    """Hands each request to the pools of its route: encrypted or not, through which proxy, with our certificate.
+
+    Parameters are those of :func:`open_client`, which puts a client around it.
+    """
+
+    def __init__(
+        self, network: Network, limits: httpx.Limits = _NO_LIMITS, may_show: Callable[[str], bool] | None = None
+    ) -> None:
+        self._network, self._limits, self._may_show = network, limits, may_show or (lambda _: True)
+        self._pools: dict[tuple[bool, str | None, bool, str], Pools] = {}
+        self._routes: dict[tuple[str, str, int | None], _Route] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
@@ -108,23 +113,20 @@ class _Transport(httpx.AsyncBaseTransport):
         return response, False
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
-        url = str(request.url)
-        proxy = self._network.proxy_for(url)
-        network = self._network if self._may_show(url) else self._network.without_certificate()
-        route = self._route(url, proxy, network)
+        pools, network, proxy = self._route(request.url)
         try:
-            response = await route.handle_async_request(await self._vetted(request))
+            response = await pools.handle_async_request(await self._vetted(request))
         # In TLS 1.3 a server judges our certificate after the handshake, and httpcore lets that error pass as it is.
         except (httpx.TransportError, ssl.SSLError) as error:
-            told = explain(error, url, network, proxy, withheld=network is not self._network)
+            told = explain(error, str(request.url), network, proxy, withheld=network is not self._network)
             if told:
                 raise RefusedConnection(told, request=request) from error
             if isinstance(error, ssl.SSLError):
                 raise httpx.ReadError(str(error), request=request) from error
             raise
-        if response.status_code == 407 and proxy and url.lower().startswith("http:"):  # else it comes from the agent
+        if response.status_code == 407 and proxy and request.url.scheme == "http":  # else it comes from the agent
             await response.aclose()
-            raise RefusedConnection(_proxy_refused(proxy, "407 Proxy Authentication Required"), request=request)
+            raise RefusedConnection(explain_proxy(proxy, "407 Proxy Authentication Required"), request=request)
         return response
 
     async def _vetted(self, request: httpx.Request) -> httpx.Request:
@@ -145,22 +147,35 @@ class _Transport(httpx.AsyncBaseTransport):
             extensions={**request.extensions, "sni_hostname": url.host},
         )
 
-    def _route(self, url: str, proxy: str | None, network: Network) -> httpx.AsyncHTTPTransport:
-        encrypted = url.lower().startswith("https:")
+    def _route(self, url: httpx.URL) -> _Route:
+        # All that is decided here is the same for all paths of an origin, and conversations have few origins.
+        origin = (url.scheme, url.host, url.port)
+        known = self._routes.get(origin)
+        if known is None:
+            text = str(url)
+            network = self._network if self._may_show(text) else self._network.without_certificate()
+            proxy = self._network.proxy_for(text)
+            known = self._routes[origin] = _Route(self._pools_for(url, proxy, network), network, proxy)
+        return known
+
+    def _pools_for(self, url: httpx.URL, proxy: str | None, network: Network) -> Pools:
+        encrypted = url.scheme == "https"
         # Where hosts are called by their addresses, two of one address must not share a connection: its certificate was
         # checked for one of them.
-        host = httpx.URL(url).host if network.guard is not None else ""
+        host = url.host if network.guard is not None else ""
         route = (encrypted, proxy, encrypted and bool(network.chain), host)
-        if route not in self._routes:
+        if route not in self._pools:
             # A transport for http needs no authorities, which take long to read, and shall trust none by accident.
             context = tls_context(network) if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            self._routes[route] = httpx.AsyncHTTPTransport(
-                verify=context,
-                limits=self._limits,
-                proxy=self._through(proxy) if proxy else None,
-                trust_env=False,
-            )
-        return self._routes[route]
+            through = self._through(proxy) if proxy else None
+
+            def make(limits: httpx.Limits) -> httpx.AsyncHTTPTransport:
+                made = httpx.AsyncHTTPTransport(verify=context, limits=limits, proxy=through, trust_env=False)
+                made._pool._network_backend = Backend()  # httpx has no name for it, httpcore has
+                return made
+
+            self._pools[route] = Pools(make, self._limits)
+        return self._pools[route]
 
     def _through(self, proxy: str) -> httpx.Proxy:
         if not proxy.lower().startswith("https:"):
@@ -169,9 +184,9 @@ class _Transport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        routes, self._routes = self._routes, {}
-        for transport in routes.values():
-            await transport.aclose()
+        every, self._pools, self._routes = self._pools, {}, {}
+        for pools in every.values():
+            await pools.aclose()
 
 
 def _with_token(request: httpx.Request, token: str) -> httpx.Request:
@@ -198,7 +213,7 @@ def open_channel(
     import grpc.aio
 
     target, options = _vetted_target(target, network, options)
-    proxy = _proxy_of(target, network)
+    proxy = network.proxy_for(target.url)
     if proxy and not proxy.lower().startswith("http:"):
         raise ConfigurationError(
             f"gRPC goes through http:// proxies only, and {redact_url(proxy)} is to be used for {target.address}; "
@@ -220,7 +235,7 @@ def _vetted_target(
     """Return a target by the address that it goes to, where not every address may be called."""
     if network.guard is None:
         return target, options
-    parts = urllib.parse.urlsplit(f"//{_authority(target.address)}")
+    parts = urllib.parse.urlsplit(target.url)
     host, port = parts.hostname or "", parts.port or (443 if target.tls else 80)
     address = network.guard.vet_now(host, port)
     place = f"ipv6:[{address}]:{port}" if ":" in address else f"ipv4:{address}:{port}"
@@ -228,16 +243,6 @@ def _vetted_target(
     if target.tls:
         named.append(("grpc.ssl_target_name_override", host))
     return target._replace(address=place), [*options, *named]
-
-
-def _proxy_of(target: GrpcTarget, network: Network) -> str | None:
-    return network.proxy_for(f"{'https' if target.tls else 'http'}://{_authority(target.address)}")
-
-
-def _authority(address: str) -> str:
-    """Return host and port of an address, without the name of a resolver."""
-    place = re.sub(r"^(?:dns|ipv4|ipv6):(?://[^/]*/)?", "", address)
-    return place.strip("/") or address
 
 
 def _credentials(target: GrpcTarget, network: Network) -> grpc.ChannelCredentials:
@@ -281,120 +286,3 @@ def _plain_key(network: Network) -> bytes:
         raise MissingExtraError("cryptography, which gRPC's keys are decrypted with", "grpc", str(error)) from error
     key = pem.load_pem_private_key(network.key.encode(), network.passphrase.encode())
     return key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
-
-
-# -- why a connection was refused --
-
-
-def explain(error: BaseException, url: str, network: Network, proxy: str | None, *, withheld: bool = False) -> str:
-    """Say why there is no connection and what to do; empty where the error says all that is known.
-
-    :param withheld: whether our certificate is one that this URL may not see.
-    """
-    parts = urllib.parse.urlsplit(url)
-    host = parts.hostname or url
-    refused = _handshake_error(error)
-    if isinstance(refused, ssl.SSLCertVerificationError):
-        return _explain_certificate(refused.verify_code, refused.verify_message, host)
-    if refused is not None:
-        if not isinstance(error, httpx.ConnectError) and not _is_about_us(refused):
-            return ""  # the request was on its way, and may have arrived
-        told = _explain_handshake(str(refused.reason or refused), host, has_certificate=bool(network.chain))
-        return f"{told}; {_withheld(f'{parts.scheme}://{parts.netloc}')}" if withheld else told
-    if isinstance(error, httpx.ProxyError) and proxy:
-        return _proxy_refused(proxy, str(error))
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) and proxy:
-        return (
-            f"the proxy {redact_url(proxy)} cannot be reached ({str(error) or type(error).__name__}); correct "
-            "--a2a-proxy or HTTPS_PROXY, or except the agent's host from it with NO_PROXY or --a2a-proxy none"
-        )
-    return ""
-
-
-def explain_grpc(details: str, target: GrpcTarget, network: Network) -> str:
-    """Do what :func:`explain` does with the text that gRPC has for an error."""
-    text = details.upper().replace(" ", "_")
-    host = target.address.rpartition(":")[0] or target.address
-    if "CERTIFICATE_HAS_EXPIRED" in text:
-        return _explain_certificate(_EXPIRED[0], "certificate has expired", host)
-    if "NOT_YET_VALID" in text:
-        return _explain_certificate(_NOT_YET_VALID[0], "certificate is not yet valid", host)
-    if "IS_NOT_IN_PEER_CERTIFICATE" in text or "HOSTNAME_VERIFICATION" in text:
-        return _explain_certificate(_WRONG_NAME[0], "it has no such name", host)
-    if "CERTIFICATE_VERIFY_FAILED" in text:
-        reason = details.rpartition("CERTIFICATE_VERIFY_FAILED")[2].strip(" :") or "it cannot be verified"
-        return _explain_certificate(0, reason[:120], host)
-    if "ALERT" in text or "WRONG_VERSION_NUMBER" in text:
-        return _explain_handshake(text, host, has_certificate=bool(network.chain))
-    proxy = _proxy_of(target, network)
-    if proxy and "PROXY" in text:
-        return _proxy_refused(proxy, details[:200])
-    if "FAILED_TO_CONNECT" in text and "SOCKET_CLOSED" in text and target.tls and not network.chain:
-        # gRPC keeps what the server said to itself.
-        return (
-            f"{host} closed the connection at once; if it asks for a client certificate, give that with "
-            "--a2a-client-cert FILE and its key with --a2a-client-key FILE or --a2a-client-key-env NAME"
-        )
-    return ""
-
-
-def _explain_certificate(code: int, message: str, host: str) -> str:
-    if code in _EXPIRED:
-        return f"the certificate of {host} has expired; renew it, or correct this machine's clock; {_LAST_RESORT}"
-    if code in _NOT_YET_VALID:
-        return f"the certificate of {host} is not valid yet; correct this machine's clock; {_LAST_RESORT}"
-    if code in _WRONG_NAME:
-        return (
-            f"the certificate is for another host than {host} ({message.rstrip('.')}); call the agent by a name that "
-            f"is in its certificate, or let it be issued for this one; {_LAST_RESORT}"
-        )
-    return f"the certificate of {host} is not trusted ({message.rstrip('.')}); {_UNTRUSTED}"
-
-
-def _is_about_us(error: ssl.SSLError) -> bool:
-    """Tell whether a server does not want to deal with us: whatever we sent, it did not work on that."""
-    words = str(error.reason or error).replace("_", " ").lower()
-    return "alert" in words and any(w in words for w in _WANTS_US_NOT)
-
-
-def _explain_handshake(reason: str, host: str, *, has_certificate: bool) -> str:
-    words = reason.replace("_", " ").lower()
-    if "wrong version number" in words or "record layer failure" in words:
-        return f"{host} does not speak TLS there ({words}); is it http:// instead of https://?"
-    if "alert" not in words:
-        return f"TLS with {host} failed ({words})"
-    if not has_certificate and any(w in words for w in _ASKS_FOR_CERTIFICATE):
-        return (
-            f"{host} asks for a client certificate ({words}); give it with --a2a-client-cert FILE and its key with "
-            "--a2a-client-key FILE or --a2a-client-key-env NAME"
-        )
-    if has_certificate:
-        return f"{host} refuses our certificate ({words}); see who signed that of --a2a-client-cert, and until when"
-    return f"{host} refuses the TLS handshake ({words})"
-
-
-def _withheld(origin: str) -> str:
-    return (
-        "that of --a2a-client-cert is withheld: the agent card names another origin than the endpoint; if you trust "
-        f"it, set {ALLOWED_ORIGINS_ENV}={origin}"
-    )
-
-
-def _proxy_refused(proxy: str, answer: str) -> str:
-    what = f"the proxy {redact_url(proxy)} refuses the connection ({answer})"
-    if "407" in answer:
-        return f"{what}; put user and password into its URL in HTTPS_PROXY (http://USER:PASSWORD@HOST:PORT)"
-    return f"{what}; correct --a2a-proxy or HTTPS_PROXY, or except the agent's host with NO_PROXY or --a2a-proxy none"
-
-
-def _handshake_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the trouble with TLS behind an error; that a handshake needs more bytes, or has ended, is none."""
-    for _ in range(8):
-        if error is None:
-            break
-        if isinstance(error, ssl.SSLError) and not isinstance(
-            error, ssl.SSLWantReadError | ssl.SSLWantWriteError | ssl.SSLEOFError | ssl.SSLZeroReturnError
-        ):
-            return error
-        error = error.__cause__ or error.__context__
-    return None

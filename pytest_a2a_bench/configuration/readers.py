@@ -66,6 +66,21 @@ def seconds(*, zero: bool = False) -> Callable[[str], float]:
     return read
 
 
+_SPANS = {"": 1, "s": 1, "min": 60}
+
+
+def read_pace(text: str) -> float:
+    """Read how many messages a second, or ``N/min`` a minute, there may be at most; return them by the second."""
+    number, _, span = text.strip().partition("/")
+    try:
+        value = float(number) / _SPANS[span.strip()]
+    except (ValueError, KeyError):
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{text!r} is not a number of messages a second, such as 5/s, or a minute, such as 90/min")
+    return value
+
+
 def read_share(text: str) -> float:
     """Read a number above 0 and up to 1."""
     try:

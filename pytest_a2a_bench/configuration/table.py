@@ -28,6 +28,7 @@ from pytest_a2a_bench.configuration.readers import (
     read_endpoints,
     read_model_arguments,
     read_names,
+    read_pace,
     read_path,
     read_proxy,
     read_shard,
@@ -150,7 +151,8 @@ OPTIONS: tuple[Option, ...] = (
         flag=True,
     ),
     Option("tag_trials", "", "Name the task to the agent in message metadata", read_switch, flag=True),
-    Option("concurrency", "N", "Conversations in flight in each process", whole(1)),
+    Option("concurrency", "N", "Conversations in flight, over all workers of -n", whole(1)),
+    Option("rate", "R/s", "Most messages to the agent in a second (or R/min), over all workers of -n", read_pace),
     Option("trial_timeout", "SECONDS", "Limit for one whole trial; 0 for none", seconds(zero=True)),
     Option("run_timeout", "SECONDS", "Limit for the whole run: then no trial begins and none goes on", seconds()),
     Option(
@@ -248,7 +250,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "durations",
         "PATH",
-        "Results directory, or JSON of keys and seconds, to balance --a2a-shard by",
+        "Results directory, or JSON of keys and seconds: balances --a2a-shard, and the longest begin first",
         read_text,
         locate=locate_file,
     ),

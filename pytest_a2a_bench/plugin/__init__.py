@@ -158,18 +158,6 @@ def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest
     return terminal.collection_lines(config, items)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Let the next item's conversation start, where nothing else runs ahead."""
-    if _is_resting(item.config):
-        return
-    from pytest_a2a_bench.plugin.run import state
-
-    schedule = state.of(item.config).services.schedule
-    if schedule is not None:
-        schedule.look_ahead(nextitem)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[object]

@@ -62,6 +62,7 @@ WITHOUT_EFFECT = frozenset(
         "otel",
         "proxy",
         "quarantine",
+        "rate",
         "record",
         "redeliver",
         "results",

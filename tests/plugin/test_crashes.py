@@ -57,7 +57,7 @@ def test_a_kill_with_several_trials_in_flight(
     (pytester.path / "desk.py").write_text(source.replace("os._exit(9)", KILL))
     monkeypatch.setenv("DESK_TASKS", "crash-0.4 " + " ".join(f"ok-0.2-{i}" for i in range(11)))
     result = desk.apart(
-        *("-n2", "--a2a-concurrency=4", f"--max-worker-restart={restart}"),
+        *("-n2", "--a2a-concurrency=8", f"--max-worker-restart={restart}"),
         *("--a2a-min-pass=0.1", "--a2a-inconclusive=pass", "--junitxml=j.xml"),
     )
     assert result.ret not in (0, 5)
@@ -75,7 +75,7 @@ def test_a_kill_with_several_trials_in_flight(
         assert sum(text != "evaluated" for text in told.values()) >= 2
 
 
-@pytest.mark.parametrize("ahead", ["1", "4"])
+@pytest.mark.parametrize("ahead", ["1", "8"])
 def test_a_kill_after_a_trial_was_evaluated(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, ahead: str
 ) -> None:

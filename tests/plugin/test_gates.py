@@ -21,7 +21,7 @@ WORKERS = pytest.param(("-n2",), id="workers", marks=pytest.mark.slow)
     params=[
         pytest.param((), id="alone"),
         pytest.param(("-n2",), id="workers"),
-        pytest.param(("-n2", "--a2a-concurrency", "4"), id="workers-ahead", marks=pytest.mark.slow),
+        pytest.param(("-n2", "--a2a-concurrency", "8"), id="workers-ahead", marks=pytest.mark.slow),
         pytest.param(("-n0",), id="n0", marks=pytest.mark.slow),
     ]
 )

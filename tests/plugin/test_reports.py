@@ -8,7 +8,7 @@ from harness import Bench, junit_cases, junit_properties, log_of
 EVERY_KIND = "ok bad down skip bug"
 
 
-@pytest.fixture(params=[(), ("-n2",), ("--a2a-concurrency", "4"), ("-n2", "--a2a-concurrency", "4")], ids=" ".join)
+@pytest.fixture(params=[(), ("-n2",), ("--a2a-concurrency", "4"), ("-n2", "--a2a-concurrency", "8")], ids=" ".join)
 def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """How a run is spread: alone, over workers, with conversations ahead, both."""
     arguments: tuple[str, ...] = request.param
@@ -158,7 +158,7 @@ def test_durations_are_the_conversations(
 @pytest.mark.slow
 def test_the_same_run_in_every_way_gives_the_same_rewards(pytester: pytest.Pytester, desk: Bench) -> None:
     seen = []
-    for number, arguments in enumerate(((), ("-n2",), ("-n2", "--a2a-concurrency=3"), ("--a2a-concurrency=3",))):
+    for number, arguments in enumerate(((), ("-n2",), ("-n2", "--a2a-concurrency=6"), ("--a2a-concurrency=3",))):
         desk.apart(*arguments, f"--junitxml={number}.xml")
         cases = junit_cases(pytester.path / f"{number}.xml")
         seen.append({name: junit_properties(case).get("a2a.reward") for name, case in cases.items()})

@@ -124,7 +124,7 @@ def killed_and_resumed(pytester: pytest.Pytester, desk: Bench, moment: float, *,
     how = ("-n2",) if workers else ()
     shutil.rmtree(pytester.path / "a2a-results", ignore_errors=True)
     (pytester.path / "log.txt").unlink(missing_ok=True)
-    process = desk.popen(*how, f"--a2a-concurrency={2 if workers else 4}")
+    process = desk.popen(*how, "--a2a-concurrency=4")
     if isinstance(moment, int):
         wait_for(lambda: len(log_of(pytester, "end")) >= moment)
     else:

@@ -46,20 +46,40 @@ def test_conversations_in_flight(
 def test_conversations_run_ahead_in_every_worker(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", many("meet-7", 12))
-    desk.apart("-n2", "--a2a-concurrency=6").assert_outcomes(passed=12)
-    assert peak(pytester.path / "log.txt") >= 7
-    assert len(log_of(pytester)) == 12
+    monkeypatch.setenv("DESK_TASKS", many("meet-7", 14))
+    desk.apart("-n2", "--a2a-concurrency=7").assert_outcomes(passed=14)
+    assert peak(pytester.path / "log.txt") == 7
+    assert len(log_of(pytester)) == 14
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dist", ["loadfile", "worksteal"])
-def test_other_ways_to_distribute_are_left_alone(
-    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, dist: str
+@pytest.mark.parametrize(
+    ("dist", "expected"),
+    [("loadfile", 4), pytest.param("loadscope", 4, marks=pytest.mark.slow), ("each", 4), ("worksteal", 2)],
+)
+def test_a_worker_begins_what_it_was_sent_however_items_are_distributed(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, dist: str, expected: int
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", many("ok-0", 6))
-    desk.apart("-n2", "--a2a-concurrency=3", "--dist", dist).assert_outcomes(passed=6)
-    assert len(log_of(pytester)) == 6
+    monkeypatch.setenv("DESK_TASKS", many(f"meet-{expected}", 8))
+    # One file, and so one worker; where items may be taken away again, a worker is only sure of two.
+    workers = ("-n1", "--a2a-concurrency=4") if dist in ("each", "worksteal") else ("-n2", "--a2a-concurrency=8")
+    desk.apart(*workers, "--dist", dist).assert_outcomes(passed=8)
+    assert len(log_of(pytester)) == 8
+    assert peak(pytester.path / "log.txt") >= expected
+
+
+def test_what_took_longest_begins_first(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c meet-2-d meet-2-e")
+    took = {
+        "desk/front/ok-a#0": 1.0,
+        "desk/front/ok-b#0": 1.0,
+        "desk/front/meet-2-d#0": 9.0,
+        "desk/front/meet-2-e#0": 8.0,
+    }
+    (pytester.path / "took.json").write_text(json.dumps(took))
+    desk("--a2a-concurrency=2", "--a2a-durations=took.json").assert_outcomes(passed=5)
+    assert set(log_of(pytester)[:2]) == {"meet-2-d", "meet-2-e"}
 
 
 def test_items_that_may_be_skipped_start_nothing(
@@ -136,7 +156,7 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
 ) -> None:
     # Not at a moment at which another conversation ends: that one's result might be lost before it is stored.
     monkeypatch.setenv("DESK_TASKS", "ok-0.1-a ok-0.1-b crash-0.25 " + many("ok-0.1", 7))
-    result = desk.apart("-n2", f"--a2a-concurrency={concurrency}", "--junitxml=j.xml")
+    result = desk.apart("-n2", f"--a2a-concurrency={2 * concurrency}", "--junitxml=j.xml")
     assert result.ret == 1
     cases = junit_cases(pytester.path / "j.xml")
     assert len(cases) == 10
@@ -159,7 +179,7 @@ def test_a_crashed_worker_is_an_error_and_its_other_items_run_once(
 @pytest.mark.slow
 def test_two_crashes_lose_nothing(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "crash-0.3-a crash-0.3-b " + many("ok-0", 8))
-    result = desk.apart("-n2", "--a2a-concurrency=2")
+    result = desk.apart("-n2", "--a2a-concurrency=4")
     counts = result.parseoutcomes()
     assert counts["passed"] + counts["errors"] == 10
     assert 2 <= counts["errors"] <= 4
@@ -170,7 +190,7 @@ def test_no_replacement_for_a_crashed_worker(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "crash-0.2 " + many("ok-0", 9))
-    result = desk.apart("-n2", "--a2a-concurrency=2", "--max-worker-restart=0")
+    result = desk.apart("-n2", "--a2a-concurrency=4", "--max-worker-restart=0")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*worker restarting disabled*"])
 
@@ -207,7 +227,7 @@ def test_interruption_keeps_finished_work_and_reports_it(
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-a ok-b slow-600-a slow-600-b ok-c ok-d")
     note_reports(pytester)
-    process = desk.popen(*workers, "--a2a-concurrency=4", "--junitxml=j.xml")
+    process = desk.popen(*workers, "--a2a-concurrency=8", "--junitxml=j.xml")
     wait_for(lambda: len(log_of(pytester, "end")) >= 4 or process.poll() is not None)
     wait_for(lambda: len(log_of(pytester, "reported")) >= 2 or process.poll() is not None)
     process.send_signal(signum)
@@ -242,7 +262,7 @@ def test_workers_stop_when_their_controller_is_killed(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", many("slow-600", 4))
-    process = desk.popen("-n2", "--a2a-concurrency=2")
+    process = desk.popen("-n2", "--a2a-concurrency=4")
     wait_for(lambda: len(log_of(pytester)) == 4)
     pids = {int(line.split()[2]) for line in (pytester.path / "log.txt").read_text().splitlines()}
     process.kill()

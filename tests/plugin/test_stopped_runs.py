@@ -253,7 +253,7 @@ def test_a_run_with_workers_whose_time_is_up(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-0 " + " ".join(f"ok-{3000 + i}" for i in range(6)))
-    stop_by_time(pytester, desk.apart, "--a2a-run-timeout=6", "--a2a-concurrency=2", "-n2")
+    stop_by_time(pytester, desk.apart, "--a2a-run-timeout=6", "--a2a-concurrency=4", "-n2")
 
 
 # -- what is left and shown --

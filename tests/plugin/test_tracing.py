@@ -82,7 +82,7 @@ def test_trouble_is_an_error_and_nothing_said_is_sent(
 
 def test_workers_send_their_own(desk: Bench, receiver: Received, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-a ok-b ok-c ok-d")
-    desk.apart("-n2", "--a2a-concurrency=2").assert_outcomes(passed=4)
+    desk.apart("-n2", "--a2a-concurrency=4").assert_outcomes(passed=4)
     assert len(receiver.named("trial ")) == 4
 
 

@@ -19,5 +19,12 @@ def test_a_replacement_runs_what_it_was_left() -> None:
 
 
 def test_nothing_is_promised_where_another_scheduler_decides() -> None:
-    assert WorkerPart.of({"workercount": 2, LIFELINE: 4}) == WorkerPart(lifeline=4)
+    assert WorkerPart.of({"workercount": 2, LIFELINE: 4}) == WorkerPart(lifeline=4, workers=2)
     assert WorkerPart().indices(10) == []
+
+
+@given(st.integers(1, 50), st.integers(1, 500))
+def test_what_there_is_for_all_is_divided_among_the_workers(workers: int, total: int) -> None:
+    shares = [WorkerPart.of({"workerid": f"gw{i}", "workercount": workers}).share(total) for i in range(workers)]
+    assert sum(shares) == max(total, workers)
+    assert max(shares) - min(shares) <= 1

@@ -132,8 +132,9 @@ def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
     with AgentConnection(config, card) as connection:
         connection._enter_loop = lambda: None  # type: ignore[method-assign]
         edge = connection._edge_here()
-        route = edge._client._transport._route("http://agent.test", None, config.network)  # type: ignore[attr-defined]
-        route._pool._network_backend = Backend([])
+        pools = edge._transport._route(httpx.URL("http://agent.test")).pools
+        pools._one_more()._pool._network_backend = Backend([])
+        pools._free.extend(pools._all)
         session = connection.session()
         assert session.send([Part.of_text("hello")]).text == "fine"
     assert [(m.status_code, m.attempt) for m in session.metrics] == [(503, 1), (200, 2)]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench.a2a.auth import AuthParts
 from pytest_a2a_bench.a2a.card import read_target
 from pytest_a2a_bench.a2a.network import USUAL, Network
+from pytest_a2a_bench.a2a.refusals import explain_grpc
 from pytest_a2a_bench.a2a.tokens import source_of
-from pytest_a2a_bench.a2a.transport import explain_grpc, open_channel
+from pytest_a2a_bench.a2a.transport import open_channel
 from pytest_a2a_bench.conformance.finding import Exchange
 from pytest_a2a_bench.conformance.protocol.operations import OPERATIONS, Operation, operation
 from pytest_a2a_bench.conformance.wire.base import UNSET, CannotExpressError, WireRequest

@@ -86,7 +86,7 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         whole=run.collected.whole,
         keys=tuple(nodeids.values()),
         shard=run.settings.shard,
-        durations=_hash(run.plan.durations) if run.plan.durations else None,
+        durations=_hash(run.plan.durations) if run.plan.durations and run.settings.shard is not None else None,
         settings=settings,
         nodeids=nodeids,
     )

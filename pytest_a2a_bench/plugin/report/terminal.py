@@ -218,7 +218,7 @@ class Reporting:
             return
         self._last = now
 
-        parallel = self.workers * self.run.settings.concurrency
+        parallel = max(self.workers, self.run.settings.concurrency)
         done = tuple(self.reported.values())
         self._write(terminal, Progress(done, self.total, now - self.began, parallel, in_flight).line)
 

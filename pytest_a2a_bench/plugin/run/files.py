@@ -80,9 +80,9 @@ def read_variables(settings: Settings) -> tuple[dict[str, str], tuple[str, ...]]
 
 
 def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Read the durations that shards are balanced by, once, for this process and its workers.
+    """Read how long trials took, to balance shards and begin with the longest: once, for all processes.
 
-    :return: the durations, none without shards, and what is wrong with them.
+    :return: the durations, and what is wrong with them.
     """
     if settings.durations is None:
         return {}, ()
@@ -90,8 +90,7 @@ def read_durations(settings: Settings) -> tuple[dict[str, float], tuple[str, ...
         found = durations_in(Path(settings.durations))
     except A2ABenchError as error:
         return {}, (f"--a2a-durations={error}",)
-    # Without shards they are only checked: a wrong option is told in any case.
-    return (found if settings.shard is not None else {}), ()
+    return found, ()
 
 
 def durations_in(path: Path) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ SLOT = "a2a_bench_slot"
 SLOTS = "a2a_bench_slots"
 ORPHANS = "a2a_bench_orphans"
 LIFELINE = "a2a_bench_lifeline"
+KEEPS = "a2a_bench_keeps"
 """Keys in xdist's ``workerinput``."""
 
 
@@ -20,12 +22,17 @@ class WorkerPart:
     :param slot: its place among ``slots`` workers; None where another scheduler decides.
     :param orphans: indices of the items that a crashed worker left, for the worker that replaces it.
     :param lifeline: port of the controller's lifeline; None where it is on another machine.
+    :param keeps: whether items that were sent to it stay with it, so that their conversations may begin.
+    :param index: its number among ``workers``, to divide by what there is for all of them.
     """
 
     slot: int | None = None
     slots: int = 1
     orphans: tuple[int, ...] | None = None
     lifeline: int | None = None
+    keeps: bool = False
+    index: int = 0
+    workers: int = 1
 
     @classmethod
     def of(cls, worker_input: Mapping[str, Any]) -> WorkerPart:
@@ -36,7 +43,16 @@ class WorkerPart:
             slots=worker_input.get(SLOTS, 1),
             orphans=None if orphans is None else tuple(map(int, orphans)),
             lifeline=worker_input.get(LIFELINE),
+            keeps=worker_input.get(KEEPS, False),
+            index=int(re.sub(r"\D", "", str(worker_input.get("workerid"))) or 0),
+            workers=max(1, int(worker_input.get("workercount", 1))),
         )
+
+    def share(self, total: int) -> int:
+        """Return this worker's share of a number of conversations; one at least, as it would do nothing otherwise."""
+        each, rest = divmod(total, self.workers)
+        # A replacement has a number of its own, above those that the run began with.
+        return max(1, each + (self.index % self.workers < rest))
 
     def indices(self, total: int) -> list[int]:
         """Return the indices of its items, of ``total``; none where another scheduler decides."""

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -245,6 +245,7 @@ class Services:
     :param waivers: known defects.
     :param variables: of ``--a2a-env-file``; only the controller has them, and its workers inherit them.
     :param lock: the results directory, which is the controller's alone.
+    :param certain: returns the indices of items that this process has been sent and will keep.
     """
 
     agent_processes: list[BuiltinAgent] = field(default_factory=list)
@@ -255,6 +256,7 @@ class Services:
     waivers: tuple[Waiver, ...] | None = None
     variables: dict[str, str] = field(default_factory=dict)
     lock: Lock | None = None
+    certain: Callable[[], Sequence[int]] = tuple
 
 
 @dataclass(slots=True)
@@ -273,6 +275,11 @@ class BenchRun:
     def settings(self) -> Settings:
         """The settings as the user gave them."""
         return self.plan.settings
+
+    @property
+    def concurrency(self) -> int:
+        """How many conversations this process may have in flight."""
+        return self.settings.concurrency if self.worker is None else self.worker.share(self.settings.concurrency)
 
     @property
     def takes_part(self) -> bool:

@@ -79,7 +79,7 @@ def start_schedule(
     tick = outcome.ticker(session.config, run)
     careful = outcome.suspects(ahead, run, store)
     verifying = Verifying(run.settings, store, _suites(session)) if run.settings.verify else None
-    run.services.schedule = Schedule(runner, run.settings.concurrency, ahead, tick, careful, verifying)
+    run.services.schedule = Schedule(runner, run.concurrency, ahead, tick, careful, verifying)
     return run.services.schedule
 
 
@@ -147,9 +147,10 @@ def open_connection(run: BenchRun, config: ClientConfig) -> AgentConnection:
     :raises ConfigurationError: if the recordings cannot be read.
     """
     if run.settings.replay is None:
-        return AgentConnection(config)
+        workers = run.worker.workers if run.worker is not None else 1
+        return AgentConnection(dataclasses.replace(config, rate=config.rate and config.rate / workers))
     # Nobody has to be given time.
-    config = dataclasses.replace(config, poll_interval=0.001, poll_max_interval=0.001, backoff_base=0.0)
+    config = dataclasses.replace(config, poll_interval=0.001, poll_max_interval=0.001, backoff_base=0.0, rate=None)
     return AgentConnection(config, library.read_card(Path(run.settings.replay)))
 
 

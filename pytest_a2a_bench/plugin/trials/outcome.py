@@ -150,13 +150,13 @@ def explain_failure(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
     """Return the trials that this process may start at once, in order; none with one conversation at a time."""
-    if run.settings.concurrency == 1:
+    if run.concurrency == 1:
         return []
     if run.worker is None:
-        return schedules.order_ahead(session.items)
+        return schedules.order_ahead(session.items, run.plan.durations)
 
-    mine = run.worker.indices(len(session.items))
-    return schedules.order_ahead(session.items[i] for i in mine)
+    mine = run.worker.indices(len(session.items)) or run.services.certain()
+    return schedules.order_ahead((session.items[i] for i in mine), run.plan.durations)
 
 
 def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKey]:
@@ -166,7 +166,7 @@ def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKe
     """
     if run.worker is None or run.worker.orphans is None:
         return []
-    return list(islice((key for key in ahead if not _is_done(key, run, store)), run.settings.concurrency))
+    return list(islice((key for key in ahead if not _is_done(key, run, store)), run.concurrency))
 
 
 def _is_done(key: TrialKey, run: BenchRun, store: Store) -> bool:

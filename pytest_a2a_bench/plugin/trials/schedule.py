@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import statistics
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -19,6 +20,7 @@ from pytest_a2a_bench.trials.side_by_side import SideBySide
 from pytest_a2a_bench.trials.verifying import Verifying
 
 _TICK = 0.5
+_WINDOW = 500
 _REPEATED = ("infrastructure_error",)
 
 
@@ -100,11 +102,11 @@ class Schedule:
     def _verified(self, result: TrialResult) -> TrialResult:
         return result if self._verifying is None else self._verifying.wait(result, self._tick)
 
-    def look_ahead(self, item: pytest.Item | None) -> None:
-        """Start the conversation of the item that comes next, if there is room for it."""
+    def look_ahead(self, item: pytest.Item) -> None:
+        """Start the conversation of an item that will come, if there is room for it."""
         if not self._look_ahead or self._stopped or self._careful:
             return
-        if item is not None and may_run_ahead(item):
+        if may_run_ahead(item):
             self._pools[0].submit(item.stash[TRIAL].key)
 
     def stop(self) -> None:
@@ -157,6 +159,19 @@ def may_run_ahead(item: pytest.Item) -> bool:
     return not any(mark.kwargs.get("run") is False for mark in item.iter_markers("xfail"))
 
 
-def order_ahead(items: Iterable[pytest.Item]) -> list[TrialKey]:
-    """Return the trials that may start before their items, in the items' order."""
-    return [item.stash[TRIAL].key for item in items if may_run_ahead(item)]
+def order_ahead(items: Iterable[pytest.Item], seconds: Mapping[str, float]) -> list[TrialKey]:
+    """Return the trials that may start before their items, in the items' order, the longest of some hundred first.
+
+    So a long one is not left alone at the end. Not the longest of all: results wait in memory until their items come.
+
+    :param seconds: how long trials took before, by key; one that is not known counts as the median of those that are.
+    """
+    keys = [item.stash[TRIAL].key for item in items if may_run_ahead(item)]
+    known = [seconds[name] for name in map(str, keys) if name in seconds]
+    if not known:
+        return keys
+    usual = statistics.median(known)
+    ordered: list[TrialKey] = []
+    for start in range(0, len(keys), _WINDOW):
+        ordered += sorted(keys[start : start + _WINDOW], key=lambda key: -seconds.get(str(key), usual))
+    return ordered

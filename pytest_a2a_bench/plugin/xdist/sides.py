@@ -19,6 +19,7 @@ from pytest_a2a_bench.plugin.run.partition import WorkerPart
 from pytest_a2a_bench.plugin.run.state import WORKER_INPUT, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.xdist import lifeline
+from pytest_a2a_bench.plugin.xdist.inbox import inbox
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.manifest import Manifest
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -60,6 +61,16 @@ class Worker:
 
         port = self.run.worker.lifeline if self.run.worker is not None else None
         lifeline.hold(port, self.run.plan.run_id, stop, leave)
+        keeps = self.run.worker is not None and self.run.worker.keeps
+        self.run.services.certain = inbox(session.config, keeps=keeps)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Start the conversations of items that came since the last one."""
+        schedule = self.run.services.schedule
+        if schedule is not None:
+            for index in self.run.services.certain():
+                schedule.look_ahead(item.session.items[index])
 
     def _wait_for_files(self) -> None:
         deadline = time.monotonic() + _GRACE
@@ -92,6 +103,9 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Give a worker the run, its part of the items and the lifeline."""
         node.workerinput[WORKER_INPUT] = self.run.plan.to_json()
+        # Whole files, groups or all items: only one distribution takes back what it gave.
+        node.workerinput[partition.KEEPS] = node.config.getoption("dist") != "worksteal"
+        self.workers = node.workerinput["workercount"]
         if self._partitioned(node.config):
             self._assign(node)
         # Only workers on this machine can reach a port of this one.
@@ -136,7 +150,7 @@ class Controller:
             report.when = "setup"
             report.user_properties = self._lost(crashitem, sched.config)
             setattr(report, _LOST, sched.config.hook)
-            if self.run.settings.concurrency > 1:
+            if self.run.settings.concurrency > self.workers:
                 report.longrepr = (
                     f"{report.longrepr}\n(or while another conversation of that worker ran ahead: "
                     f"--a2a-concurrency={self.run.settings.concurrency}; its replacement holds them one at a time)"
@@ -222,12 +236,12 @@ class Controller:
             self.free_slots.append(slot)
 
     def _partitioned(self, config: pytest.Config) -> bool:
-        ahead = self.run.settings.concurrency > 1 or self.run.plan.selection.conformance
+        ahead = self.run.settings.concurrency > self.workers or self.run.plan.selection.conformance
         # Only for the default distribution: who chooses another wants its order.
         return ahead and config.getoption("dist") == "load"
 
     def _assign(self, node: Any) -> None:
-        slots = self.workers = node.workerinput["workercount"]
+        slots = self.workers
         if self.free_slots is None:
             self.free_slots = list(range(slots))
         # A worker that died before it had items gives its slot back.

@@ -1,0 +1,74 @@
+"""When the next message to an agent may leave: one pace for all conversations with it, in the order in which they ask.
+
+An agent that says 429 or 503 means all of us. So all of them wait, as long as it asks for or a moment, and go on
+slowly; each answer then brings them back towards the speed that was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+BUSY = frozenset({429, 503})
+
+_FIRST_GAP = 0.125
+_LARGEST_GAP = 5.0
+_RECOVERY = 0.95
+_SMALLEST_GAP = 0.002
+
+
+class Pace:
+    """Gives out times. For use on one event loop.
+
+    :param rate: most messages a second; None for any number.
+    :param patience: most seconds that all wait because of one answer, whatever it asks for.
+    :param clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self, rate: float | None = None, patience: float = 300.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._least_gap = 1 / rate if rate else 0.0
+        self._gap = self._least_gap
+        self._patience = patience
+        self._clock = clock
+        self._next = 0.0
+        self._held_until = 0.0
+        self._shift = 0.0
+
+    async def turn(self) -> None:
+        """Wait until a message may leave."""
+        wait = self.book()
+        while (seconds := wait()) > 0:
+            await asyncio.sleep(seconds)
+
+    def book(self) -> Callable[[], float]:
+        """Take the next time, and return what tells how many seconds are left until then: that may become more."""
+        now = self._clock()
+        at = max(now, self._next)
+        if self._gap or at > now:
+            self._next = at + self._gap
+        shift = self._shift
+        return lambda: at + self._shift - shift - self._clock()
+
+    def refused(self, retry_after: float | None) -> None:
+        """Hold everybody back: the agent is too busy.
+
+        :param retry_after: seconds that it asks for.
+        """
+        now = self._clock()
+        if now >= self._held_until:  # else it is about messages that left before the first of them was answered
+            self._gap = min(max(2 * self._gap, _FIRST_GAP), max(_LARGEST_GAP, self._least_gap))
+        until = now + min(self._gap if retry_after is None else retry_after, self._patience)
+        if until > self._held_until:
+            later = until - max(self._held_until, now)
+            self._shift += later
+            self._next = max(self._next, now) + later
+            self._held_until = until
+
+    def accepted(self) -> None:
+        """Go a little faster, where the agent had held us back: it answers."""
+        if self._gap > self._least_gap:
+            slower = self._gap * _RECOVERY
+            self._gap = self._least_gap if slower < max(self._least_gap, _SMALLEST_GAP) else slower
