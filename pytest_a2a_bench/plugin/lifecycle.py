@@ -56,8 +56,10 @@ def configure(config: pytest.Config) -> None:
         config.pluginmanager.register(outlet.Warnings(), "a2a-bench-warnings")
     # "-p xdist.plugin" registers it under its module's name.
     if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
-        from pytest_a2a_bench.plugin.xdist import sides
+        from pytest_a2a_bench.plugin.run.partition import FILES
+        from pytest_a2a_bench.plugin.xdist import elsewhere, sides
 
+        elsewhere.join(config, run, (worker_input or {}).get(FILES))
         sides.join(config, run)
 
 

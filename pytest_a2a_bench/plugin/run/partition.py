@@ -10,6 +10,7 @@ SLOT = "a2a_bench_slot"
 SLOTS = "a2a_bench_slots"
 ORPHANS = "a2a_bench_orphans"
 LIFELINE = "a2a_bench_lifeline"
+FILES = "a2a_bench_files"
 """Keys in xdist's ``workerinput``."""
 
 
