@@ -21,6 +21,7 @@ from pytest_a2a_bench.configuration.readers import (
     locate_ca,
     locate_file,
     one_of,
+    positive,
     read_breaker,
     read_endpoint,
     read_model_arguments,
@@ -224,5 +225,12 @@ OPTIONS: tuple[Option, ...] = (
         read_text,
         locate=locate_file,
     ),
+    Option(
+        "ray", "ADDRESS", "Ray cluster that the workers of -n are placed on: auto, HOST:PORT or ray://...", read_text
+    ),
+    Option("ray_cpus", "N", "CPUs that each of them reserves, also less than one", positive),
+    Option("ray_env", "NAMES", "Environment variables that they get, beside those that options name", read_names),
+    Option("ray_runtime_env", "FILE", "Ray's runtime_env for them, a JSON object", read_text, locate=locate_file),
+    Option("ray_wait", "SECONDS", "How long to wait until there is room for one", seconds()),
 )
 """Every option, in the order of ``pytest --help``."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -45,7 +43,9 @@ def test_results_come_back_over_the_connection(
     told = statuses(results)
     assert told == {
         **{f"ok-0-{i}": "evaluated" for i in (1, 2, 3)},
-        **{"bad-0-1": "evaluated", "down-0-1": "infrastructure_error", "crash-0.1": "infrastructure_error"},
+        "bad-0-1": "evaluated",
+        "down-0-1": "infrastructure_error",
+        "crash-0.1": "infrastructure_error",
     }
     assert len(manifest.load(results).keys) == 6
     assert not list(place.rglob("a2a-results")), "a worker wrote into a directory of its own machine"

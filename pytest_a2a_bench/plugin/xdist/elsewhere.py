@@ -19,6 +19,7 @@ import pytest
 
 from pytest_a2a_bench.plugin.run.partition import FILES
 from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.xdist import ray_workers
 from pytest_a2a_bench.results import mirror
 from pytest_a2a_bench.results.store import StoreError, save
 
@@ -37,6 +38,8 @@ def join(config: pytest.Config, run: BenchRun, channel: Any) -> None:
     """
     if run.worker is None:
         config.pluginmanager.register(Controller(run), "a2a-bench-elsewhere")
+        if run.settings.ray is not None and run.takes_part and not run.plan.problems:
+            ray_workers.place(config, run)
     elif channel is not None:
         _settle(config, run, ControllerPlace(channel, str(run.plan.results)))
 
@@ -158,5 +161,3 @@ def _read(path: Path) -> str | None:
         return None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-
-
