@@ -19,7 +19,7 @@ def problems(settings: Settings, config: pytest.Config) -> list[str]:
     found = []
     if importlib.util.find_spec("ray") is None:
         found.append("--a2a-ray needs Ray; run: pip install 'pytest-a2a-bench[ray]'")
-    if not config.pluginmanager.hasplugin("xdist") or not config.getoption("numprocesses", None):
+    if not config.getoption("numprocesses", None):
         found.append("--a2a-ray needs to know how many workers to place: add -n N (pytest-xdist)")
     if settings.builtin:
         found.append(
