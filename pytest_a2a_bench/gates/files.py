@@ -13,6 +13,7 @@ from pytest_a2a_bench.gates.quarantine import Quarantined
 from pytest_a2a_bench.gates.terms import GateResult, Verdict
 from pytest_a2a_bench.model.fields import Count, Finite
 from pytest_a2a_bench.model.keys import KeyText
+from pytest_a2a_bench.results import cloud
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.store import write_atomically
@@ -150,7 +151,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
     missed: tuple[Missed, ...] | None = None
     if settings.baseline:
         try:
-            baseline = load(directory / settings.baseline)
+            baseline = load(directory / cloud.located(settings.baseline))
             problems += _contradictions(settings, baseline)
         except ConfigurationError as error:
             problems.append(f"--a2a-baseline: {error}")

@@ -6,7 +6,6 @@ binding asks for it, a file that is not there is fetched when it is looked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -49,11 +48,14 @@ class Place(Protocol):
 _PLACES: dict[Path, Place] = {}
 
 
-def bind(directory: Path, place: Place) -> Callable[[], None]:
-    """Let a directory stand for a place, and return what ends that."""
-    directory = directory.resolve()
-    _PLACES[directory] = place
-    return lambda: _PLACES.pop(directory, None) and None
+def bind(directory: Path, place: Place) -> None:
+    """Let a directory stand for a place."""
+    _PLACES[directory.resolve()] = place
+
+
+def unbind(directory: Path) -> None:
+    """Let a directory stand for itself again."""
+    _PLACES.pop(directory.resolve(), None)
 
 
 def place_of(directory: Path) -> Place | None:

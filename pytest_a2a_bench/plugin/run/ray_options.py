@@ -23,8 +23,8 @@ def problems(settings: Settings, config: pytest.Config) -> list[str]:
         found.append("--a2a-ray needs to know how many workers to place: add -n N (pytest-xdist)")
     if settings.builtin:
         found.append(
-            f"--a2a-endpoint=builtin:{settings.builtin} listens on this machine only, which a worker on a Ray cluster may "
-            "not reach; start it with 'a2a-bench agent' on an address that every node reaches and pass its URL"
+            f"--a2a-endpoint=builtin:{settings.builtin} listens on this machine only, which a worker on a Ray cluster "
+            "may not reach; start it with 'a2a-bench agent' on an address that every node reaches and pass its URL"
         )
     try:
         runtime_env(settings)

@@ -1,7 +1,7 @@
 """Workers that another program starts: ``docker exec``, ``kubectl exec``, ``srun``, ssh, Ray.
 
-execnet talks with such a worker through the standard streams of that program (``--tx 'popen//python=PROGRAM ...'``), and so
-do we: the worker's results come back on a channel of the same connection, because nobody promises a disk that both see.
+execnet talks with such a worker by the standard streams of that program (``--tx 'popen//python=PROGRAM ...'``), and
+so do we: its results come back on a channel of the same connection, because nobody promises a disk that both see.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ import pytest
 from pytest_a2a_bench.plugin.run.partition import FILES
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.plugin.xdist import ray_workers
-from pytest_a2a_bench.results import mirror
+from pytest_a2a_bench.plugin.xdist.ray_launcher import UNPLACED
+from pytest_a2a_bench.results import cloud, mirror
 from pytest_a2a_bench.results.store import StoreError, save
-
-UNPLACED = "A2A_BENCH_UNPLACED"
-"""Environment variable of a worker for which no place was found: why."""
 
 # What a worker may write; nothing else of this machine is any of its business.
 _NAMES = re.compile(r"(?:run|breaker)\.json|trials/[^/\\]+\.json")
@@ -40,6 +38,10 @@ def join(config: pytest.Config, run: BenchRun, channel: Any) -> None:
         config.pluginmanager.register(Controller(run), "a2a-bench-elsewhere")
         if run.settings.ray is not None and run.takes_part and not run.plan.problems:
             ray_workers.place(config, run)
+    elif channel is None and "://" in run.settings.results:
+        # Each worker of this machine writes for itself.
+        cloud.bind(run.settings.results, run.plan.results)
+        config.add_cleanup(partial(mirror.unbind, run.plan.results))
     elif channel is not None:
         _settle(config, run, ControllerPlace(channel, str(run.plan.results)))
 
@@ -51,7 +53,8 @@ def _settle(config: pytest.Config, run: BenchRun, place: ControllerPlace) -> Non
         os._exit(1)
     directory = Path(tempfile.mkdtemp(prefix="a2a-results-"))
     config.add_cleanup(partial(shutil.rmtree, directory, ignore_errors=True))
-    config.add_cleanup(mirror.bind(directory, place))
+    mirror.bind(directory, place)
+    config.add_cleanup(partial(mirror.unbind, directory))
     run.decide(results=directory)
     # The controller's is a directory of its machine.
     config.option.basetemp = None

@@ -1,8 +1,8 @@
 """A program that execnet starts as if it were Python: it runs a Python on a Ray cluster and passes its streams on.
 
-``python -m pytest_a2a_bench.plugin.xdist.ray_launcher TERMS ...``: the rest are the arguments of that Python. It ends with
-code 3 and one line where Ray is not installed or the cluster is not there; where there only is no room at the moment, a
-worker starts here, which says so to its controller and ends (see elsewhere.py).
+``python -m pytest_a2a_bench.plugin.xdist.ray_launcher TERMS ...``: the rest are the arguments of that Python. It ends
+with code 3 and one line where Ray is not installed or the cluster is not there. Where there only is no room at the
+moment, a worker starts here, which says so to its controller and ends (see elsewhere.py).
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ _CHUNK = 2**16
 _TRIES = 3
 TROUBLE = 3
 """The exit code where the cluster is not there."""
+
+UNPLACED = "A2A_BENCH_UNPLACED"
+"""Environment variable of a worker for which no place was found: why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,6 @@ def main(arguments: list[str]) -> int:
         carrier = _place(ray, terms, rest)
     except Unplaced as error:
         os.dup2(output, 1)
-        from pytest_a2a_bench.plugin.xdist.elsewhere import UNPLACED
-
         os.execve(sys.executable, [sys.executable, *rest], {**os.environ, UNPLACED: str(error)})
     return _carry(ray, carrier, output)
 
