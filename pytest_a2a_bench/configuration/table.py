@@ -114,7 +114,13 @@ OPTIONS: tuple[Option, ...] = (
         "The agent's model, any LiteLLM name: estimates tokens and cost where the agent reports none",
         read_text,
     ),
-    Option("results", "DIR", "Directory for result files", read_text, locate=locate_file),
+    Option(
+        "results",
+        "DIR|URL",
+        "Directory for result files, or an fsspec URL such as s3://bucket/run",
+        read_text,
+        locate=locate_file,
+    ),
     Option(
         "html",
         "FILE",
