@@ -95,7 +95,8 @@ def _start(config: pytest.Config) -> BenchRun:
 def _results(config: pytest.Config, resolution: options.Resolution) -> tuple[Path, options.Resolution]:
     """Return the directory of result files; of a run that wants them at a URL, one that stands for it."""
     settings = resolution.settings
-    if "://" not in settings.results or resolution.problems or not (resolution.asked or settings.endpoint):
+    unused = not settings.endpoint or resolution.problems or state.nothing_will_run(config)
+    if "://" not in settings.results or unused:
         return options.results_directory(settings, config), resolution
     from pytest_a2a_bench.results import cloud  # few runs have a URL, and this needs an extra
 

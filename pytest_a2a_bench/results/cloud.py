@@ -46,8 +46,6 @@ def opened(url: str, *, bring: bool = True) -> Path:
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     if bring:
         place.bring(directory)
-    else:
-        place.look()
     mirror.bind(directory, place)
     return directory
 
@@ -79,11 +77,6 @@ class Bucket:
             raise MissingExtraError("fsspec", "cloud", f"for {url}") from None
         with _told(url):
             self._files, self._root = fsspec.core.url_to_fs(url, use_listings_cache=False)
-
-    def look(self) -> None:
-        """Find out whether anything answers there."""
-        with _told(self.name):
-            self._files.exists(f"{self._root}/{LOCK}")
 
     def bring(self, directory: Path) -> None:
         """Copy all that is there into a directory."""

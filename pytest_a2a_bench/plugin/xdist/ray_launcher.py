@@ -36,7 +36,7 @@ class Terms:
     :param wait: seconds until there is room for it.
     :param environment: names of variables that it gets from here.
     :param runtime_env: Ray's ``runtime_env``.
-    :param directory: where it starts, if that is there and ``runtime_env`` names no other.
+    :param directory: where it starts, if that is there; empty for where the actor is.
     :param workers: how many there will be.
     """
 
@@ -125,6 +125,7 @@ class Unplaced(Exception):
 
 
 def _connect(terms: Terms) -> Any:
+    # Else each worker's launcher would advise this in the terminal.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     import ray
 

@@ -28,13 +28,15 @@ def place(config: pytest.Config, run: BenchRun) -> None:
     specs = [str(spec) for spec in config.option.tx]
     if settings.ray is None or not specs or config.option.collectonly:
         return
+    environment = runtime_env(settings)
     terms = Terms(
         settings.ray,
         settings.ray_cpus,
         settings.ray_wait,
         tuple(dict.fromkeys((*settings.ray_env, *settings.secret_variables, *run.services.variables, *_ALWAYS))),
-        runtime_env(settings),
-        str(config.invocation_params.dir),
+        environment,
+        # Where Ray itself brings the project, the actor is there already.
+        "" if "working_dir" in environment else str(config.invocation_params.dir),
         len(specs),
     )
     try:
