@@ -51,9 +51,9 @@ def test_results_come_back_over_the_connection(
     pytester: pytest.Pytester, desk: Bench, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 down-0-1 crash-0.1 ok-0-3")
-    tx = f"2*popen//python=env -C {place} {sys.executable}"
-    arguments = ("--dist=load", "--tx", tx, "--junitxml=j.xml", "-pxdist.plugin")
-    desk.apart(*arguments)
+    arguments = ("--dist=load", "--junitxml=j.xml", "-pxdist.plugin", "--tx")
+    tx = f"popen//python=env -C {place} {sys.executable}"
+    desk.apart(*arguments, f"2*{tx}")
     results = pytester.path / "a2a-results"
     told = statuses(results)
     assert told == {
@@ -73,7 +73,7 @@ def test_results_come_back_over_the_connection(
 
     monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 ok-0-3")
     (place / "log.txt").unlink()
-    again = desk.apart(*arguments, "--a2a-resume")
+    again = desk.apart(*arguments, tx, "--a2a-resume")
     again.assert_outcomes(passed=3, failed=1)
     assert not (place / "log.txt").exists(), "a stored trial was held again"
 
