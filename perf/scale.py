@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--in-flight", type=int, default=1_000)
     parser.add_argument("--compress", type=float, default=2.5)
-    parser.add_argument("--page", type=int, default=2.500)
+    parser.add_argument("--page", type=int, default=20_000)
     parser.add_argument("--json", type=Path, default=Path(__file__).parent / "results" / "scale.json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
