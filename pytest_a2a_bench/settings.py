@@ -73,6 +73,10 @@ class Settings:
     :param github: whether GitHub Actions gets a job summary and annotations.
     :param otel: whether trials are traced with OpenTelemetry.
     :param durations: where durations of earlier trials are, to balance shards by.
+    :param ray: address of the Ray cluster whose nodes run the workers; None for this machine.
+    :param ray_cpus: CPUs that each reserves; ``ray_env`` names the environment variables that they get.
+    :param ray_runtime_env: JSON file of Ray's ``runtime_env``.
+    :param ray_wait: seconds until there is room for a worker.
     :param trial_timeout: seconds for one whole trial; 0 for no limit.
     :param run_timeout: seconds after which no trial begins and none goes on; None for no limit.
     :param breaker: how many trials in a row must meet the same trouble for the rest not to be run; 0 for never.
@@ -176,6 +180,11 @@ class Settings:
     resume: bool = False
     shard: str | None = None
     durations: str | None = None
+    ray: str | None = None
+    ray_cpus: float = 1.0
+    ray_env: tuple[str, ...] = ()
+    ray_runtime_env: str | None = None
+    ray_wait: float = 60.0
     record: str | None = None
     replay: str | None = None
     markdown: str | None = None
@@ -263,7 +272,7 @@ class Settings:
     def from_json(cls, text: str) -> Settings:
         """Read what :meth:`to_json` wrote."""
         data = json.loads(text)
-        for name in ("suites", "oauth_scopes", "min_pass_without"):
+        for name in ("suites", "oauth_scopes", "min_pass_without", "ray_env"):
             data[name] = tuple(data[name])
         return cls(**data)
 

@@ -10,9 +10,9 @@ import json
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.configuration.rates import read_drop
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.reports import verdict
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("before", metavar="A", help="The earlier run: a results directory or a baseline file")
-    parser.add_argument("after", metavar="B", help="The later run, likewise")
+    parser.add_argument(
+        "before", type=results_directory, metavar="A", help="The earlier run: a results directory or a baseline file"
+    )
+    parser.add_argument("after", type=results_directory, metavar="B", help="The later run, likewise")
     parser.add_argument("--max-drop", metavar="RATE", default="0.05", help="Drop of the success rate to allow (0.05)")
     parser.add_argument("--strict", action="store_true", help="Exit with 1 too where nothing can be told")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="Output (text)")
@@ -40,7 +42,7 @@ def run(namespace: Namespace) -> int:
         allowed = read_drop(namespace.max_drop)
     except ValueError as error:
         raise ConfigurationError(f"--max-drop: {error}") from error
-    before, after = load(Path(namespace.before)), load(Path(namespace.after))
+    before, after = load(namespace.before), load(namespace.after)
     for found in (before, after):
         for note in found.notes:
             print(f"{found.source}: {note}", file=sys.stderr)

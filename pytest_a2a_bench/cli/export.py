@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.platforms import leaderboard
@@ -39,7 +40,7 @@ def configure(parser: ArgumentParser) -> None:
         *(name for name in registry.names() if (suite := registry.find(name)) is not None and suite.exporter),
     ]
     parser.add_argument("format", choices=formats, help="whose format")
-    parser.add_argument("directory", type=Path, metavar="DIR", help="results directory")
+    parser.add_argument("directory", type=results_directory, metavar="DIR", help="results directory")
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="file to write; with metrics - is standard output"
     )

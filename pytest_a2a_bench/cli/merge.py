@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.reports.summary import label_of
 from pytest_a2a_bench.results.merge import merge
 from pytest_a2a_bench.results.stats import count, summarise
@@ -13,8 +13,12 @@ from pytest_a2a_bench.results.stats import count, summarise
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("directories", nargs="+", type=Path, metavar="DIR", help="results directory of a shard")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="DIR", help="new results directory")
+    parser.add_argument(
+        "directories", nargs="+", type=results_directory, metavar="DIR", help="results directory of a shard"
+    )
+    parser.add_argument(
+        "-o", "--output", required=True, type=results_directory, metavar="DIR", help="new results directory"
+    )
 
 
 def run(namespace: Namespace) -> int:

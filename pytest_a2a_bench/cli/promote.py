@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.results.baseline import BY_TASK, load, pooled
 from pytest_a2a_bench.results.stats import count
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("directories", metavar="DIR", nargs="+", help="Results directories; several runs are pooled")
+    parser.add_argument(
+        "directories",
+        type=results_directory,
+        metavar="DIR",
+        nargs="+",
+        help="Results directories; several runs are pooled",
+    )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="Where to write the baseline")
     parser.add_argument("--force", action="store_true", help="Replace a baseline that has tasks which DIR has not")
     parser.add_argument("--agent", metavar="NAME", help="The agent to keep the results of, where there are several")
@@ -29,7 +36,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Write the baseline, and say what is in it."""
-    sources, target = [Path(name) for name in namespace.directories], Path(namespace.output)
+    sources, target = namespace.directories, Path(namespace.output)
     for source in sources:
         if not source.is_dir():
             raise ConfigurationError(f"{source} is not a results directory (--a2a-results)")

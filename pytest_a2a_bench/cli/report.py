@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.conformance.stored import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("directory", metavar="DIR", type=Path, help="Results directory of a run")
+    parser.add_argument("directory", metavar="DIR", type=results_directory, help="Results directory of a run")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("report.html"), help="(report.html)")
-    parser.add_argument("--baseline", metavar="FILE|DIR", type=Path, help="Earlier run to compare with")
+    parser.add_argument("--baseline", metavar="FILE|DIR", type=results_directory, help="Earlier run to compare with")
     parser.add_argument("--history", metavar="PATH", type=Path, help="Runs of --a2a-history-file, to show over time")
     parser.add_argument(
         "--conformance", metavar="FILE", type=Path, help="Report of: a2a-bench conformance URL --format json"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_a2a_bench.benchmarks.base import evaluated_by, rescorer
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cli._places import add_places, benchmark_options
+from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.results import manifest, rescore
 from pytest_a2a_bench.settings import Settings
 
@@ -26,9 +26,9 @@ NOT_EVALUATED = 2
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="results directory")
+    parser.add_argument("directory", type=results_directory, metavar="DIR", help="results directory")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("-o", "--output", type=Path, metavar="DIR", help="new directory for the results")
+    where.add_argument("-o", "--output", type=results_directory, metavar="DIR", help="new directory for the results")
     where.add_argument("--in-place", action="store_true", help="replace the results in DIR")
     parser.add_argument("--judge-llm", metavar="MODEL", help="model that judges what a benchmark leaves to a judge")
     add_places(parser)

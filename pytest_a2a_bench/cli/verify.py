@@ -7,11 +7,11 @@ Exits with 2 where somebody's trouble kept a trial from being verified, else wit
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.base import Verifier
 from pytest_a2a_bench.cli._places import add_places, benchmark_options
+from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.results import lock, manifest
 from pytest_a2a_bench.results.store import Store
 from pytest_a2a_bench.results.verified import Tally
@@ -24,7 +24,7 @@ NOT_VERIFIED = 2
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="results directory")
+    parser.add_argument("directory", type=results_directory, metavar="DIR", help="results directory")
     parser.add_argument("--again", action="store_true", help="also what is verified already")
     add_places(parser)
 

@@ -66,6 +66,14 @@ def seconds(*, zero: bool = False) -> Callable[[str], float]:
     return read
 
 
+def positive(text: str) -> float:
+    """Read a number above 0."""
+    try:
+        return seconds()(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number above 0") from None
+
+
 _SPANS = {"": 1, "s": 1, "min": 60}
 
 

@@ -22,6 +22,7 @@ from pytest_a2a_bench.configuration.readers import (
     locate_file,
     locate_named_file,
     one_of,
+    positive,
     read_agent_name,
     read_breaker,
     read_colleague,
@@ -128,7 +129,13 @@ OPTIONS: tuple[Option, ...] = (
         "The agent's model, any LiteLLM name: estimates tokens and cost where the agent reports none",
         read_text,
     ),
-    Option("results", "DIR", "Directory for result files", read_text, locate=locate_file),
+    Option(
+        "results",
+        "DIR|URL",
+        "Directory for result files, or an fsspec URL such as s3://bucket/run",
+        read_text,
+        locate=locate_file,
+    ),
     Option(
         "html",
         "FILE",
@@ -254,5 +261,12 @@ OPTIONS: tuple[Option, ...] = (
         read_text,
         locate=locate_file,
     ),
+    Option(
+        "ray", "ADDRESS", "Ray cluster that the workers of -n are placed on: auto, HOST:PORT or ray://...", read_text
+    ),
+    Option("ray_cpus", "N", "CPUs that each of them reserves, also less than one", positive),
+    Option("ray_env", "NAMES", "Environment variables that they get, beside those that options name", read_names),
+    Option("ray_runtime_env", "FILE", "Ray's runtime_env for them, a JSON object", read_text, locate=locate_file),
+    Option("ray_wait", "SECONDS", "How long to wait until there is room for one", seconds()),
 )
 """Every option, in the order of ``pytest --help``."""

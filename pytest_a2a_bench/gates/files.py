@@ -14,6 +14,7 @@ from pytest_a2a_bench.gates.quarantine import Quarantined
 from pytest_a2a_bench.gates.terms import GateResult, Verdict
 from pytest_a2a_bench.model.fields import Count, Finite, Seconds
 from pytest_a2a_bench.model.keys import KeyText
+from pytest_a2a_bench.results import cloud
 from pytest_a2a_bench.results.baseline import Baseline, load
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.store import write_atomically
@@ -214,7 +215,7 @@ def read(settings: Settings, directory: Path, results: Path) -> GateFiles:
     if settings.baseline:
         name, place = split_named(settings.baseline) if settings.agents else (None, settings.baseline)
         try:
-            baseline = load(directory / place)
+            baseline = load(directory / cloud.located(place))
             problems += _contradictions(settings, baseline)
             problems += [f"--a2a-baseline: {text}" for text in _whose(settings, name, baseline)]
         except ConfigurationError as error:

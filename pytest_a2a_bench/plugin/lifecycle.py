@@ -11,6 +11,8 @@ import os
 import signal
 import threading
 import time
+from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 
 from pytest_a2a_bench import env_file
 from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.collect import items, markers, selection
 from pytest_a2a_bench.plugin.run import options, outlet, standby, state
@@ -51,8 +54,10 @@ def configure(config: pytest.Config) -> None:
         config.pluginmanager.register(outlet.Warnings(), "a2a-bench-warnings")
     # "-p xdist.plugin" registers it under its module's name.
     if any(config.pluginmanager.hasplugin(name) for name in ("xdist", "xdist.plugin")):
-        from pytest_a2a_bench.plugin.xdist import sides
+        from pytest_a2a_bench.plugin.run.partition import FILES
+        from pytest_a2a_bench.plugin.xdist import elsewhere, sides
 
+        elsewhere.join(config, run, (worker_input or {}).get(FILES))
         sides.join(config, run)
 
 
@@ -63,7 +68,7 @@ def _start(config: pytest.Config) -> BenchRun:
     """
     resolution = options.resolve(config, os.environ)
     settings = resolution.settings
-    results = options.results_directory(settings, config)
+    results, resolution = _results(config, resolution)
     end = time.time() + settings.run_timeout if settings.run_timeout else None
     plan = Plan(settings, state.new_run_id(), results, resolution.asked, resolution.problems, end=end)
     run = BenchRun(plan)
@@ -80,6 +85,23 @@ def _start(config: pytest.Config) -> BenchRun:
     else:
         run.decide(selection=selection.take_arguments(config, settings))
     return run
+
+
+def _results(config: pytest.Config, resolution: options.Resolution) -> tuple[Path, options.Resolution]:
+    """Return the directory of result files; of a run that wants them at a URL, one that stands for it."""
+    settings = resolution.settings
+    unused = not settings.endpoint or resolution.problems or state.nothing_will_run(config)
+    if "://" not in settings.results or unused:
+        return options.results_directory(settings, config), resolution
+    from pytest_a2a_bench.results import cloud  # few runs have a URL, and this needs an extra
+
+    try:
+        directory = cloud.opened(settings.results, bring=settings.resume or settings.missed)
+    except ConfigurationError as error:
+        wrong = (*resolution.problems, f"--a2a-results={error}")
+        return options.results_directory(settings, config), dataclasses.replace(resolution, problems=wrong)
+    config.add_cleanup(partial(cloud.closed, directory))
+    return directory, resolution
 
 
 def _conceal(config: pytest.Config, run: BenchRun) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pytest_a2a_bench.results import mirror
+from pytest_a2a_bench.results.mirror import Place
 from pytest_a2a_bench.results.processes import is_alive, start_of
 from pytest_a2a_bench.results.store import StoreError
 
@@ -33,11 +35,16 @@ class Lock:
     def __init__(self, path: Path, handle: int) -> None:
         self._path = path
         self._handle = handle
+        self.place: Place | None = None
+        """Where the directory's files really are, if that is taken, too."""
 
     def release(self) -> None:
         """Give the directory back. Whoever waits for the file that is removed here finds that it is not there."""
         if self._handle < 0:
             return
+        with contextlib.suppress(OSError):
+            if self.place is not None:
+                self.place.release()
         with contextlib.suppress(OSError):
             if _is_at(self._path, self._handle):
                 self._path.unlink()
@@ -58,13 +65,34 @@ def take(directory: Path, what: str) -> Lock:
         for _ in range(_TRIES):
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             if _is_locked(path, handle, what):
-                return Lock(path, handle)
+                lock = Lock(path, handle)
+                _claim(lock, directory, what)
+                return lock
             os.close(handle)
     except InUseError:
         raise
     except OSError as error:
         raise StoreError(f"results directory {directory} cannot be written: {error}") from error
     raise InUseError(f"results directory {directory} is in use by processes that come and go; name another")
+
+
+def _claim(lock: Lock, directory: Path, what: str) -> None:
+    """Take what the directory stands for, too, where that is elsewhere and other machines write there."""
+    place = mirror.place_of(directory)
+    if place is None:
+        return
+    try:
+        holder = place.claim(json.dumps(_ourselves(what)))
+    except OSError as error:
+        lock.release()
+        raise StoreError(f"{place.name} cannot be written: {error}") from error
+    if holder is not None:
+        lock.release()
+        raise InUseError(
+            f"{place.name} is in use by {_who(_parsed(holder))}; wait for it, or name another (--a2a-results); "
+            f"if that process is gone, remove {place.name}/{NAME}"
+        )
+    lock.place = place
 
 
 @contextlib.contextmanager
@@ -137,11 +165,21 @@ def _ourselves(what: str) -> dict[str, Any]:
 
 def _read(handle: int) -> dict[str, Any]:
     """Return what the holder wrote; nothing where it has not come to that, or where it is not ours."""
+    return _parsed(os.pread(handle, 4096, 0))
+
+
+def _parsed(text: str | bytes) -> dict[str, Any]:
     try:
-        found = json.loads(os.pread(handle, 4096, 0))
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _who(holder: dict[str, Any]) -> str:
+    if not holder:
+        return "another process"
+    return f"{holder.get('what')}, process {holder.get('pid')} on {holder.get('host')}, since {holder.get('since')}"
 
 
 def _is_gone(holder: dict[str, Any]) -> bool:
@@ -155,8 +193,7 @@ def _is_gone(holder: dict[str, Any]) -> bool:
 def _refusal(path: Path, holder: dict[str, Any]) -> str:
     if not holder:
         return f"results directory {path.parent} is in use by another process; wait for it, or name another directory"
-    who = f"{holder.get('what')}, process {holder.get('pid')} on {holder.get('host')}, since {holder.get('since')}"
     return (
-        f"results directory {path.parent} is in use by {who}; wait for it, or name another directory (--a2a-results); "
-        f"if that process is gone, remove {path}"
+        f"results directory {path.parent} is in use by {_who(holder)}; wait for it, or name another directory "
+        f"(--a2a-results); if that process is gone, remove {path}"
     )

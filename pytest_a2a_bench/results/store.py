@@ -24,6 +24,7 @@ from pathlib import Path
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import SCHEMA_VERSION, TrialKey, TrialResult
+from pytest_a2a_bench.results import mirror
 from pytest_a2a_bench.results.processes import is_alive
 from pytest_a2a_bench.results.stored import StoredForm
 from pytest_a2a_bench.secret import KNOWN, dump_json
@@ -118,6 +119,7 @@ class Store:
                 return self.write(taken)
             with open(target, "xb", opener=_open_private) as stream:
                 stream.write(copied)
+            mirror.written(target.resolve(), copied.decode("utf-8", errors="replace"))
         except OSError as exc:
             raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
         return dataclasses.replace(taken, path=str(target))
@@ -131,7 +133,10 @@ class Store:
         try:
             found = dataclasses.replace(TRIAL.read(path), path=str(path))
         except FileNotFoundError:
-            return None
+            data = _from_elsewhere(path)
+            if data is None:
+                return None
+            found = dataclasses.replace(TRIAL.parse(data, path), path=str(path))
         if found.key != key:
             raise StoreError(f"{found.path} holds the trial {found.key} instead of {key}; {_REMEDY}")
         return found
@@ -158,6 +163,13 @@ def _with_run_id(data: bytes, old: str, new: str) -> bytes | None:
 
 def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)  # a transcript may hold what a user said
+
+
+def _from_elsewhere(path: Path) -> bytes | None:
+    try:
+        return mirror.fetched(path)
+    except OSError as exc:
+        raise StoreError(f"{path.name} cannot be fetched: {exc}") from exc
 
 
 def _remove_leftovers(directory: Path) -> None:
@@ -210,6 +222,8 @@ def write_atomically(target: Path, text: str) -> None:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
+        # First where it belongs: a file that is only here would be taken for one that is safe.
+        mirror.written(target, text)
         os.replace(name, target)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.results import mirror
+
 PREFIX = "a2a."
 """How the names of our properties begin."""
 
@@ -60,9 +62,12 @@ def was_not_run(report: Any) -> bool:
 
 
 def shown_path(path: str | None, config: pytest.Config) -> str | None:
-    """Return a path as seen from where pytest was started, if that is shorter."""
+    """Return a path as seen from where pytest was started, if that is shorter; where a file really is, if elsewhere."""
     if path is None:
         return None
+    path = mirror.shown(path) or path
+    if "://" in path:
+        return path
     try:
         relative = os.path.relpath(path, config.invocation_params.dir)
     except ValueError:  # another drive

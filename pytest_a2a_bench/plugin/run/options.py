@@ -227,6 +227,10 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
 
         problems += several.problems(settings)
     problems += _output_problems(settings)
+    if settings.ray is not None:
+        from pytest_a2a_bench.plugin.run import ray_options  # few runs have this option
+
+        problems += ray_options.problems(settings, config)
     for suite in registry.known():
         problems += suite.check_options(settings, bool(config.getoption("collectonly", False)))
     if settings.min_pass_without and not settings.min_pass:

@@ -12,6 +12,7 @@ SLOTS = "a2a_bench_slots"
 ORPHANS = "a2a_bench_orphans"
 LIFELINE = "a2a_bench_lifeline"
 KEEPS = "a2a_bench_keeps"
+FILES = "a2a_bench_files"
 """Keys in xdist's ``workerinput``."""
 
 

@@ -1,0 +1,20 @@
+"""Results directories as arguments: a name, or an fsspec URL."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.results import cloud
+
+
+def results_directory(text: str) -> Path:
+    """Return a results directory; what is at a URL is brought into one, and what is written there goes back.
+
+    :raises ArgumentTypeError: if the URL cannot be read.
+    """
+    try:
+        return cloud.located(text)
+    except ConfigurationError as error:
+        raise ArgumentTypeError(str(error)) from None

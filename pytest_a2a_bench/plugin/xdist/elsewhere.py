@@ -1,0 +1,166 @@
+"""Workers that another program starts: ``docker exec``, ``kubectl exec``, ``srun``, ssh, Ray.
+
+execnet talks with such a worker by the standard streams of that program (``--tx 'popen//python=PROGRAM ...'``), and
+so do we: its results come back on a channel of the same connection, because nobody promises a disk that both see.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_a2a_bench.plugin.run.partition import FILES
+from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.xdist import ray_workers
+from pytest_a2a_bench.plugin.xdist.ray_launcher import UNPLACED
+from pytest_a2a_bench.results import cloud, mirror
+from pytest_a2a_bench.results.store import StoreError, save
+
+# What a worker may write; nothing else of this machine is any of its business.
+_NAMES = re.compile(r"(?:run|breaker)\.json|trials/[^/\\]+\.json")
+_ANSWER = 300.0
+
+
+def join(config: pytest.Config, run: BenchRun, channel: Any) -> None:
+    """Register what a process has to do with workers elsewhere.
+
+    :param channel: of a worker that is elsewhere itself: to its controller.
+    """
+    if run.worker is None:
+        config.pluginmanager.register(Controller(run), "a2a-bench-elsewhere")
+        if run.settings.ray is not None and run.takes_part and not run.plan.problems:
+            ray_workers.place(config, run)
+    elif channel is None and "://" in run.settings.results:
+        # Each worker of this machine writes for itself.
+        cloud.bind(run.settings.results, run.plan.results)
+        config.add_cleanup(partial(mirror.unbind, run.plan.results))
+    elif channel is not None:
+        _settle(config, run, ControllerPlace(channel, str(run.plan.results)))
+
+
+def _settle(config: pytest.Config, run: BenchRun, place: ControllerPlace) -> None:
+    """Let this worker write into a directory of its own that stands for its controller's."""
+    if reason := os.environ.get(UNPLACED):
+        place.tell(reason)
+        os._exit(1)
+    directory = Path(tempfile.mkdtemp(prefix="a2a-results-"))
+    config.add_cleanup(partial(shutil.rmtree, directory, ignore_errors=True))
+    mirror.bind(directory, place)
+    config.add_cleanup(partial(mirror.unbind, directory))
+    run.decide(results=directory)
+    # The controller's is a directory of its machine.
+    config.option.basetemp = None
+
+
+class ControllerPlace:
+    """The controller's results directory, as a worker elsewhere has it.
+
+    :param name: how the controller calls it.
+    """
+
+    def __init__(self, channel: Any, name: str) -> None:
+        self.name = name
+        self._channel = channel
+        self._lock = threading.Lock()
+
+    def put(self, name: str, text: str) -> None:
+        """Send a file, and wait until it is written."""
+        self._ask("put", name, text)
+
+    def get(self, name: str) -> str | None:
+        """Ask for a file."""
+        return self._ask("get", name, "")
+
+    def tell(self, reason: str) -> None:
+        """Say why there will be no worker."""
+        self._ask("tell", reason, "")
+
+    def claim(self, holder: str) -> str | None:
+        """Take nothing: the controller has its directory already."""
+        return None
+
+    def release(self) -> None:
+        """Give nothing back."""
+
+    def _ask(self, *question: str) -> str | None:
+        try:
+            with self._lock:
+                self._channel.send(question)
+                problem, answer = self._channel.receive(_ANSWER)
+        except Exception as error:  # execnet's own, EOFError among them: whatever it is, the controller did not answer
+            raise OSError(f"the controller does not answer ({type(error).__name__})") from error
+        if problem:
+            raise OSError(problem)
+        return None if answer is None else str(answer)
+
+
+class Controller:
+    """The controller's side: keeps what workers elsewhere write."""
+
+    def __init__(self, run: BenchRun) -> None:
+        self.run = run
+        self._told: list[str] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give a worker that is not simply a child of this process a channel for its files."""
+        spec = node.gateway.spec
+        if not self.run.settings.endpoint or (spec.popen and not spec.python):
+            return
+        channel = node.gateway.newchannel()
+        channel.setcallback(partial(self._answer, channel))
+        node.workerinput[FILES] = channel
+        # xdist sends its sys.path along with "popen"; what is there is another Python.
+        spec.popen = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Let a replacement be started as the worker was."""
+        if FILES in node.workerinput:
+            spec = node.gateway.spec
+            spec.popen = None if spec.ssh or spec.vagrant_ssh or spec.socket else True
+        if error and self._told:
+            terminal = node.config.pluginmanager.get_plugin("terminalreporter")
+            if terminal is not None:
+                terminal.ensure_newline()
+                terminal.write_line(f"[{node.gateway.id}] {self._told[-1]}")
+            self._told.clear()
+
+    def _answer(self, channel: Any, question: tuple[str, str, str]) -> None:
+        # In execnet's receiving thread, where an exception would end the channel.
+        try:
+            channel.send(("", self._do(*question)))
+        except (StoreError, ValueError) as error:
+            channel.send((str(error), None))
+        except OSError:
+            # The worker is gone, and so is who asked.
+            return
+
+    def _do(self, what: str, name: str, text: str) -> str | None:
+        if what == "tell":
+            self._told.append(name)
+            return None
+        if _NAMES.fullmatch(name) is None:
+            raise ValueError(f"{name!r} is no file of a results directory")
+        path = self.run.plan.results / name
+        if what == "put":
+            save(path, text)
+            return None
+        return _read(path)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error

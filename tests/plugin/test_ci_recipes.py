@@ -1,0 +1,137 @@
+"""The guide's recipes for CI systems: their YAML is read, and their shell commands are run as those systems do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from harness import ROOT, Bench
+from warm_python import FRESH
+
+from pytest_a2a_bench.results import manifest
+
+GUIDE = (ROOT / "docs" / "guides" / "ci.md").read_text(encoding="utf-8")
+SHARDS = GUIDE.partition("## Shards in CI")[2].partition("\n## ")[0]
+TASKS = "ok-0-1 ok-0-2 bad-0-1 ok-0-3 ok-0-4 bad-0-2 ok-0-5 ok-0-6"
+
+
+def recipe(number: int) -> list[Any]:
+    return list(yaml.safe_load_all(re.findall(r"```yaml\n(.*?)```", SHARDS, re.DOTALL)[number]))
+
+
+class Shell:
+    """Runs a recipe's commands where the desk is the suite, and our own commands are those of this checkout."""
+
+    def __init__(self, directory: Path, agent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory = directory
+        commands = directory / "bin"
+        commands.mkdir()
+        programs = {
+            "pip": "exit 0",
+            "a2a-bench": f'exec {FRESH} -m pytest_a2a_bench.cli "$@"',
+            "pytest": f'exec {FRESH} -m pytest -ppytest_a2a_bench.plugin -pxdist.plugin "$@"',
+        }
+        for name, line in programs.items():
+            (commands / name).write_text(f"#!/bin/sh\n{line}\n")
+            (commands / name).chmod(0o755)
+        monkeypatch.setenv("PATH", str(commands), prepend=os.pathsep)
+        monkeypatch.setenv("AGENT_URL", agent)
+        monkeypatch.setenv("DESK_TASKS", TASKS)
+
+    def __call__(self, script: str, **variables: str) -> str:
+        # Their suite is tau2's; ours is the desk, which needs no data. The desk has too few trials to prove a rate.
+        # Without workers, which are dear to start and proven elsewhere.
+        for theirs, ours in {"--a2a-suite airline": "-k desk", "-pass 0.6": "-pass 0.1", " -n 2": ""}.items():
+            script = script.replace(theirs, ours)
+        done = subprocess.run(
+            ["sh", "-ec", script],
+            cwd=self.directory,
+            env={**os.environ, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, f"{script}\n{done.stdout}"
+        return done.stdout
+
+
+@pytest.fixture
+def shell(pytester: pytest.Pytester, desk: Bench, noop_url: str, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(pytester.path, noop_url, monkeypatch)
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    return re.sub(r"\$\{\{ (.*?) \}\}", lambda match: values[match[1]], text)
+
+
+def whole_of(place: Path) -> int:
+    found = manifest.load(place)
+    assert found.shard is None
+    return len(found.keys)
+
+
+@pytest.mark.slow
+def test_github_actions(shell: Shell) -> None:
+    (workflow,) = recipe(0)
+    part, whole = workflow["jobs"]["part"], workflow["jobs"]["whole"]
+    numbers = part["strategy"]["matrix"]["part"]
+    assert whole["needs"] == "part"
+    for again in (False, True):
+        for number in numbers:
+            shard = filled(part["env"]["SHARD"], {"matrix.part": str(number), "strategy.job-total": str(len(numbers))})
+            for step in part["steps"]:
+                if "run" in step:
+                    shell(step["run"], SHARD=shard)
+            shutil.move(shell.directory / "part", shell.directory / f"part-{number}")
+        if again:
+            shutil.rmtree(shell.directory / "whole")  # each job has a checkout of its own
+        said = "".join(shell(step["run"]) for step in whole["steps"] if "run" in step)
+        assert "8 trials of 4 directories" in said
+        assert "a2a verdict: pass" in said
+        assert whole_of(shell.directory / "whole") == 8
+        durations = {manifest.load(shell.directory / f"part-{n}").durations for n in numbers}
+        assert (durations == {None}) is not again
+        for number in numbers:
+            shutil.rmtree(shell.directory / f"part-{number}")
+
+
+@pytest.mark.slow
+def test_gitlab(shell: Shell) -> None:
+    (pipeline,) = recipe(1)
+    (shell.directory / "durations.json").write_text('{"desk/front/ok-0-1#0": 12.5}')
+    for number in range(1, pipeline["part"]["parallel"] + 1):
+        for line in pipeline["part"]["script"]:
+            shell(line, CI_NODE_INDEX=str(number), CI_NODE_TOTAL=str(pipeline["part"]["parallel"]))
+    said = "".join(shell(line) for line in pipeline["whole"]["script"])
+    assert "a2a verdict: pass" in said
+    assert whole_of(shell.directory / "whole") == 8
+    assert (shell.directory / pipeline["whole"]["artifacts"]["reports"]["junit"]).exists()
+
+
+@pytest.mark.slow
+def test_kubernetes(shell: Shell) -> None:
+    part, whole = recipe(2)
+    spec = part["spec"]
+    assert (spec["completionMode"], spec["completions"]) == ("Indexed", spec["parallelism"])
+    (container,) = spec["template"]["spec"]["containers"]
+    values = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert values["PARTS"] == str(spec["completions"])
+    for index in [*range(spec["completions"]), 0]:  # one of them is evicted and started again
+        said = shell(container["args"][0], JOB_COMPLETION_INDEX=str(index), RESULTS="stored", **values)
+    assert "reused" in said
+    (container,) = whole["spec"]["template"]["spec"]["containers"]
+    said = shell(container["args"][0], RESULTS="stored")
+    assert "a2a verdict: pass" in said
+    assert whole_of(shell.directory / "stored" / "whole") == 8
+
+
+def test_every_recipe_is_read() -> None:
+    assert [len(recipe(number)) for number in range(3)] == [1, 1, 2]
+    assert SHARDS.count("```yaml") == 3

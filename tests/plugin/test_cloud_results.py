@@ -1,0 +1,182 @@
+"""Results at a URL of a real S3 server: resume, gates, shards, merge, reports, and two runs at one URL."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Bench
+from warm_python import FRESH
+
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.results import cloud
+from pytest_a2a_bench.results.lock import InUseError, held
+
+SERVER = """
+import sys
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+server.start()
+print("port", server.get_host_and_port()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    pytest.importorskip("moto")
+    pytest.importorskip("s3fs")
+    with subprocess.Popen(
+        [FRESH, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        # The server talks, too.
+        port = next(line.split()[1] for line in process.stdout if line.startswith("port "))
+        yield f"http://127.0.0.1:{port}"
+        process.communicate("")
+
+
+@pytest.fixture
+def bucket(server: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    for name, value in {
+        "AWS_ENDPOINT_URL": server,
+        "AWS_ACCESS_KEY_ID": "id",
+        "AWS_SECRET_ACCESS_KEY": "key",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    name = "b-" + re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:40].strip("-")
+    files().mkdir(name)
+    return f"s3://{name}"
+
+
+def files() -> Any:
+    import s3fs
+
+    return s3fs.S3FileSystem(use_listings_cache=False)
+
+
+def objects(url: str) -> list[str]:
+    place = url.removeprefix("s3://")
+    return sorted(path.removeprefix(f"{place}/") for path in files().find(place))
+
+
+@pytest.mark.slow
+def test_a_run_is_resumed_from_another_machine(
+    pytester: pytest.Pytester, desk: Bench, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{bucket}/runs/one"
+    monkeypatch.setenv("DESK_TASKS", "ok-0-1 flaky bad-0-1 ok-0-2")
+    first = desk.popen("-n2", f"--a2a-results={url}", "--junitxml=j.xml")
+    said = first.communicate()[0].decode()
+    assert first.returncode == 1, said
+    assert f"results: {url}" in said
+    assert f"{url}/trials/" in (pytester.path / "j.xml").read_text()
+    found = objects(url)
+    assert [name for name in found if "/" not in name] == ["run.json", "verdict.json"], found
+    assert len([name for name in found if name.startswith("trials/")]) == 4
+    assert not list(pytester.path.rglob("trials"))
+
+    (pytester.path / "log.txt").unlink()
+    again = desk.popen(f"--a2a-results={url}", "--a2a-resume", "--a2a-min-pass=0.1", "--a2a-inconclusive=pass")
+    said = again.communicate()[0].decode()
+    assert "pass" in said
+    assert again.returncode == 0, said
+    held_again = re.findall(r"start (\S+)", (pytester.path / "log.txt").read_text())
+    assert held_again == ["desk/front/flaky#0"]
+    missed = desk.popen(f"--a2a-results={url}", "--a2a-missed")
+    said = missed.communicate()[0].decode()
+    assert "1 failed" in said, said
+
+
+@pytest.mark.slow
+def test_shards_merge_without_a_disk_in_common(
+    pytester: pytest.Pytester,
+    desk: Bench,
+    bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-0-1 ok-0-2 bad-0-1 ok-0-3 bad-0-2")
+    for part in (1, 2):
+        desk.popen(f"--a2a-shard={part}/2", f"--a2a-results={bucket}/part-{part}").communicate()
+    whole = f"{bucket}/whole"
+    assert main(["merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole]) == 0
+    assert "3 of 5 trials passed" in capsys.readouterr().out
+    assert len([name for name in objects(whole) if name.startswith("trials/")]) == 5
+    assert "run.json" in objects(whole)
+    assert "run.lock" not in objects(whole)
+    page = pytester.path / "page.html"
+    assert main(["report", whole, "-o", str(page)]) == 0
+    assert page.stat().st_size > 1000
+    assert main(["promote", whole, "-o", str(pytester.path / "base.json")]) == 0
+    assert main(["compare", whole, str(pytester.path / "base.json"), "--format", "json"]) == 0
+    capsys.readouterr()
+    assert main(["merge", f"{bucket}/part-1", f"{bucket}/part-2", "-o", whole]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    later = desk.popen(
+        f"--a2a-baseline={whole}",
+        f"--a2a-durations={whole}",
+        "--a2a-shard=1/1",
+        "--a2a-inconclusive=pass",
+        f"--a2a-results={bucket}/later",
+    )
+    said = later.communicate()[0].decode()
+    assert "baseline" in said, said
+    assert later.returncode == 0, said
+
+
+@pytest.mark.slow
+def test_two_runs_at_one_url(bucket: str, desk: Bench) -> None:
+    url = f"{bucket}/shared"
+    here, there = cloud.opened(url), cloud.opened(url)
+    with held(here, "pytest"):
+        assert objects(url) == ["run.lock"]
+        with (
+            pytest.raises(InUseError, match=rf"{url} is in use by pytest, process {os.getpid()} on .*, since"),
+            held(there, "a2a-bench merge"),
+        ):
+            pass
+        second = desk.popen(f"--a2a-results={url}")
+        said = second.communicate()[0].decode()
+        assert second.returncode == 4, said
+        assert f"{url} is in use by pytest, process {os.getpid()} on" in said
+        assert f"remove {url}/run.lock" in said
+    assert objects(url) == []
+    with held(there, "pytest"):
+        pass
+
+
+@pytest.mark.slow
+def test_what_cannot_be_read_is_one_line(bucket: str, desk: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    result = desk.popen("--a2a-results=s3://there-is-no-such-bucket/x")
+    said = result.communicate()[0].decode()
+    assert result.returncode == 4, said
+    assert "s3://there-is-no-such-bucket/x" in said
+    assert "Traceback" not in said
+    with pytest.raises(SystemExit):
+        main(["report", "nonsense://x"])
+    assert "nonsense" in capsys.readouterr().err
+
+
+def test_objects_with_other_names_are_left_alone(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    import fsspec
+
+    url = f"memory://{tmp_path.name}"
+    memory = fsspec.filesystem("memory")
+    for name in ("run.json", "trials/a.json", "../out.json", "trials/../../b.json", "notes.txt", "trials/x/c.json"):
+        memory.pipe_file(f"/{tmp_path.name}/{name}", json.dumps(name).encode())
+    directory = cloud.opened(url)
+    assert sorted(p.relative_to(directory).as_posix() for p in directory.rglob("*") if p.is_file()) == [
+        "run.json",
+        "trials/a.json",
+    ]
+    cloud.closed(directory)
+    assert not directory.exists()
