@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pytest_a2a_bench.secret import KnownSecret, SecretUrl, in_url
 
@@ -19,7 +19,7 @@ AUTH_ENV = "A2A_AUTH_TOKEN"
 """The environment variable that holds the agent's token where none is named; it need not be set."""
 HISTORIES = ("delta", "full")
 TOOLS = ("text", "mcp")
-INCONCLUSIVE = ("pass", "fail")
+INCONCLUSIVE = ("signs", "fail", "pass")
 USERS = ("auto", "scripted", "llm")
 BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "solver", "faulty")
 TAGGED_AGENTS = ("oracle", "readonly")
@@ -70,12 +70,12 @@ class Settings:
     :param trial_timeout: seconds for one whole trial; 0 for no limit.
     :param run_timeout: seconds after which no trial begins and none goes on; None for no limit.
     :param breaker: how many trials in a row must meet the same trouble for the rest not to be run; 0 for never.
-    :param min_pass: lowest success rate by group; "" is all trials.
+    :param min_pass: lowest success rate by group, with the mark of its tier (``airline!``); "" is all trials.
     :param min_pass_without: what lint finds in tasks that are left out of these rates, as ``lint:RULE``.
     :param min_pass_k: lowest pass^k by k (as text).
     :param baseline: file or directory of an earlier run, as given; ``quarantine`` likewise the file of flaky tasks.
     :param max_drop: how much lower than the baseline the success rate may be; None for the default.
-    :param inconclusive: what a gate that cannot tell does to the run: ``pass`` or ``fail``.
+    :param inconclusive: what a gate that cannot tell does to the run: ``pass``, ``fail``, or ``signs``.
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of a turn by percentile (as text).
     :param max_infra_errors: a number of trials, or as a float a share of them.
@@ -141,7 +141,7 @@ class Settings:
     min_pass_k: dict[str, float] = field(default_factory=dict)
     baseline: str | None = None
     max_drop: float | None = None
-    inconclusive: str = "fail"
+    inconclusive: Literal["signs", "fail", "pass"] = "signs"
     max_cost: float | None = None
     max_latency: dict[str, float] = field(default_factory=dict)
     max_infra_errors: float | None = None

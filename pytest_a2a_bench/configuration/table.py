@@ -149,7 +149,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "min_pass",
         "RATE|NAME=RATE,...",
-        "Lowest success rate of all trials, or of a suite, domain or category",
+        "Lowest success rate of all trials, or of a suite, domain or category; 0.6! is critical, 0.6? advisory",
         read_rates,
     ),
     Option(
@@ -167,7 +167,12 @@ OPTIONS: tuple[Option, ...] = (
         locate=locate_file,
     ),
     Option("max_drop", "RATE", "How much lower than the baseline the success rate may be (0.05)", read_drop),
-    Option("inconclusive", "pass|fail", "What a gate that cannot tell does to the run", one_of(*s.INCONCLUSIVE)),
+    Option(
+        "inconclusive",
+        "signs|fail|pass",
+        "What a gate that cannot tell does to the run: signs lets it pass where there is no sign of a drop",
+        one_of(*s.INCONCLUSIVE),
+    ),
     Option("max_cost", "DOLLARS", "Most that all trials together may cost", read_dollars),
     Option("max_latency", "pN=SECONDS,...", "Highest percentiles of the agent's turns, such as p95=10", read_latencies),
     Option("max_infra_errors", "N|RATE", "Most trials that the infrastructure may fail, or their share", read_errors),

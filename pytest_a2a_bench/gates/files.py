@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import quarantine
 from pytest_a2a_bench.gates.quarantine import Quarantined
-from pytest_a2a_bench.gates.terms import GateResult, Verdict
+from pytest_a2a_bench.gates.terms import GateResult, Inconclusive, Verdict
 from pytest_a2a_bench.model.fields import Count, Finite
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results.baseline import Baseline, load
@@ -94,7 +94,7 @@ class StoredVerdict:
     failed: bool
     gates: tuple[StoredGate, ...]
     missed: tuple[Missed, ...]
-    inconclusive: Literal["pass", "fail"] = "fail"
+    inconclusive: Inconclusive = "signs"
     errors: Count = 0
     notes: tuple[str, ...] = ()
     comparison: Mapping[str, Any] | None = None
@@ -107,7 +107,7 @@ class StoredVerdict:
     def of(cls, verdict: Verdict, run_id: str) -> StoredVerdict:
         """Return what a verdict says by itself: without the run's misses, its agent and its numbers of trials."""
         gates = tuple(
-            StoredGate(g.name, g.verdict, g.numbers, g.sentence, g.refused, g.settled, g.details, verdict.fails(g))
+            StoredGate(**{f.name: getattr(g, f.name) for f in fields(g)}, failed=verdict.fails(g))
             for g in verdict.gates
         )
         failed = verdict.failed or bool(verdict.errors)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_a2a_bench.configuration.rates import LINT
 from pytest_a2a_bench.gates.terms import (
@@ -18,16 +18,26 @@ from pytest_a2a_bench.gates.terms import (
     ERRORS,
     EVERY_TRIAL,
     ITEMS,
+    Decision,
     GateResult,
     Thresholds,
     Trials,
     Verdict,
+    floor_name,
     groups_of_result,
+    pass_k_name,
 )
 from pytest_a2a_bench.model import TrialResult, percentile
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
-from pytest_a2a_bench.results.compare import Comparison, GateVerdict, compare, judge_drop, passes_at_worst
+from pytest_a2a_bench.results.compare import (
+    Comparison,
+    GateVerdict,
+    compare,
+    describe_drop,
+    judge_drop,
+    passes_at_worst,
+)
 from pytest_a2a_bench.results.stats import count, pass_hat_k
 from pytest_a2a_bench.results.verified import Tally
 
@@ -37,7 +47,7 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     gates: list[GateResult] = []
     notes: list[str] = []
     comparison: Comparison | None = None
-    asked = [_floor_name(g) for g in thresholds.min_pass] + [f"min_pass_k[{k}]" for k in thresholds.min_pass_k]
+    asked = [floor_name(g) for g in thresholds.min_pass] + [pass_k_name(k) for k in thresholds.min_pass_k]
     asked += ["baseline"] if baseline is not None else []
     # First: it says what no threshold covers.
     gates += _every_trial(trials, thresholds, baseline)
@@ -45,7 +55,7 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     if trials.named and asked:
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
-        gates += _floors(trials, thresholds.min_pass, notes)
+        gates += _floors(trials, thresholds, notes)
         notes += _unknown_left_out(trials)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
         if baseline is not None:
@@ -55,6 +65,7 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
     if trials.results or trials.selected:
         gates += _ceilings(trials, thresholds)
+    gates = [dataclasses.replace(g, tier=thresholds.tiers.get(g.name, "supporting")) for g in gates]
     # Whatever a run that was cut short has not seen could still change most verdicts.
     if trials.is_partial:
         gates = [_unfinished(gate) for gate in gates]
@@ -83,7 +94,7 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     misses = sum(r.status == "evaluated" and str(r.key) in failed for r in chosen)
     ok, total = len(chosen) - errors - misses, len(chosen)
     numbers = {"ok": ok, "trials": total, "errors": errors}
-    verdict: GateVerdict = "regressed" if misses else "inconclusive" if errors else "pass"
+    verdict: GateVerdict = "failed" if misses else "inconclusive" if errors else "pass"
     text = f"{ok} of {count(total, 'trial')} passed; each of them must"
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
 
@@ -94,7 +105,7 @@ def _verified(trials: Trials) -> Iterator[GateResult]:
     if not tally.finished:
         yield _nothing("verify")
         return
-    verdict: GateVerdict = "regressed" if tally.differ else "pass" if tally.confirms else "inconclusive"
+    verdict: GateVerdict = "failed" if tally.differ else "pass" if tally.confirms else "inconclusive"
     # A reward that nobody could confirm is what this gate was asked about: no option excuses it.
     yield GateResult("verify", verdict, tally.numbers, tally.sentence, refused=True, details=tuple(tally.details()))
 
@@ -144,12 +155,8 @@ def _nothing(name: str, found: int = 0) -> GateResult:
 # --- floors -----------------------------------------------------------------------------------------------------------
 
 
-def _floor_name(group: str) -> str:
-    return f"min_pass[{group}]" if group else "min_pass"
-
-
-def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> Iterator[GateResult]:
-    for group, rate in floors.items():
+def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterator[GateResult]:
+    for group, rate in thresholds.min_pass.items():
         every = [r for r in trials.counted if not group or group in groups_of_result(r)]
         chosen = [r for r in every if r.key.task_key not in trials.left_out]
         without = left_out([r for r in every if r.key.task_key in trials.left_out], trials.left_out)
@@ -159,38 +166,62 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
             found = sum(not group or group in groups_of_result(r) for r in trials.results)
             if without:
                 text = f"nothing to judge: {_left_out_words(without)}"
-                yield GateResult(_floor_name(group), "inconclusive", {"trials": 0, "left_out": without}, text)
+                yield GateResult(floor_name(group), "inconclusive", {"trials": 0, "left_out": without}, text)
                 continue
             if trials.nothing_ran or found:
-                yield _nothing(_floor_name(group), 0 if trials.nothing_ran else found)
+                yield _nothing(floor_name(group), 0 if trials.nothing_ran else found)
             else:
-                notes.append(f"not judged, because there is no trial of it: {_floor_name(group)}")
+                text = f"not judged, because there is no trial of it: {floor_name(group)}"
+                if thresholds.tiers.get(floor_name(group)) == "critical":
+                    yield GateResult(floor_name(group), "inconclusive", {"trials": 0}, text)
+                else:
+                    notes.append(text)
             continue
         ok, total = sum(r.success for r in chosen), len(chosen) + lost
-        low, high = inference.wilson(ok, total)
         errors = sum(r.status != "evaluated" for r in chosen) + lost
-        numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
-        numbers["wilson"] = [low, high]
-        if without:
-            numbers["left_out"] = without
-        # One-sided: only falling below matters to a floor.
-        proven = inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low >= rate
-        what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
-        what += (
-            f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
-            if errors
-            else ""
-        )
-        # Said beside the rate, so that nobody takes it for one of all trials.
-        what += f"; {_left_out_words(without)}" if without else ""
-        # Shares that are equal on paper may differ in the last bit.
-        if ok / total >= rate - 1e-12:
-            tail = "" if proven else "; so few trials do not prove it"
-            yield GateResult(_floor_name(group), "pass", numbers, f"{what}; the minimum is {rate:g}{tail}")
-        else:
-            settled = not trials.may_still_reach(rate, ok, total)
-            what += f"; that is below the minimum of {rate:g}"
-            yield GateResult(_floor_name(group), "regressed", numbers, what, settled=settled)
+        yield _floor(trials, floor_name(group), rate, _Counted(ok, total, errors, without))
+
+
+class _Counted(NamedTuple):
+    """What a floor looks at: errors are among the trials, and what is left out is not."""
+
+    ok: int
+    trials: int
+    errors: int
+    without: Mapping[str, Any]
+
+
+def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResult:
+    ok, total, errors, without = found
+    low, high = inference.wilson(ok, total)
+    numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
+    numbers["wilson"] = [low, high]
+    if without:
+        numbers["left_out"] = without
+    decision = trials.decided.get(name)
+    # The rate as measured, whatever it proves. Shares that are equal on paper may differ in the last bit.
+    reached = ok / total >= rate - 1e-12 if decision is None else decision.verdict == "pass"
+    word = "at or above the floor" if reached else "below the floor"
+    what = f"{word}: {ok} of {count(total, 'trial')} succeeded, {ok / total:.3f}; the minimum is {rate:g}"
+    what += f"; {decision}" if decision else ""
+    what += f" (95 % interval {low:.3f} to {high:.3f})"
+    if errors:
+        what += f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
+    # Said beside the rate, so that nobody takes it for one of all trials.
+    what += f"; {_left_out_words(without)}" if without else ""
+    # One-sided: only falling below matters to a floor.
+    if reached and decision is None and inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low < rate:
+        what += "; so few trials do not prove it"
+        if not inference.can_prove(rate, total):
+            what += ", and could not if all of them succeeded"
+    settled = decision is not None or not trials.may_still_reach(rate, ok, total)
+    return _decided(
+        GateResult(name, "pass" if reached else "failed", numbers, what, settled=settled, word=word), decision
+    )
+
+
+def _decided(gate: GateResult, decision: Decision | None) -> GateResult:
+    return gate if decision is None else dataclasses.replace(gate, decided_after=decision.after)
 
 
 def left_out(results: Sequence[TrialResult], reasons: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -220,7 +251,7 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
         tasks[task_name(result.key)].append(result.success)
     # pass^k of a task with fewer trials is not defined.
     enough = [outcomes for outcomes in tasks.values() if len(outcomes) >= k]
-    name = f"min_pass_k[{k}]"
+    name = pass_k_name(k)
     if not tasks and not trials.lost:
         return _nothing(name, 0 if trials.nothing_ran else len(trials.results))
     # Leaving such tasks out would let a run pass by its luckiest tasks.
@@ -234,10 +265,10 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
     values = [pass_hat_k(len(outcomes), sum(outcomes), k) for outcomes in enough]
     value = sum(values) / len(values)
     numbers = {"k": k, "tasks": len(values), "value": value, "minimum": rate}
-    what = f"pass^{k} is {value:.3f} over {count(len(values), 'task')}"
-    if value >= rate - 1e-12:
-        return GateResult(name, "pass", numbers, f"{what}; the minimum is {rate:g}")
-    return GateResult(name, "regressed", numbers, f"{what}; that is below the minimum of {rate:g}")
+    reached = value >= rate - 1e-12
+    word = "at or above the floor" if reached else "below the floor"
+    what = f"{word}: pass^{k} is {value:.3f} over {count(len(values), 'task')}; the minimum is {rate:g}"
+    return GateResult(name, "pass" if reached else "failed", numbers, what, word=word)
 
 
 # --- the baseline -----------------------------------------------------------------------------------------------------
@@ -252,9 +283,11 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     if group is None:
         text = "no task was evaluated both in this run and in the baseline"
         return GateResult("baseline", "inconclusive", {"tasks": 0}, text, refused=True)
-    verdict = judge_drop(group, allowed)
+    decision = trials.decided.get("baseline")
+    verdict = judge_drop(group, allowed) if decision is None else decision.verdict
     numbers: dict[str, Any] = {**comparison.to_json()["overall"], "allowed": allowed}
-    what = (
+    what = f"{decision}; " if decision else ""
+    what += (
         f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {count(group.tasks, 'task')} "
         f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, 95 % sure of at least {group.low:+.3f} "
         f"and of at most {group.high:+.3f}, p = {group.p:.3g}; allowed is {allowed:g}"
@@ -272,7 +305,9 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     elif verdict == "inconclusive":
         enough, what = _enough(comparison, allowed, what)
         numbers["trials_enough"] = enough
-    return GateResult("baseline", verdict, numbers, what)
+    word = describe_drop(comparison, verdict)
+    what = f"{word or 'too few trials to see a drop of any size'}: {what}"
+    return _decided(GateResult("baseline", verdict, numbers, what, settled=decision is not None, word=word), decision)
 
 
 def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str]:
@@ -323,7 +358,7 @@ def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
     numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
     what = f"the trials cost ${total:.4f}; the maximum is ${limit:g}"
     if total > limit:
-        return GateResult("max_cost", "regressed", numbers, what, settled=True)
+        return GateResult("max_cost", "failed", numbers, what, settled=True, word=_ABOVE)
     # An unknown cost may be any cost; only exceeding is certain.
     if unknown:
         text = f"{what}; what {unknown} of {count(len(results), 'trial')} cost is not known"
@@ -338,7 +373,7 @@ def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateRe
         return GateResult(name, "inconclusive", {"turns": 0, "maximum": limit}, text)
     numbers = {"turns": len(latencies), "seconds": value, "maximum": limit}
     what = f"p{percent:g} of {count(len(latencies), 'turn')} is {value:.3f} s; the maximum is {limit:g} s"
-    return GateResult(name, "pass" if value <= limit else "regressed", numbers, what)
+    return _ceiling(name, numbers, what, above=value > limit)
 
 
 def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
@@ -350,14 +385,22 @@ def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
     numbers = {"infra_errors": found, "trials": total, "maximum": limit}
     shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
     what = f"the infrastructure failed {found} of {count(total, 'trial')}; the maximum is {shown}"
-    verdict: GateVerdict = "pass" if value <= limit else "regressed"
-    return GateResult("max_infra_errors", verdict, numbers, what, settled=not is_share)
+    gate = _ceiling("max_infra_errors", numbers, what, above=value > limit)
+    return dataclasses.replace(gate, settled=not is_share)
+
+
+_ABOVE = "above the ceiling"
+
+
+def _ceiling(name: str, numbers: Mapping[str, Any], what: str, *, above: bool) -> GateResult:
+    return GateResult(name, "failed" if above else "pass", numbers, what, word=_ABOVE if above else "")
 
 
 def _unfinished(gate: GateResult) -> GateResult:
     if gate.refused:
         return gate
     # Only what no later trial could have changed.
-    stays = gate.verdict == "regressed" and gate.settled
+    stays = gate.verdict in ("failed", "regressed") and gate.settled
     text = f"the run was cut short; so far: {gate.sentence}"
-    return dataclasses.replace(gate, verdict=gate.verdict if stays else "inconclusive", sentence=text)
+    word = gate.word if stays else ""
+    return dataclasses.replace(gate, verdict=gate.verdict if stays else "inconclusive", sentence=text, word=word)

@@ -313,5 +313,11 @@ class Gatekeeper:
             yield from (task.key().task_key for task in suite.load_tasks(domain, split))
 
 
+def _headline(result: GateResult) -> str:
+    """Return the sentence, which begins with the verdict's own word where it has one."""
+    sentence = result.sentence
+    return sentence if result.word and sentence.startswith(result.word) else f"{result.shown}: {sentence}"
+
+
 def _explained(result: GateResult) -> str:
-    return "\n".join([f"{result.verdict}: {result.sentence}", *result.details])
+    return "\n".join([_headline(result), *result.details])

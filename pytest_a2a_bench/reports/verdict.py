@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.terms import Verdict
+    from pytest_a2a_bench.gates.terms import GateResult, Verdict
     from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
 
 MOST = 20
@@ -20,13 +20,17 @@ def gate_lines(verdict: Verdict, width: int) -> Iterator[str]:
     """Yield the table of gates: name, verdict, and the sentence with the numbers."""
     if verdict.gates:
         names = max(len("gate"), *(len(g.name) for g in verdict.gates))
-        words = max(map(len, ("verdict", *(g.verdict for g in verdict.gates))))
+        words = max(map(len, ("verdict", *(_shown(g) for g in verdict.gates))))
         indent = names + words + 4
         yield f"{'gate':<{names}}  {'verdict':<{words}}  why"
         for gate in verdict.gates:
-            first = f"{gate.name:<{names}}  {gate.verdict:<{words}}  "
+            first = f"{gate.name:<{names}}  {_shown(gate):<{words}}  "
             yield from _wrapped(first, one_line(gate.sentence, 2000), indent, width)
     yield from verdict.notes
+
+
+def _shown(gate: GateResult) -> str:
+    return gate.shown if gate.tier == "supporting" else f"{gate.shown} ({gate.tier})"
 
 
 def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:

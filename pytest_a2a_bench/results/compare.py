@@ -6,6 +6,7 @@ named.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +16,8 @@ from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences
 from pytest_a2a_bench.results.inference import Interval, PairedTask
 
-GateVerdict = Literal["pass", "regressed", "inconclusive"]
-"""What one gate, or all of them together, say about a run."""
+GateVerdict = Literal["pass", "failed", "regressed", "inconclusive"]
+"""What one gate, or all of them together, say about a run; ``regressed`` is said of a baseline only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +167,38 @@ def _tried(run: Baseline) -> dict[str, TaskRecord]:
 def judge_drop(group: GroupComparison, allowed: float) -> GateVerdict:
     """Say whether a drop is a regression.
 
-    ``regressed``: larger than allowed, and no accident (p below 5 %). ``pass``: at most what is allowed, with 95 %
-    confidence. ``inconclusive``: there are too few trials to tell.
+    ``regressed``: larger than allowed, with 95 % confidence. ``pass``: at most what is allowed, likewise.
+    ``inconclusive``: there are too few trials to tell; :func:`describe_drop` says what they hint at.
     """
-    # Both: a large drop may be chance, and a certain one may be allowed.
-    if group.drop > allowed and group.p < inference.LEVEL:
+    # The lower limit, and no test against "no drop at all": a drop that is certain may be allowed.
+    if group.low > allowed:
         return "regressed"
     return "pass" if group.high <= allowed else "inconclusive"
+
+
+NO_SIGN = "no sign of a drop"
+SIGNS = "signs of a drop"
+
+
+def describe_drop(comparison: Comparison, verdict: GateVerdict) -> str:
+    """Return the word for a comparison: what a verdict is called, and which shade an inconclusive one has.
+
+    ``signs of a drop`` are there where an unchanged agent does as badly in fewer than 5 % of runs (exact test), ``no
+    sign`` where it does so more often, although these trials could have shown one. Where they could not, whatever
+    became of them, there is no word for it: "".
+    """
+    group = comparison.overall
+    if group is None:
+        return ""
+    if verdict == "inconclusive":
+        if group.p < inference.LEVEL:
+            return SIGNS
+        # A run of three trials sees nothing, which is no reason to trust it.
+        worst = inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in comparison.pairs)
+        return NO_SIGN if worst < inference.LEVEL else ""
+    if verdict == "pass":
+        return "improved" if group.high < 0 else "no drop beyond what is allowed"
+    return "regressed"
 
 
 def _group(name: str, pairs: list[PairedTask]) -> GroupComparison:

@@ -91,8 +91,8 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "*regressed: 7 of 10 trials succeeded, 0.700 *; that is below the minimum of 0.75",
-            "*a2a verdict: regressed*",
+            "*below the floor: 7 of 10 trials succeeded, 0.700; the minimum is 0.75*",
+            "*a2a verdict: failed*",
             "FAILED a2a/gate::min_pass*",
             "*1 failed, 7 passed,*3 missed in *",
         ]
@@ -103,7 +103,7 @@ def test_a_floor_that_is_not_kept_is_exactly_one_failure(
     assert report["exitcode"] == 1
     assert [t["nodeid"] for t in report["tests"] if t["outcome"] == "failed"] == ["a2a/gate::min_pass"]
     assert report["summary"]["failed"] == 1
-    told = [("a2a.gate", "min_pass"), ("a2a.verdict", "regressed")]
+    told = [("a2a.gate", "min_pass"), ("a2a.verdict", "failed")]
     properties = junit_cases(pytester.path / "j.xml")["min_pass"].iter("property")
     assert [(p.attrib["name"], p.attrib["value"]) for p in properties] == told
     [listed] = [t["user_properties"] for t in report["tests"] if t["nodeid"] == "a2a/gate::min_pass"]
@@ -117,7 +117,7 @@ def test_without_a_gate_a_miss_is_a_failure(pytester: pytest.Pytester, desk: Ben
     assert result.ret == 1
     result.assert_outcomes(passed=8, failed=3)
     data = verdict_of(pytester)
-    assert [(g["name"], g["verdict"]) for g in data["gates"]] == [("every_trial", "regressed"), ("max_cost", "pass")]
+    assert [(g["name"], g["verdict"]) for g in data["gates"]] == [("every_trial", "failed"), ("max_cost", "pass")]
     assert len(data["missed"]) == 3
 
 
@@ -125,7 +125,7 @@ def test_no_gate_shows_no_verdict_and_still_writes_it(pytester: pytest.Pytester,
     result = desk()
     result.assert_outcomes(passed=7, failed=3)
     assert "a2a verdict" not in result.stdout.str()
-    assert verdict_of(pytester)["verdict"] == "regressed"
+    assert verdict_of(pytester)["verdict"] == "failed"
 
 
 def test_a_floor_for_one_domain_excuses_no_other(
@@ -241,7 +241,7 @@ def pytest_runtest_teardown(item):
         )
     result = desk.apart("--a2a-min-pass=keys=0.6")
     assert result.ret == 1
-    assert_says(result, "FAILED a2a/gate::every_trial", "regressed: 7 of 10 trials passed; each of them must")
+    assert_says(result, "FAILED a2a/gate::every_trial", "failed: 7 of 10 trials passed; each of them must")
 
 
 def test_runxfail_shows_misses_as_failures(pytester: pytest.Pytester, desk: Bench) -> None:
@@ -268,7 +268,7 @@ def test_stopping_at_the_first_failure_does_not_stop_at_a_miss(
     )
     monkeypatch.setenv("DESK_TASKS", "bad-a bad-b down ok-a ok-b ok-c ok-d ok-e")
     result = desk("-x", "--a2a-min-pass=0.7")
-    assert_says(result, "regressed: the run was cut short; so far: 0 of 3 trials succeeded")
+    assert_says(result, "failed: the run was cut short; so far: 0 of 3 trials succeeded")
 
 
 def test_a_run_that_was_cut_short_passes_no_gate(
@@ -293,7 +293,7 @@ def test_errors_stay_errors_and_in_the_denominator(
         result,
         "min_pass pass 6 of 9 trials succeeded, 0.667 (95 % interval 0.354 to 0.879); "
         "2 could not be evaluated and count as not succeeded; the minimum is 0.6",
-        "max_infra_errors regressed the infrastructure failed 2 of 10 trials; the maximum is 1",
+        "max_infra_errors above the ceiling the infrastructure failed 2 of 10 trials; the maximum is 1",
         "2 trials could not be evaluated, so this run does not pass",
         "1 failed, 7 passed, 1 skipped, 2 errors, 1 missed in",
     )
@@ -458,7 +458,7 @@ def test_pass_hat_k_is_gated(pytester: pytest.Pytester, desk: Bench) -> None:
     result.stdout.fnmatch_lines(
         [
             "min_pass_k[[]2[]] * pass * pass^2 is 0.700 over 10 tasks; the minimum is 0.6",
-            "min_pass_k[[]1[]] * regressed * pass^1 is 0.700 over 10 tasks; that is below the minimum of 0.8",
+            "min_pass_k[[]1[]] * below the floor * pass^1 is 0.700 over 10 tasks; the minimum is 0.8",
         ]
     )
 
@@ -468,7 +468,7 @@ def test_ceilings(pytester: pytest.Pytester, desk: Bench) -> None:
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "max_cost * regressed * the trials cost $2.5000; the maximum is $2",
+            "max_cost * above the ceiling * the trials cost $2.5000; the maximum is $2",
             "max_latency[[]p95[]] * inconclusive * the agent answered no turn whose latency is known",
         ]
     )
