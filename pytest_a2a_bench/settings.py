@@ -20,6 +20,9 @@ AUTH_ENV = "A2A_AUTH_TOKEN"
 HISTORIES = ("delta", "full")
 TOOLS = ("text", "mcp")
 INCONCLUSIVE = ("signs", "fail", "pass")
+STOPS = ("never", "decided")
+AUTO_TRIALS = 0
+"""What ``--a2a-trials auto`` is read as, before it becomes ``max_trials``."""
 USERS = ("auto", "scripted", "llm")
 BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "solver", "faulty")
 TAGGED_AGENTS = ("oracle", "readonly")
@@ -81,6 +84,8 @@ class Settings:
     :param max_infra_errors: a number of trials, or as a float a share of them.
     :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
+    :param max_trials: attempts at each task where ``--a2a-trials auto`` leaves it open how many it takes.
+    :param stop: whether a run ends once every gate is ``decided``.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted.
     :param agent_model: LiteLLM's name of the agent's model, for estimates of what the agent does not report.
     :param user_retry: how often a trial is held again in which the simulated user was at fault.
@@ -116,6 +121,8 @@ class Settings:
     mcp_bind: str | None = None
     mcp_url: str | None = None
     trials: int = 1
+    max_trials: int = 8
+    stop: Literal["never", "decided"] = "never"
     seed: int = 300
     split: str = "base"
     max_steps: int = 200

@@ -63,6 +63,7 @@ class JudgedTrials:
     """What a verdict was made from: numbers of trials.
 
     :param errors: how many could not be evaluated; ``not_run`` are among them.
+    :param decided: how many were not held, because every gate was decided; ``skipped`` has them, too.
     :param user_faults: in how many the simulated user was at fault; they are counted among the others all the same.
     :param user_retries: how many were held again because it was.
     """
@@ -73,6 +74,7 @@ class JudgedTrials:
     skipped: Count = 0
     errors: Count = 0
     not_run: Count = 0
+    decided: Count = 0
     user_faults: Count = 0
     user_retries: Count = 0
     cut_short: bool = False

@@ -61,7 +61,7 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
         if baseline is not None:
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
             # From the counted trials only: what is quarantined must neither help nor hurt.
-            comparison = compare(baseline, Baseline.of(trials.counted))
+            comparison = compare(baseline, Baseline.of(trials.counted), trials.level)
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
     if trials.results or trials.selected:
         gates += _ceilings(trials, thresholds)
@@ -287,9 +287,10 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     verdict = judge_drop(group, allowed) if decision is None else decision.verdict
     numbers: dict[str, Any] = {**comparison.to_json()["overall"], "allowed": allowed}
     what = f"{decision}; " if decision else ""
+    sure = f"{100 * (1 - trials.level):g} % sure"
     what += (
         f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {count(group.tasks, 'task')} "
-        f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, 95 % sure of at least {group.low:+.3f} "
+        f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, {sure} of at least {group.low:+.3f} "
         f"and of at most {group.high:+.3f}, p = {group.p:.3g}; allowed is {allowed:g}"
     )
     if comparison.only_before or comparison.only_after:
@@ -320,7 +321,7 @@ def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str
 
 def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
     """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
-    return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed)
+    return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed, trials.level)
 
 
 # --- ceilings ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pytest_a2a_bench.configuration.rates import Tier
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.compare import NO_SIGN, Comparison, GateVerdict
+from pytest_a2a_bench.results.inference import LEVEL
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
@@ -225,6 +226,11 @@ class Trials:
     stops_early: bool = False
     not_run: int = 0
     stopped: str = ""
+
+    @property
+    def level(self) -> float:
+        """How often a comparison of all trials may be wrong: half as often where it was looked at before."""
+        return LEVEL / 2 if self.stops_early else LEVEL
 
     @property
     def is_partial(self) -> bool:

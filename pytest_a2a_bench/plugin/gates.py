@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates import files, misses
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import EVERY_TRIAL, ITEMS, Trials
+from pytest_a2a_bench.plugin import early
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.terminal import Reporting, agent_of, looks_like_trial
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, STOPPED, is_excused_miss, was_not_run
@@ -21,9 +23,11 @@ from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import verdict
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.trials.stopping import DECIDED_ERROR
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Verdict
+    from pytest_a2a_bench.plugin.early import EarlyStop
 
 FILE = "a2a/gate"
 _NOT_FOR = ("session", "lfplugin", "stepwiseplugin", "a2a-bench-gates")
@@ -102,6 +106,9 @@ class Gatekeeper:
             return
         trials = self._trials(cut_short)
         self.verdict = judge(trials, thresholds, self.run.services.baseline)
+        if self._early is not None:
+            notes = (*self.verdict.notes, *self._early.notes)
+            self.verdict = dataclasses.replace(self.verdict, notes=notes)
         # Trials that no gate counts fail as items; the gate would tell it twice.
         hidden = (ITEMS,) if self._excused & self._failed else (EVERY_TRIAL, ITEMS)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
@@ -150,9 +157,16 @@ class Gatekeeper:
             named=self.run.plan.named,
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
+            decided=self._early.decisions if self._early else {},
+            stops_early=self._early is not None,
             left_out=left_out.tasks,
             left_out_unknown=left_out.unknown,
         )
+
+    @property
+    def _early(self) -> EarlyStop | None:
+        found: EarlyStop | None = self.config.pluginmanager.get_plugin(early.NAME)
+        return found
 
     # -- test cases --
 
@@ -229,6 +243,7 @@ class Gatekeeper:
                 "skipped": sum(r.status == "skipped" for r in trials.results),
                 "errors": trials.errors,
                 "not_run": trials.not_run,
+                "decided": sum(r.error_type == DECIDED_ERROR for r in trials.results),
                 "user_faults": sum(r.user_fault is not None for r in trials.results),
                 "user_retries": sum(bool(r.user_retries) for r in trials.results),
                 "cut_short": trials.cut_short,

@@ -121,8 +121,11 @@ class Comparison:
         }
 
 
-def compare(before: Baseline, after: Baseline) -> Comparison:
-    """Compare two runs."""
+def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -> Comparison:
+    """Compare two runs.
+
+    :param level: how often each limit of a drop may be wrong.
+    """
     # Tasks that were only planned have no place on either side.
     old, new = _tried(before), _tried(after)
     common = sorted(set(old) & set(new))
@@ -137,8 +140,8 @@ def compare(before: Baseline, after: Baseline) -> Comparison:
         for n, p in pairs.items()
     ]
     return Comparison(
-        overall=_group("all", list(pairs.values())) if pairs else None,
-        domains=tuple(_group(name, group) for name, group in sorted(groups.items())),
+        overall=_group("all", list(pairs.values()), level) if pairs else None,
+        domains=tuple(_group(name, group, level) for name, group in sorted(groups.items())),
         # The worst first, and by name among equals, so that two reports of the same runs are the same.
         tasks=tuple(sorted(tasks, key=lambda t: (-t.drop, t.name))),
         only_before=tuple(sorted(set(old) - set(new))),
@@ -152,11 +155,11 @@ def compare(before: Baseline, after: Baseline) -> Comparison:
     )
 
 
-def passes_at_worst(before: Baseline, after: Baseline, allowed: float) -> bool:
+def passes_at_worst(before: Baseline, after: Baseline, allowed: float, level: float = inference.LEVEL) -> bool:
     """Tell whether the drop is within what is allowed if every trial that could not be evaluated now is a miss."""
     # For the run that is judged only: the baseline's errors would hide a drop if they were misses.
     worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()}
-    group = compare(before, Baseline(worst)).overall
+    group = compare(before, Baseline(worst), level).overall
     return group is not None and judge_drop(group, allowed) == "pass"
 
 
@@ -201,8 +204,8 @@ def describe_drop(comparison: Comparison, verdict: GateVerdict) -> str:
     return "regressed"
 
 
-def _group(name: str, pairs: list[PairedTask]) -> GroupComparison:
-    low, high = inference.drop_interval(pairs)
+def _group(name: str, pairs: list[PairedTask], level: float) -> GroupComparison:
+    low, high = inference.drop_interval(pairs, level=level)
     return GroupComparison(
         name=name,
         tasks=len(pairs),

@@ -42,6 +42,7 @@ WITHOUT_EFFECT = frozenset(
         "max_drop",
         "max_infra_errors",
         "max_latency",
+        "max_trials",
         "mcp_bind",  # how it is reached
         "mcp_url",
         "min_pass",
@@ -64,6 +65,7 @@ WITHOUT_EFFECT = frozenset(
         "scenarios",
         "shard",
         "stall_timeout",
+        "stop",  # decides which trials are held
         "strict",
         "suites",
         "timeout",

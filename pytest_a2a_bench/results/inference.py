@@ -117,15 +117,17 @@ def drop_of(tasks: Sequence[PairedTask]) -> float:
     return sum(t.drop for t in tasks) / len(tasks)
 
 
-def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
-    """Return the range that the drop is in, each limit with 95 % confidence.
+def drop_interval(
+    tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed: int = SEED, level: float = LEVEL
+) -> Interval:
+    """Return the range that the drop is in, each limit wrong in at most ``level`` of all runs.
 
     Each limit is the more careful one of two. A bootstrap over tasks (seed fixed), widened as Student's t is wider than
     the normal law and by half the smallest step of the drop, is right where there are many losses and gains. In it two
     made-up tasks join, one a little better and one a little worse (by one trial): without them a handful of tasks that
     happened to agree would look like certainty; Bonett and Price do the same for paired proportions. Where hardly
     anything is lost or gained, as with agents that are nearly perfect, losses and gains are counted as rare events: see
-    :func:`_rare_limit`.
+    :func:`rare_limit`.
 
     :raises ValueError: if there are no tasks.
     """
@@ -144,17 +146,18 @@ def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed:
         for _ in range(resamples)
     )
     centre = sum(drops) / size
-    wider = sqrt(size / (size - 1)) * _student(max(1, len(tasks) - 1)) / _Z
+    z = NormalDist().inv_cdf(1 - level)
+    wider = sqrt(size / (size - 1)) * _student(max(1, len(tasks) - 1), z) / z
     # Rates move in steps, and a limit between two of them would promise too much.
     half_step = 0.5 / (len(tasks) * max(max(t.before, t.after) for t in tasks))
-    low = centre - (centre - means[floor(LEVEL * resamples)]) * wider - half_step
-    high = centre + (means[ceil((1 - LEVEL) * resamples) - 1] - centre) * wider + half_step
-    rarest = _rare_limit(exact, step), -_rare_limit([-d for d in exact], step)
+    low = centre - (centre - means[floor(level * resamples)]) * wider - half_step
+    high = centre + (means[ceil((1 - level) * resamples) - 1] - centre) * wider + half_step
+    rarest = rare_limit(exact, step, z), -rare_limit([-d for d in exact], step, z)
     # The drop is between -1 and 1, whatever the widening made of it.
     return Interval(max(-1.0, min(low, rarest[1])), min(1.0, max(high, rarest[0])))
 
 
-def _rare_limit(drops: Sequence[float], step: float) -> float:
+def rare_limit(drops: Sequence[float], step: float, z: float = _Z) -> float:
     """Return the upper limit of the average drop, with 95 % confidence, where losses and gains are rare events.
 
     What tasks lost, and what they gained, are weighted sums of Poisson counts, whose limits are quantiles of gamma laws
@@ -162,12 +165,13 @@ def _rare_limit(drops: Sequence[float], step: float) -> float:
     Where nothing was lost or gained this is the rule of three.
 
     :param step: what one trial weighs.
+    :param z: the normal law's quantile of another confidence.
     """
     lost = [d for d in drops if d > 0]
     gained = [-d for d in drops if d < 0]
     # One more loss than was seen, of the size of a step: the upper limit of a count (rule of three for none).
-    most = _gamma_limit(sum(lost) + step, sum(d * d for d in lost) + step * step, _Z)
-    least = _gamma_limit(sum(gained), sum(d * d for d in gained), -_Z) if gained else 0.0
+    most = _gamma_limit(sum(lost) + step, sum(d * d for d in lost) + step * step, z)
+    least = _gamma_limit(sum(gained), sum(d * d for d in gained), -z) if gained else 0.0
     drop = sum(lost) - sum(gained)
     return (drop + hypot(most - sum(lost), sum(gained) - least)) / len(drops)
 
@@ -178,9 +182,9 @@ def _gamma_limit(mean: float, variance: float, z: float) -> float:
     return mean * max(0.0, 1 - 2 / (9 * freedom) + z * sqrt(2 / (9 * freedom))) ** 3
 
 
-def _student(freedom: int) -> float:
-    """Return the one-sided 95 % quantile of Student's t, by its series around the normal law's."""
-    z, n = _Z, freedom
+def _student(freedom: int, z: float) -> float:
+    """Return the quantile of Student's t where the normal law's is ``z``, by its series around that."""
+    n = freedom
     first = (z**3 + z) / (4 * n)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
@@ -201,7 +205,7 @@ def trials_to_tell(tasks: Sequence[PairedTask], allowed: float) -> int:
     # One trial's variance p(1-p), estimated without bias from both runs; a task of its own that always varies joins.
     spread = sum(map(_variance, tasks)) + 0.25
     # Fewer show nothing even if all of them succeed.
-    fewest = _rare_limit([0.0], 1.0) / (len(tasks) * allowed)
+    fewest = rare_limit([0.0], 1.0) / (len(tasks) * allowed)
     return max(1, ceil(fewest), ceil(z * z * 2 * spread / (len(tasks) * allowed) ** 2))
 
 

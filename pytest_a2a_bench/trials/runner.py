@@ -40,7 +40,7 @@ from pytest_a2a_bench.trials import estimating
 from pytest_a2a_bench.trials.attempt import Attempt
 from pytest_a2a_bench.trials.native import open_native, refuse_unused, told
 from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
-from pytest_a2a_bench.trials.stopping import Limits, Stopping
+from pytest_a2a_bench.trials.stopping import DECIDED_ERROR, Limits, Stopping
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection
@@ -133,7 +133,10 @@ class Runner:
             if stored is not None and self._is_reusable(stored, attempt):
                 origin = stored.reused_from or stored.run_id
                 return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
-            return self._traced(attempt) if opened is None else self._not_run(key, opened)
+            if opened is not None:
+                return self._not_run(key, opened)
+            settled = self._stopping.settled(key) if self._stopping is not None else ""
+            return self._leave_out(key, settled) if settled else self._traced(attempt)
 
     def give_up(self, key: TrialKey) -> TrialResult | None:
         """End a trial whose time is up and whose thread does not come back: stuck where nothing bounds it.
@@ -322,6 +325,10 @@ class Runner:
         deadline = self.limits.deadline(attempt.began)
         is_late = deadline is not None and time.monotonic() >= deadline
         return self.limits.error(attempt.key) if is_late and isinstance(error, _LATE) else error
+
+    def _leave_out(self, key: TrialKey, why: str) -> TrialResult:
+        # With a file: whoever reads the directory later knows that this trial is missing from nothing.
+        return self.store.write(TrialResult(key, "skipped", self.run_id, error=why, error_type=DECIDED_ERROR))
 
     def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
         told = {**self._data(key), "stopped": opened.advice}

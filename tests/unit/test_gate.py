@@ -198,7 +198,7 @@ class TestCeilings:
         ]
 
     @pytest.mark.parametrize(
-        ("limit", "verdict"), [(2, "pass"), (1, "failed"), (0.2, "pass"), (0.19, "regressed"), (1.0, "pass")]
+        ("limit", "verdict"), [(2, "pass"), (1, "failed"), (0.2, "pass"), (0.19, "failed"), (1.0, "pass")]
     )
     def test_infrastructure_errors(self, limit: float, verdict: str) -> None:
         results = [*run(7, 0, 1), trial("b", status="harness_error"), trial("s", status="skipped")]
@@ -217,14 +217,14 @@ class TestCutShort:
 
     @pytest.mark.parametrize(
         ("selected", "verdict"),
-        [(0, "inconclusive"), (10, "inconclusive"), (9, "failed"), (6, "regressed")],
+        [(0, "inconclusive"), (10, "inconclusive"), (9, "failed"), (6, "failed")],
         ids=["who knows", "may be kept", "is lost", "over"],
     )
     def test_a_floor_is_lost_only_if_the_rest_cannot_rescue_it(self, selected: int, verdict: str) -> None:
         trials = Trials(run(1, 4, 1), cut_short=True, selected=selected)
         gate = only(judge(trials, Thresholds(min_pass={"": 0.5})))
         assert gate.verdict == verdict
-        assert gate.sentence.startswith("the run was cut short; so far: 1 of 6 trials succeeded")
+        assert gate.sentence.startswith("the run was cut short; so far: below the floor: 1 of 6 trials succeeded")
 
     def test_pass_hat_k_and_the_baseline_cannot_be_told(self) -> None:
         trials = Trials(run(1, 19), cut_short=True, selected=60)
@@ -296,7 +296,7 @@ def test_a_verdict_is_json() -> None:
 
     verdict = judge(Trials(run(12, 8)), Thresholds(min_pass={"": 0.5}), Baseline.of(run(20)))
     data = json.loads(json.dumps(verdict.to_json()))
-    assert (data["verdict"], data["failed"]) == ("failed", True)
+    assert (data["verdict"], data["failed"]) == ("regressed", True)
     assert [(g["name"], g["failed"]) for g in data["gates"]] == [("min_pass", False), ("baseline", True)]
     assert data["comparison"]["domains"][0]["name"] == "tau2/airline"
     assert len(data["comparison"]["tasks"]) == 20
