@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from harness import Bench, junit_cases, log_of
 
-GOOD = " ".join(f"ok-{i}" for i in range(30))
-BAD = " ".join(f"bad-{i}" for i in range(30))
+
+def named(kind: str, process: tuple[str, ...] = ()) -> str:
+    """Return thirty tasks; those that are held ahead take longer than their items, as conversations do."""
+    seconds = 0.3 if "concurrency" in "".join(process) else 0.02
+    return " ".join(f"{kind}-{seconds}-x{i}" for i in range(30))
 
 
 @pytest.fixture(
@@ -36,17 +39,23 @@ def gate_of(pytester: pytest.Pytester, name: str) -> dict[str, Any]:
     return dict(gate)
 
 
-@pytest.mark.parametrize(("tasks", "word", "code"), [(GOOD, "at or above", 0), (BAD, "below", 1)])
+def write_baseline(pytester: pytest.Pytester, names: list[str], outcomes: list[int]) -> None:
+    tasks = {f"desk/front/{name}": {"outcomes": outcomes, "errors": 0} for name in names}
+    baseline = {"schema": "a2a-bench/baseline", "schema_version": 1, "measured": {}, "tasks": tasks}
+    (pytester.path / "b.json").write_text(json.dumps(baseline))
+
+
+@pytest.mark.parametrize(("kind", "word", "code"), [("ok", "at or above", 0), ("bad", "below", 1)])
 def test_a_floor_that_is_decided_ends_the_run(
     pytester: pytest.Pytester,
     desk: Bench,
     monkeypatch: pytest.MonkeyPatch,
     process: tuple[str, ...],
-    tasks: str,
+    kind: str,
     word: str,
     code: int,
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", tasks)
+    monkeypatch.setenv("DESK_TASKS", named(kind, process))
     result = desk.apart(*process, "--a2a-min-pass=0.5", "--a2a-stop=decided", "--junitxml=j.xml")
     assert result.ret == code
     held, data, gate = len(log_of(pytester)), verdict_of(pytester), gate_of(pytester, "min_pass")
@@ -63,7 +72,7 @@ def test_a_floor_that_is_decided_ends_the_run(
 
 
 def test_what_no_gate_counts_is_held(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", GOOD)
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
     pytester.makepyfile(
         test_more="""
         import pytest
@@ -78,22 +87,23 @@ def test_what_no_gate_counts_is_held(pytester: pytest.Pytester, desk: Bench, mon
     assert 0 < every["decided"] < every["reported"] == 60
 
 
-def test_an_undecided_run_is_judged_as_measured(
+def test_a_run_that_is_never_decided_has_half_of_the_error_rate_left(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-1 ok-2 bad-1 bad-2")
-    assert desk("--a2a-min-pass=0.5", "--a2a-stop=decided").ret == 0
-    gate, every = gate_of(pytester, "min_pass"), verdict_of(pytester)["trials"]
-    assert (gate["verdict"], gate["decided_after"], every["decided"]) == ("pass", None, 0)
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b bad-a bad-b")
+    write_baseline(pytester, [f"{what}-{name}" for what in ("ok", "bad") for name in "ab"], [1])
+    assert desk("--a2a-baseline=b.json", "--a2a-stop=decided").ret == 1
+    gate, every = gate_of(pytester, "baseline"), verdict_of(pytester)["trials"]
+    assert (gate["verdict"], gate["decided_after"], every["decided"]) == ("inconclusive", None, 0)
+    assert "97.5 % sure" in gate["sentence"]
+    assert len(log_of(pytester)) == 4
 
 
 def test_a_large_drop_is_decided_early(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, process: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", BAD)
-    tasks = {f"desk/front/bad-{i}": {"outcomes": [1, 1], "errors": 0} for i in range(30)}
-    baseline = {"schema": "a2a-bench/baseline", "schema_version": 1, "measured": {}, "tasks": tasks}
-    (pytester.path / "b.json").write_text(json.dumps(baseline))
+    monkeypatch.setenv("DESK_TASKS", named("bad", process))
+    write_baseline(pytester, named("bad", process).split(), [1, 1])
     result = desk.apart(*process, "--a2a-baseline=b.json", "--a2a-trials=auto", "--a2a-max-trials=2")
     assert result.ret == 1
     gate = gate_of(pytester, "baseline")
@@ -105,7 +115,7 @@ def test_a_large_drop_is_decided_early(
 def test_a_resumed_run_goes_on_in_the_same_order(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", GOOD)
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
     options = ("--a2a-min-pass=0.5", "--a2a-stop=decided")
     assert desk(*options).ret == 0
     first, after = log_of(pytester), gate_of(pytester, "min_pass")["decided_after"]
@@ -118,7 +128,7 @@ def test_a_resumed_run_goes_on_in_the_same_order(
 
 
 def test_stopping_needs_a_gate(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DESK_TASKS", GOOD)
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
     for option in ("--a2a-stop=decided", "--a2a-trials=auto"):
         result = desk(option)
         assert result.ret == 4
@@ -130,7 +140,7 @@ def test_files_of_trials_that_were_left_out_say_so(
 ) -> None:
     from pytest_a2a_bench.cli.main import main
 
-    monkeypatch.setenv("DESK_TASKS", GOOD)
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
     desk("--a2a-min-pass=0.5", "--a2a-stop=decided", "--a2a-html=page.html")
     assert main(["promote", "a2a-results", "-o", "b.json"]) == 0, "the run did end"
     kept = json.loads(Path("b.json").read_text())["tasks"]
