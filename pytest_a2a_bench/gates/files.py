@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import quarantine
 from pytest_a2a_bench.gates.quarantine import Quarantined
-from pytest_a2a_bench.gates.terms import GateResult, Inconclusive, Verdict
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR, GateResult, Inconclusive, Trials, Verdict
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.fields import Count, Finite
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results.baseline import Baseline, load
@@ -180,6 +181,36 @@ def read_missed(results: Path) -> tuple[Missed, ...]:
     except FileNotFoundError:
         text = f"{path} is not there: no run has ended in this results directory; run without --a2a-missed first"
         raise ConfigurationError(text) from None
+
+
+def verdict_data(
+    verdict: Verdict, trials: Trials, missed: Iterable[TrialResult], nodeids: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what ``verdict.json`` says of a verdict and its trials.
+
+    :param nodeids: the item of each trial, by key.
+    """
+    found = list(missed)
+    return {
+        **verdict.to_json(),
+        "trials": {
+            "reported": len(trials.results),
+            "succeeded": sum(r.success for r in trials.results),
+            "missed": len(found),
+            "skipped": sum(r.status == "skipped" for r in trials.results),
+            "errors": trials.errors,
+            "not_run": trials.not_run,
+            "decided": sum(r.error_type == DECIDED_ERROR for r in trials.results),
+            "user_faults": sum(r.user_fault is not None for r in trials.results),
+            "user_retries": sum(bool(r.user_retries) for r in trials.results),
+            "cut_short": trials.cut_short,
+        },
+        "missed": [
+            {"key": str(r.key), "nodeid": nodeids.get(str(r.key), ""), "reward": r.reward, "transcript": r.path}
+            for r in found
+        ],
+        "quarantined": sorted(trials.quarantined),
+    }
 
 
 def write_verdict(results: Path, data: dict[str, Any]) -> Path:

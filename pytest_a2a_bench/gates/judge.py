@@ -182,6 +182,9 @@ def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterato
         yield _floor(trials, floor_name(group), rate, _Counted(ok, total, errors, without))
 
 
+BELOW = "below the floor"
+
+
 class _Counted(NamedTuple):
     """What a floor looks at: errors are among the trials, and what is left out is not."""
 
@@ -201,8 +204,7 @@ def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResul
     decision = trials.decided.get(name)
     # The rate as measured, whatever it proves. Shares that are equal on paper may differ in the last bit.
     reached = ok / total >= rate - 1e-12 if decision is None else decision.verdict == "pass"
-    word = "at or above the floor" if reached else "below the floor"
-    what = f"{word}: {ok} of {count(total, 'trial')} succeeded, {ok / total:.3f}; the minimum is {rate:g}"
+    what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f}; the minimum is {rate:g}"
     what += f"; {decision}" if decision else ""
     what += f" (95 % interval {low:.3f} to {high:.3f})"
     if errors:
@@ -214,6 +216,7 @@ def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResul
         what += "; so few trials do not prove it"
         if not inference.can_prove(rate, total):
             what += ", and could not if all of them succeeded"
+    word = "" if reached else BELOW
     settled = decision is not None or not trials.may_still_reach(rate, ok, total)
     return _decided(
         GateResult(name, "pass" if reached else "failed", numbers, what, settled=settled, word=word), decision
@@ -266,8 +269,8 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
     value = sum(values) / len(values)
     numbers = {"k": k, "tasks": len(values), "value": value, "minimum": rate}
     reached = value >= rate - 1e-12
-    word = "at or above the floor" if reached else "below the floor"
-    what = f"{word}: pass^{k} is {value:.3f} over {count(len(values), 'task')}; the minimum is {rate:g}"
+    word = "" if reached else BELOW
+    what = f"pass^{k} is {value:.3f} over {count(len(values), 'task')}; the minimum is {rate:g}"
     return GateResult(name, "pass" if reached else "failed", numbers, what, word=word)
 
 
@@ -307,7 +310,8 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
         enough, what = _enough(comparison, allowed, what)
         numbers["trials_enough"] = enough
     word = describe_drop(comparison, verdict)
-    what = f"{word or 'too few trials to see a drop of any size'}: {what}"
+    if verdict == "inconclusive" and not word:
+        what += "; they could not show a drop of any size"
     return _decided(GateResult("baseline", verdict, numbers, what, settled=decision is not None, word=word), decision)
 
 

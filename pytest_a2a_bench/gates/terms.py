@@ -26,6 +26,9 @@ ITEMS = "items"
 
 Inconclusive = Literal["pass", "fail", "signs"]
 
+DECIDED_ERROR = "Decided"
+"""The error type of a skipped trial that was not held, because every gate was decided."""
+
 DEFAULT_DROP = 0.05
 """How much lower than the baseline a success rate may be where nobody says."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_a2a_bench.gates.early import EarlyVerdict, Finished
 from pytest_a2a_bench.gates.misses import quarantine_of, thresholds_of
-from pytest_a2a_bench.gates.terms import Decision, groups_of
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision, groups_of
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect.order import decides_early
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
@@ -16,7 +16,7 @@ from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import StoreError
-from pytest_a2a_bench.trials.stopping import DECIDED_ERROR, Settled, settle
+from pytest_a2a_bench.trials.stopping import Settled, settle
 
 NAME = "a2a-bench-early"
 

@@ -23,7 +23,6 @@ from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import verdict
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.results.stats import count
-from pytest_a2a_bench.trials.stopping import DECIDED_ERROR
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Verdict
@@ -234,30 +233,8 @@ class Gatekeeper:
         assert self.verdict is not None
         missed = misses.find_missed(trials.results, self._accepted)
         return {
-            **self.verdict.to_json(),
+            **files.verdict_data(self.verdict, trials, missed, self._nodeids),
             "agent": agent_of(self.run),
-            "trials": {
-                "reported": len(trials.results),
-                "succeeded": sum(r.success for r in trials.results),
-                "missed": len(missed),
-                "skipped": sum(r.status == "skipped" for r in trials.results),
-                "errors": trials.errors,
-                "not_run": trials.not_run,
-                "decided": sum(r.error_type == DECIDED_ERROR for r in trials.results),
-                "user_faults": sum(r.user_fault is not None for r in trials.results),
-                "user_retries": sum(bool(r.user_retries) for r in trials.results),
-                "cut_short": trials.cut_short,
-            },
-            "missed": [
-                {
-                    "key": str(r.key),
-                    "nodeid": self._nodeids.get(str(r.key), ""),
-                    "reward": r.reward,
-                    "transcript": r.path,
-                }
-                for r in missed
-            ],
-            "quarantined": sorted(trials.quarantined),
             "left_out": misses.left_out_of(trials, self.run.settings),
         }
 
@@ -328,11 +305,5 @@ class Gatekeeper:
             yield from (task.key().task_key for task in suite.load_tasks(domain, split))
 
 
-def _headline(result: GateResult) -> str:
-    """Return the sentence, which begins with the verdict's own word where it has one."""
-    sentence = result.sentence
-    return sentence if result.word and sentence.startswith(result.word) else f"{result.shown}: {sentence}"
-
-
 def _explained(result: GateResult) -> str:
-    return "\n".join([_headline(result), *result.details])
+    return "\n".join([f"{result.shown}: {result.sentence}", *result.details])

@@ -39,7 +39,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:
     if comparison.overall is not None and len(groups) > 1:
         groups.append(comparison.overall)
     if groups:
-        yield from _aligned([_TITLES, *(_cells(group) for group in groups)])
+        yield from aligned([_TITLES, *(_cells(group) for group in groups)])
     changed = [task for task in comparison.tasks if task.drop]
     if changed:
         yield "tasks that changed:"
@@ -90,7 +90,8 @@ def _task_line(task: TaskComparison) -> str:
     return f"{word:<6}  {was} -> {now}  {one_line(task.name, 100)}"
 
 
-def _aligned(table: list[list[str]]) -> Iterator[str]:
+def aligned(table: list[list[str]]) -> Iterator[str]:
+    """Yield the lines of a table, its first column to the left."""
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     for row in table:
         cells = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]

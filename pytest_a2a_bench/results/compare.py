@@ -200,7 +200,7 @@ def describe_drop(comparison: Comparison, verdict: GateVerdict) -> str:
         worst = inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in comparison.pairs)
         return NO_SIGN if worst < inference.LEVEL else ""
     if verdict == "pass":
-        return "improved" if group.high < 0 else "no drop beyond what is allowed"
+        return "improved" if group.high < 0 else ""
     return "regressed"
 
 

@@ -147,7 +147,7 @@ def drop_interval(
     )
     centre = sum(drops) / size
     z = NormalDist().inv_cdf(1 - level)
-    wider = sqrt(size / (size - 1)) * _student(max(1, len(tasks) - 1), z) / z
+    wider = sqrt(size / (size - 1)) * student(max(1, len(tasks) - 1), z) / z
     # Rates move in steps, and a limit between two of them would promise too much.
     half_step = 0.5 / (len(tasks) * max(max(t.before, t.after) for t in tasks))
     low = centre - (centre - means[floor(level * resamples)]) * wider - half_step
@@ -182,8 +182,8 @@ def _gamma_limit(mean: float, variance: float, z: float) -> float:
     return mean * max(0.0, 1 - 2 / (9 * freedom) + z * sqrt(2 / (9 * freedom))) ** 3
 
 
-def _student(freedom: int, z: float) -> float:
-    """Return the quantile of Student's t where the normal law's is ``z``, by its series around that."""
+def student(freedom: int, z: float = _Z) -> float:
+    """Return the quantile of Student's t where the normal law's is ``z`` (at 95 %), by its series around that."""
     n = freedom
     first = (z**3 + z) / (4 * n)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)

@@ -31,6 +31,7 @@ from pytest_a2a_bench.errors import (
     TrialTimeoutError,
     TurnTimeoutError,
 )
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -40,7 +41,7 @@ from pytest_a2a_bench.trials import estimating
 from pytest_a2a_bench.trials.attempt import Attempt
 from pytest_a2a_bench.trials.native import open_native, refuse_unused, told
 from pytest_a2a_bench.trials.redelivery import hold_again, refuse_tainted
-from pytest_a2a_bench.trials.stopping import DECIDED_ERROR, Limits, Stopping
+from pytest_a2a_bench.trials.stopping import Limits, Stopping
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.a2a.client import AgentConnection

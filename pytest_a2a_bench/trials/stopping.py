@@ -41,8 +41,6 @@ OPENED = StoredForm(
 
 
 DECIDED_NAME = "decided.json"
-DECIDED_ERROR = "Decided"
-"""The error type of a trial that was not held, because every gate was decided."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ class TestCutShort:
         trials = Trials(run(1, 4, 1), cut_short=True, selected=selected)
         gate = only(judge(trials, Thresholds(min_pass={"": 0.5})))
         assert gate.verdict == verdict
-        assert gate.sentence.startswith("the run was cut short; so far: below the floor: 1 of 6 trials succeeded")
+        assert gate.sentence.startswith("the run was cut short; so far: 1 of 6 trials succeeded")
 
     def test_pass_hat_k_and_the_baseline_cannot_be_told(self) -> None:
         trials = Trials(run(1, 19), cut_short=True, selected=60)

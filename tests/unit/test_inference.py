@@ -176,7 +176,7 @@ def test_an_unchanged_agent_raises_an_alarm_no_more_often_than_the_level(tasks: 
 @pytest.mark.parametrize("freedom", [2, 5, 20, 500])
 def test_students_quantile_is_scipys(freedom: int) -> None:
     scipy = pytest.importorskip("scipy.stats")
-    assert inference._student(freedom, inference._Z) == pytest.approx(scipy.t.ppf(0.95, freedom), rel=0.015)
+    assert inference.student(freedom) == pytest.approx(scipy.t.ppf(0.95, freedom), rel=0.015)
 
 
 @pytest.mark.parametrize("events", [0, 1, 3, 10, 60])

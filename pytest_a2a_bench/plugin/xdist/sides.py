@@ -15,6 +15,7 @@ from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
 from pytest_a2a_bench.plugin.run import partition, state
 from pytest_a2a_bench.plugin.run.explanation import PREFIX, shown_path
+from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.partition import WorkerPart
 from pytest_a2a_bench.plugin.run.state import WORKER_INPUT, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
@@ -86,6 +87,7 @@ class Controller:
         self.lifeline: lifeline.Lifeline | None = None
         self.free_slots: list[int] | None = None
         self.workers = 0
+        self._collected = 0
         self._crashed = False
         self._reported: set[str] = set()
 
@@ -114,6 +116,22 @@ class Controller:
             reporting.total = sum(map(looks_like_trial, ids))
             # A replacement must not count as one more.
             reporting.workers = max(reporting.workers, node.workerinput["workercount"])
+            self._collected += 1
+            if self._collected == reporting.workers:
+                self._tell_outlook(node.config, reporting.workers)
+
+    def _tell_outlook(self, config: pytest.Config, workers: int) -> None:
+        """Say what the run will be able to tell, once every worker knows its items."""
+        settings, terminal = self.run.settings, config.pluginmanager.get_plugin("terminalreporter")
+        gated = settings.min_pass or self.run.services.baseline is not None
+        found = self._manifest() if gated and terminal is not None else None
+        if found is None or config.getoption("verbose") < 0:
+            return
+        from pytest_a2a_bench.plugin.report.outlook import outlook_lines  # few runs have gates
+
+        for line in outlook_lines(self.run, [TrialKey.parse(key) for key in found.keys], workers):
+            terminal.ensure_newline()
+            say(terminal, line)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
