@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.configuration.rates import LINT
+from pytest_a2a_bench.gates.ceilings import judge_ceilings, nothing
 from pytest_a2a_bench.gates.terms import (
     BREAKER,
     ERRORS,
@@ -27,7 +28,7 @@ from pytest_a2a_bench.gates.terms import (
     groups_of_result,
     pass_k_name,
 )
-from pytest_a2a_bench.model import TrialResult, percentile
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.compare import (
@@ -64,7 +65,7 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
             comparison = compare(baseline, Baseline.of(trials.counted), trials.level)
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
     if trials.results or trials.selected:
-        gates += _ceilings(trials, thresholds)
+        gates += judge_ceilings(trials, thresholds)
     gates = [dataclasses.replace(g, tier=thresholds.tiers.get(g.name, "supporting")) for g in gates]
     # Whatever a run that was cut short has not seen could still change most verdicts.
     if trials.is_partial:
@@ -103,7 +104,7 @@ def _verified(trials: Trials) -> Iterator[GateResult]:
     """Judge whether the benchmark's own implementation says the same of every finished trial."""
     tally = Tally.of(trials.results)
     if not tally.finished:
-        yield _nothing("verify")
+        yield nothing("verify")
         return
     verdict: GateVerdict = "failed" if tally.differ else "pass" if tally.confirms else "inconclusive"
     # A reward that nobody could confirm is what this gate was asked about: no option excuses it.
@@ -140,18 +141,6 @@ def _erred(trials: Trials) -> GateResult:
     )
 
 
-def _nothing(name: str, found: int = 0) -> GateResult:
-    """Say that there was nothing to judge.
-
-    :param found: how many trials there were that do not count.
-    """
-    text = "no trial was evaluated"
-    if found:
-        was, are = ("was", "is") if found == 1 else ("were", "are")
-        text = f"{count(found, 'trial')} of it {was} skipped or {are} quarantined"
-    return GateResult(name, "inconclusive", {"trials": 0}, f"nothing to judge: {text}")
-
-
 # --- floors -----------------------------------------------------------------------------------------------------------
 
 
@@ -169,7 +158,7 @@ def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterato
                 yield GateResult(floor_name(group), "inconclusive", {"trials": 0, "left_out": without}, text)
                 continue
             if trials.nothing_ran or found:
-                yield _nothing(floor_name(group), 0 if trials.nothing_ran else found)
+                yield nothing(floor_name(group), 0 if trials.nothing_ran else found)
             else:
                 text = f"not judged, because there is no trial of it: {floor_name(group)}"
                 if thresholds.tiers.get(floor_name(group)) == "critical":
@@ -256,7 +245,7 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
     enough = [outcomes for outcomes in tasks.values() if len(outcomes) >= k]
     name = pass_k_name(k)
     if not tasks and not trials.lost:
-        return _nothing(name, 0 if trials.nothing_ran else len(trials.results))
+        return nothing(name, 0 if trials.nothing_ran else len(trials.results))
     # Leaving such tasks out would let a run pass by its luckiest tasks.
     if not enough or trials.lost or len(enough) < len(tasks):
         short = f"{len(tasks) - len(enough)} of {count(len(tasks), 'task')} have fewer than {count(k, 'trial')}"
@@ -326,79 +315,6 @@ def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str
 def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
     """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
     return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed, trials.level)
-
-
-# --- ceilings ---------------------------------------------------------------------------------------------------------
-
-
-def _ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
-    if trials.nothing_ran:
-        yield from map(_nothing, _ceiling_names(thresholds))
-        return
-    if thresholds.max_cost is not None:
-        yield _cost(trials.results, thresholds.max_cost)
-    latencies = sorted(s for r in trials.results for s in r.turn_latencies)
-    for percent, limit in thresholds.max_latency.items():
-        yield _latency(latencies, percent, limit)
-    if thresholds.max_infra_errors is not None:
-        yield _infra_errors(trials, thresholds.max_infra_errors)
-
-
-def _ceiling_names(thresholds: Thresholds) -> Iterator[str]:
-    if thresholds.max_cost is not None:
-        yield "max_cost"
-    yield from map(_latency_name, thresholds.max_latency)
-    if thresholds.max_infra_errors is not None:
-        yield "max_infra_errors"
-
-
-def _latency_name(percent: float) -> str:
-    return f"max_latency[p{percent:g}]"
-
-
-def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
-    known = [r.cost for r in results if r.cost is not None]
-    unknown = sum(r.cost is None and r.status == "evaluated" for r in results)
-    total = sum(known)
-    numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
-    what = f"the trials cost ${total:.4f}; the maximum is ${limit:g}"
-    if total > limit:
-        return GateResult("max_cost", "failed", numbers, what, settled=True, word=_ABOVE)
-    # An unknown cost may be any cost; only exceeding is certain.
-    if unknown:
-        text = f"{what}; what {unknown} of {count(len(results), 'trial')} cost is not known"
-        return GateResult("max_cost", "inconclusive", numbers, text)
-    return GateResult("max_cost", "pass", numbers, what)
-
-
-def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateResult:
-    name, value = _latency_name(percent), percentile(latencies, percent)
-    if value is None:
-        text = "the agent answered no turn whose latency is known"
-        return GateResult(name, "inconclusive", {"turns": 0, "maximum": limit}, text)
-    numbers = {"turns": len(latencies), "seconds": value, "maximum": limit}
-    what = f"p{percent:g} of {count(len(latencies), 'turn')} is {value:.3f} s; the maximum is {limit:g} s"
-    return _ceiling(name, numbers, what, above=value > limit)
-
-
-def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
-    total = len(trials.results) + trials.lost
-    found = trials.lost + sum(r.status == "infrastructure_error" for r in trials.results)
-    # Below 1 it is a share; "1" and above count trials.
-    is_share = isinstance(limit, float)
-    value = found / total if is_share else found
-    numbers = {"infra_errors": found, "trials": total, "maximum": limit}
-    shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
-    what = f"the infrastructure failed {found} of {count(total, 'trial')}; the maximum is {shown}"
-    gate = _ceiling("max_infra_errors", numbers, what, above=value > limit)
-    return dataclasses.replace(gate, settled=not is_share)
-
-
-_ABOVE = "above the ceiling"
-
-
-def _ceiling(name: str, numbers: Mapping[str, Any], what: str, *, above: bool) -> GateResult:
-    return GateResult(name, "failed" if above else "pass", numbers, what, word=_ABOVE if above else "")
 
 
 def _unfinished(gate: GateResult) -> GateResult:

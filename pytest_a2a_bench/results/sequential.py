@@ -32,16 +32,23 @@ def evidence_of_reaching(strata: Sequence[Stratum], need: int) -> float:
     too few successes: a ratio of hypergeometric chances (Waudby-Smith and Ramdas's prior over posterior, with a uniform
     prior; of a single domain the prior is on the outcomes that reach).
     """
+    if len(strata) == 1 and strata[0].seen and strata[0].ok * (strata[0].trials + 1) <= (need - 1) * strata[0].seen:
+        return 0.0  # the likeliest outcome of all has too few: at best this much speaks for more
     worst = _best_chance(strata, need - 1)
     if worst == -inf:
         return inf
     if len(strata) > 1:
         return sum(-log(s.seen + 1) for s in strata) - worst
     [one] = strata
-    among = range(max(need, one.ok), one.trials - one.seen + one.ok + 1)
-    if not among:
+    first, last = max(need, one.ok), one.trials - one.seen + one.ok
+    if first > last:
         return -inf
-    return _log_sum(_log_chance(one, ok) for ok in among) - log(one.trials - need + 1) - worst
+    # Each chance from the one before it: there are as many as trials, and somebody looks after each of them.
+    chance = total = 1.0
+    for ok in range(first, last):
+        chance *= _gain(one, ok)
+        total += chance
+    return log(total) + _log_chance(one, first) - log(one.trials - need + 1) - worst
 
 
 def decide_floor(strata: Sequence[Stratum], need: int, level: float = LEVEL) -> bool | None:
@@ -123,6 +130,10 @@ def _best_chance(strata: Sequence[Stratum], most: int) -> float:
     rest = most - sum(totals)
     if rest < 0:
         return -inf
+    if len(strata) == 1:
+        [one] = strata
+        likeliest = one.ok * (one.trials + 1) // one.seen if one.seen else most
+        return _log_chance(one, min(most, likeliest, one.trials - one.seen + one.ok))
     gains = [_gain(s, total) for s, total in zip(strata, totals, strict=True)]
     while rest > 0:
         best = max(range(len(gains)), key=gains.__getitem__)

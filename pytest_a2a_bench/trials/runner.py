@@ -31,7 +31,6 @@ from pytest_a2a_bench.errors import (
     TrialTimeoutError,
     TurnTimeoutError,
 )
-from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialKey, TrialResult, TrialStatus
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -119,8 +118,8 @@ class Runner:
     def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
         """Run one trial, or return this run's stored result of it; with ``resume`` also an earlier run's.
 
-        Where no trial may begin any more, its status is ``not_run`` and nothing is stored.
-        Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
+        Where no trial may begin any more, its status is ``not_run`` and nothing is stored; one that need not begin is
+        ``skipped``. Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
         """
         attempt = Attempt(key, cancel or threading.Event(), dict(self._metadata))
         stored = self._stored(attempt)
@@ -128,16 +127,15 @@ class Runner:
             return stored
         with self._registered(attempt):
             opened = self._stopping.opened if self._stopping is not None else None
-            if opened is not None and not (stored is not None and self.settings.resume):
-                return self._not_run(key, opened)
-            self._make_ready(attempt)
-            if stored is not None and self._is_reusable(stored, attempt):
-                origin = stored.reused_from or stored.run_id
-                return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
+            if opened is None or (stored is not None and self.settings.resume):
+                self._make_ready(attempt)
+                if stored is not None and self._is_reusable(stored, attempt):
+                    origin = stored.reused_from or stored.run_id
+                    return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
             if opened is not None:
                 return self._not_run(key, opened)
-            settled = self._stopping.settled(key) if self._stopping is not None else ""
-            return self._leave_out(key, settled) if settled else self._traced(attempt)
+            left_out = self._stopping.left_out(key) if self._stopping is not None else None
+            return self._traced(attempt) if left_out is None else self.store.write(left_out)
 
     def give_up(self, key: TrialKey) -> TrialResult | None:
         """End a trial whose time is up and whose thread does not come back: stuck where nothing bounds it.
@@ -326,10 +324,6 @@ class Runner:
         deadline = self.limits.deadline(attempt.began)
         is_late = deadline is not None and time.monotonic() >= deadline
         return self.limits.error(attempt.key) if is_late and isinstance(error, _LATE) else error
-
-    def _leave_out(self, key: TrialKey, why: str) -> TrialResult:
-        # With a file: whoever reads the directory later knows that this trial is missing from nothing.
-        return self.store.write(TrialResult(key, "skipped", self.run_id, error=why, error_type=DECIDED_ERROR))
 
     def _not_run(self, key: TrialKey, opened: Opened) -> TrialResult:
         told = {**self._data(key), "stopped": opened.advice}

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_a2a_bench.errors import InfrastructureError, RunTimeoutError, TrialTimeoutError
-from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.store import StoreError, save
@@ -154,14 +155,19 @@ class Stopping:
         """What this process knows already of why no further trial may begin. Never waits."""
         return self._opened
 
-    def settled(self, key: TrialKey) -> str:
-        """Say why a trial need not be held, in one line; empty where it must."""
+    def left_out(self, key: TrialKey) -> TrialResult | None:
+        """Return what is to be stored of a trial that need not be held; None where it must.
+
+        With a file: whoever reads the directory later knows that this trial is missing from nothing.
+        """
         if self._settled is None:
             # Asked before each trial, and mostly there is no such file.
             with contextlib.suppress(FileNotFoundError, StoreError):
                 found = SETTLED.read(self._settled_path)
                 self._settled = found if found.run_id == self._run_id else None
-        return self._settled.reason if self._settled is not None and str(key) in self._settled.keys else ""
+        if self._settled is None or str(key) not in self._settled.keys:
+            return None
+        return TrialResult(key, "skipped", self._run_id, error=self._settled.reason, error_type=DECIDED_ERROR)
 
     def note(self, key: TrialKey, error: Exception | None) -> None:
         """Take in how a trial ended."""

@@ -25,8 +25,8 @@ def outlook_lines(run: BenchRun, keys: Sequence[TrialKey], workers: int = 1) -> 
         if found and not inference.can_prove(rate, len(found)):
             shown = f"{group}={rate:g}" if group else f"{rate:g}"
             could = f" ({inference.trials_to_prove(rate)} could)" if rate < 1 else ""
-            trials = count(len(found), "trial")
-            yield f"a2a: the floor {shown} is judged as measured; {trials} could not prove it, even if all succeed{could}"
+            few = f"{count(len(found), 'trial')} could not prove it, even if all succeed{could}"
+            yield f"a2a: the floor {shown} is judged as measured; {few}"
     baseline = run.services.baseline
     names = sorted({task_name(key) for key in counted})
     if baseline is not None and names:

@@ -124,8 +124,8 @@ class Controller:
         """Say what the run will be able to tell, once every worker knows its items."""
         settings, terminal = self.run.settings, config.pluginmanager.get_plugin("terminalreporter")
         gated = settings.min_pass or self.run.services.baseline is not None
-        found = self._manifest() if gated and terminal is not None else None
-        if found is None or config.getoption("verbose") < 0:
+        found = self._manifest() if gated else None
+        if found is None or terminal is None or config.getoption("verbose") < 0:
             return
         from pytest_a2a_bench.plugin.report.outlook import outlook_lines  # few runs have gates
 
