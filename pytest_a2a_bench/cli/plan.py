@@ -95,7 +95,8 @@ def _drop_lines(baseline: Baseline, number: int, allowed: float, power: float) -
         table.append([str(trials), cost, *(f"{chance:.0%}" for chance in shown)])
     yield from aligned(table)
     yield ""
-    yield f"trials of each task, in the baseline too, with which an unchanged agent passes in {power:.0%} of runs, by tasks and allowed drop:"
+    yield f"trials of each task, in the baseline too, with which an unchanged agent passes in {power:.0%} of runs,"
+    yield "by tasks and allowed drop:"
     grid = [["tasks", *(f"{drop:g}" for drop in _ALLOWED)]]
     for size in (max(1, len(tasks) // 2), len(tasks), 2 * len(tasks)):
         some = planning.resized(tasks, size)

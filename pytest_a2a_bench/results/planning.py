@@ -136,9 +136,10 @@ def outlook(baseline: Baseline, names: Sequence[str], trials: int, allowed: floa
     if now.passes < POWER:
         enough = trials_needed(tasks, allowed)
         if enough is None:
-            yield f"not even {TRIALS[-1]} trials of each prove it in {POWER:.0%}: run more tasks, or allow a larger drop"
+            yield f"even {TRIALS[-1]} trials of each prove it seldomer than in {POWER:.0%}: run more tasks, or allow more"
         else:
-            yield f"{enough} trials of each, in the baseline too, prove it in {POWER:.0%}: {price(len(names) * enough, baseline, at_once)}"
+            cost = price(len(names) * enough, baseline, at_once)
+            yield f"{enough} trials of each, in the baseline too, prove it in {POWER:.0%}: {cost}"
 
 
 def _held(source: random.Random, chance: float, trials: int) -> int:
