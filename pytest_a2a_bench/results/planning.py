@@ -136,7 +136,7 @@ def outlook(baseline: Baseline, names: Sequence[str], trials: int, allowed: floa
     if now.passes < POWER:
         enough = trials_needed(tasks, allowed)
         if enough is None:
-            yield f"even {TRIALS[-1]} trials of each prove it seldomer than in {POWER:.0%}: run more tasks, or allow more"
+            yield f"{TRIALS[-1]} trials of each do not prove it in {POWER:.0%}: run more tasks, or allow more"
         else:
             cost = price(len(names) * enough, baseline, at_once)
             yield f"{enough} trials of each, in the baseline too, prove it in {POWER:.0%}: {cost}"
