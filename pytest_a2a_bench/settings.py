@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from pytest_a2a_bench.secret import KnownSecret, SecretUrl, in_url
 
@@ -19,7 +19,10 @@ AUTH_ENV = "A2A_AUTH_TOKEN"
 """The environment variable that holds the agent's token where none is named; it need not be set."""
 HISTORIES = ("delta", "full")
 TOOLS = ("text", "mcp")
-INCONCLUSIVE = ("pass", "fail")
+INCONCLUSIVE = ("signs", "fail", "pass")
+STOPS = ("never", "decided")
+AUTO_TRIALS = 0
+"""What ``--a2a-trials auto`` is read as, before it becomes ``max_trials``."""
 USERS = ("auto", "scripted", "llm")
 BUILTIN_AGENTS = ("oracle", "noop", "readonly", "llm", "solver", "faulty")
 TAGGED_AGENTS = ("oracle", "readonly")
@@ -80,17 +83,19 @@ class Settings:
     :param trial_timeout: seconds for one whole trial; 0 for no limit.
     :param run_timeout: seconds after which no trial begins and none goes on; None for no limit.
     :param breaker: how many trials in a row must meet the same trouble for the rest not to be run; 0 for never.
-    :param min_pass: lowest success rate by group; "" is all trials.
+    :param min_pass: lowest success rate by group, with the mark of its tier (``airline!``); "" is all trials.
     :param min_pass_without: what lint finds in tasks that are left out of these rates, as ``lint:RULE``.
     :param min_pass_k: lowest pass^k by k (as text).
     :param baseline: file or directory of an earlier run, as given; ``quarantine`` likewise the file of flaky tasks.
     :param max_drop: how much lower than the baseline the success rate may be; None for the default.
-    :param inconclusive: what a gate that cannot tell does to the run: ``pass`` or ``fail``.
+    :param inconclusive: what a gate that cannot tell does to the run: ``pass``, ``fail``, or ``signs``.
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of a turn by percentile (as text).
     :param max_infra_errors: a number of trials, or as a float a share of them.
     :param verify: hold every finished trial against the benchmark's own implementation.
     :param missed: run only the trials that were misses in the last run.
+    :param max_trials: attempts at each task where ``--a2a-trials auto`` leaves it open how many it takes.
+    :param stop: whether a run ends once every gate is ``decided``.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted; ``a2a:URL`` is an A2A agent.
     :param user_auth_env: name of the environment variable that holds that agent's token; without it there is none.
     :param colleague: ``NAME=URL`` of an A2A agent that the agent under test may ask, at most ``colleague_turns`` times
@@ -132,6 +137,8 @@ class Settings:
     mcp_bind: str | None = None
     mcp_url: str | None = None
     trials: int = 1
+    max_trials: int = 8
+    stop: Literal["never", "decided"] = "never"
     seed: int = 300
     split: str = "base"
     max_steps: int = 200
@@ -164,7 +171,7 @@ class Settings:
     min_pass_k: dict[str, float] = field(default_factory=dict)
     baseline: str | None = None
     max_drop: float | None = None
-    inconclusive: str = "fail"
+    inconclusive: Literal["signs", "fail", "pass"] = "signs"
     max_cost: float | None = None
     max_latency: dict[str, float] = field(default_factory=dict)
     max_infra_errors: float | None = None

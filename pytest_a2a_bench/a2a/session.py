@@ -48,9 +48,7 @@ _UNSUPPORTED = (-32601, -32004)
 
 
 class AgentSession:
-    """The state of one conversation with the agent; a trial has one.
-
-    Not for use by several threads at once, except for :meth:`cancel`.
+    """The state of one conversation with the agent; only :meth:`cancel` may be called from another thread.
 
     :ivar context_id: the agent's name for the conversation, once it has given one.
     :ivar a2a_task_id: the last a2a_task that the agent worked on.

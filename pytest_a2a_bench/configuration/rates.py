@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Literal
+
+Tier = Literal["critical", "supporting", "advisory"]
+"""How much a gate weighs: a critical one fails the run even where it could not be judged, an advisory one never."""
 
 OFF = ("off", "none")
 """What switches a floor off that the ini file sets."""
 
 
 def read_rates(text: str) -> dict[str, float]:
-    """Read ``0.6`` or ``0.6, airline=0.7, tau2/retail=0.5``; "" names all trials."""
+    """Read ``0.6`` or ``0.6, airline=0.7!, tau2/retail=0.5?``; "" is all trials, :func:`split_tier` reads the keys."""
     if text.strip().lower() in OFF:
         return {}
     example = "a rate such as 0.6, or NAME=RATE pairs such as 0.6,airline=0.7"
     rates: dict[str, float] = {}
+    marks: dict[str, str] = {}
     for name, value in _pairs(text, example):
-        rate = _number(value, example)
+        mark = value[-1:] if value[-1:] in TIERS else ""
+        rate = _number(value.removesuffix(mark), example)
         if not 0 <= rate <= 1:
             raise ValueError(f"{value!r} is not a rate between 0 and 1")
-        # Refused before anything runs: such a gate could never pass.
-        if rate == 1:
-            raise ValueError(
-                "no number of trials proves a rate of 1; leave it out: without it every trial must succeed"
-            )
         _once(rates, name, rate)
-    return rates
+        marks[name] = mark
+    # With the name, as it is the floor's and not the number's; settings hold plain JSON.
+    return {f"{name}{marks[name]}": rate for name, rate in rates.items()}
+
+
+TIERS: Mapping[str, Tier] = {"!": "critical", "?": "advisory"}
+"""Signs behind a rate, and what they make of its gate; without one it is supporting."""
+
+
+def split_tier(name: str) -> tuple[str, Tier]:
+    """Return the group that a key of :func:`read_rates` names, and the tier of its gate."""
+    mark = name[-1:] if name[-1:] in TIERS else ""
+    return name.removesuffix(mark), TIERS.get(mark, "supporting")
 
 
 def read_pass_k(text: str) -> dict[str, float]:

@@ -49,6 +49,16 @@ def whole(minimum: int) -> Callable[[str], int]:
     return read
 
 
+def read_trials(text: str) -> int:
+    """Read a number of attempts, or ``auto``."""
+    if text.strip().lower() == "auto":
+        return s.AUTO_TRIALS
+    try:
+        return int(whole(1)(text))
+    except ValueError as error:
+        raise ValueError(f"{error}, and not auto") from None
+
+
 def seconds(*, zero: bool = False) -> Callable[[str], float]:
     """Read a duration: a positive number of seconds, or 0 or more."""
 

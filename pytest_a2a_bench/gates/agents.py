@@ -6,12 +6,22 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pytest_a2a_bench.gates.files import baselines_of
 from pytest_a2a_bench.gates.judge import judge
 from pytest_a2a_bench.gates.terms import EVERY_TRIAL, GateResult, Thresholds, Trials, Verdict
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.agents import AgentComparison, compare_agents
 from pytest_a2a_bench.results.baseline import Baseline
-from pytest_a2a_bench.results.compare import GateVerdict, judge_drop
+from pytest_a2a_bench.results.compare import GateVerdict, describe_drop, judge_drop
+from pytest_a2a_bench.settings import Settings
+
+
+def judge_run(trials: Trials, thresholds: Thresholds, settings: Settings, baseline: Baseline | None) -> Verdict:
+    """Judge a run, whether its agents have names or not."""
+    names = [name for name in settings.under_test if name is not None]
+    if not names:
+        return judge(trials, thresholds, baseline)
+    return judge_agents(trials, thresholds, names, baselines_of(settings, baseline))
 
 
 def judge_agents(
@@ -73,4 +83,4 @@ def _compared(trials: Trials, compared: Sequence[AgentComparison], allowed: floa
             what += f"; too few trials to tell: about {enough} of each task would be enough (there is {has})"
         if trials.is_partial:
             verdict, what = "inconclusive", f"the run was cut short; so far: {what}"
-        yield GateResult(name, verdict, numbers, what)
+        yield GateResult(name, verdict, numbers, what, word=describe_drop(found.comparison, verdict))

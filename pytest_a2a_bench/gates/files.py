@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +11,8 @@ from pytest_a2a_bench.configuration.readers import split_named
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import quarantine
 from pytest_a2a_bench.gates.quarantine import Quarantined
-from pytest_a2a_bench.gates.terms import GateResult, Verdict
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR, GateResult, Inconclusive, Trials, Verdict
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.model.fields import Count, Finite, Seconds
 from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.results import cloud
@@ -121,6 +122,7 @@ class JudgedTrials:
     """What a verdict was made from: numbers of trials.
 
     :param errors: how many could not be evaluated; ``not_run`` are among them.
+    :param decided: how many were not held, because every gate was decided; ``skipped`` has them, too.
     :param user_faults: in how many the simulated user was at fault; they are counted among the others all the same.
     :param user_retries: how many were held again because it was.
     """
@@ -131,6 +133,7 @@ class JudgedTrials:
     skipped: Count = 0
     errors: Count = 0
     not_run: Count = 0
+    decided: Count = 0
     user_faults: Count = 0
     user_retries: Count = 0
     cut_short: bool = False
@@ -155,7 +158,7 @@ class StoredVerdict:
     failed: bool
     gates: tuple[StoredGate, ...]
     missed: tuple[Missed, ...]
-    inconclusive: Literal["pass", "fail"] = "fail"
+    inconclusive: Inconclusive = "signs"
     errors: Count = 0
     notes: tuple[str, ...] = ()
     comparison: Mapping[str, Any] | None = None
@@ -171,7 +174,7 @@ class StoredVerdict:
     def of(cls, verdict: Verdict, run_id: str) -> StoredVerdict:
         """Return what a verdict says by itself: without the run's misses, its agent and its numbers of trials."""
         gates = tuple(
-            StoredGate(g.name, g.verdict, g.numbers, g.sentence, g.refused, g.settled, g.details, verdict.fails(g))
+            StoredGate(**{f.name: getattr(g, f.name) for f in fields(g)}, failed=verdict.fails(g))
             for g in verdict.gates
         )
         failed = verdict.failed or bool(verdict.errors)
@@ -269,6 +272,36 @@ def read_missed(results: Path) -> tuple[Missed, ...]:
     except FileNotFoundError:
         text = f"{path} is not there: no run has ended in this results directory; run without --a2a-missed first"
         raise ConfigurationError(text) from None
+
+
+def verdict_data(
+    verdict: Verdict, trials: Trials, missed: Iterable[TrialResult], nodeids: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what ``verdict.json`` says of a verdict and its trials.
+
+    :param nodeids: the item of each trial, by key.
+    """
+    found = list(missed)
+    return {
+        **verdict.to_json(),
+        "trials": {
+            "reported": len(trials.results),
+            "succeeded": sum(r.success for r in trials.results),
+            "missed": len(found),
+            "skipped": sum(r.status == "skipped" for r in trials.results),
+            "errors": trials.errors,
+            "not_run": trials.not_run,
+            "decided": sum(r.error_type == DECIDED_ERROR for r in trials.results),
+            "user_faults": sum(r.user_fault is not None for r in trials.results),
+            "user_retries": sum(bool(r.user_retries) for r in trials.results),
+            "cut_short": trials.cut_short,
+        },
+        "missed": [
+            {"key": str(r.key), "nodeid": nodeids.get(str(r.key), ""), "reward": r.reward, "transcript": r.path}
+            for r in found
+        ],
+        "quarantined": sorted(trials.quarantined),
+    }
 
 
 def write_verdict(results: Path, data: dict[str, Any]) -> Path:

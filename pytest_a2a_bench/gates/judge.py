@@ -10,24 +10,35 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_a2a_bench.configuration.rates import LINT
+from pytest_a2a_bench.gates.ceilings import judge_ceilings, nothing
 from pytest_a2a_bench.gates.terms import (
     BREAKER,
     ERRORS,
     EVERY_TRIAL,
     ITEMS,
+    Decision,
     GateResult,
     Thresholds,
     Trials,
     Verdict,
+    floor_name,
     groups_of_result,
+    pass_k_name,
 )
-from pytest_a2a_bench.model import TrialResult, percentile
+from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, task_name
-from pytest_a2a_bench.results.compare import Comparison, GateVerdict, compare, judge_drop, passes_at_worst
+from pytest_a2a_bench.results.compare import (
+    Comparison,
+    GateVerdict,
+    compare,
+    describe_drop,
+    judge_drop,
+    passes_at_worst,
+)
 from pytest_a2a_bench.results.stats import count, pass_hat_k
 from pytest_a2a_bench.results.verified import Tally
 
@@ -37,7 +48,7 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     gates: list[GateResult] = []
     notes: list[str] = []
     comparison: Comparison | None = None
-    asked = [_floor_name(g) for g in thresholds.min_pass] + [f"min_pass_k[{k}]" for k in thresholds.min_pass_k]
+    asked = [floor_name(g) for g in thresholds.min_pass] + [pass_k_name(k) for k in thresholds.min_pass_k]
     asked += ["baseline"] if baseline is not None else []
     # First: it says what no threshold covers.
     gates += _every_trial(trials, thresholds, baseline)
@@ -45,16 +56,17 @@ def judge(trials: Trials, thresholds: Thresholds, baseline: Baseline | None = No
     if trials.named and asked:
         notes.append(f"not judged, because only trials that were named ran: {', '.join(asked)}")
     elif trials.results or trials.lost or trials.selected:
-        gates += _floors(trials, thresholds.min_pass, notes)
+        gates += _floors(trials, thresholds, notes)
         notes += _unknown_left_out(trials)
         gates += [_pass_k(trials, k, rate) for k, rate in thresholds.min_pass_k.items()]
         if baseline is not None:
             notes += [f"baseline {baseline.source}: {note}" for note in baseline.notes]
             # From the counted trials only: what is quarantined must neither help nor hurt.
-            comparison = compare(baseline, Baseline.of(trials.counted))
+            comparison = compare(baseline, Baseline.of(trials.counted), trials.level)
             gates.append(_baseline_gate(trials, baseline, comparison, thresholds.max_drop))
     if trials.results or trials.selected:
-        gates += _ceilings(trials, thresholds)
+        gates += judge_ceilings(trials, thresholds)
+    gates = [dataclasses.replace(g, tier=thresholds.tiers.get(g.name, "supporting")) for g in gates]
     # Whatever a run that was cut short has not seen could still change most verdicts.
     if trials.is_partial:
         gates = [_unfinished(gate) for gate in gates]
@@ -83,7 +95,7 @@ def _every_trial(trials: Trials, thresholds: Thresholds, baseline: Baseline | No
     misses = sum(r.status == "evaluated" and str(r.key) in failed for r in chosen)
     ok, total = len(chosen) - errors - misses, len(chosen)
     numbers = {"ok": ok, "trials": total, "errors": errors}
-    verdict: GateVerdict = "regressed" if misses else "inconclusive" if errors else "pass"
+    verdict: GateVerdict = "failed" if misses else "inconclusive" if errors else "pass"
     text = f"{ok} of {count(total, 'trial')} passed; each of them must"
     yield GateResult(EVERY_TRIAL, verdict, numbers, text, settled=True)
 
@@ -92,9 +104,9 @@ def _verified(trials: Trials) -> Iterator[GateResult]:
     """Judge whether the benchmark's own implementation says the same of every finished trial."""
     tally = Tally.of(trials.results)
     if not tally.finished:
-        yield _nothing("verify")
+        yield nothing("verify")
         return
-    verdict: GateVerdict = "regressed" if tally.differ else "pass" if tally.confirms else "inconclusive"
+    verdict: GateVerdict = "failed" if tally.differ else "pass" if tally.confirms else "inconclusive"
     # A reward that nobody could confirm is what this gate was asked about: no option excuses it.
     yield GateResult("verify", verdict, tally.numbers, tally.sentence, refused=True, details=tuple(tally.details()))
 
@@ -129,27 +141,11 @@ def _erred(trials: Trials) -> GateResult:
     )
 
 
-def _nothing(name: str, found: int = 0) -> GateResult:
-    """Say that there was nothing to judge.
-
-    :param found: how many trials there were that do not count.
-    """
-    text = "no trial was evaluated"
-    if found:
-        was, are = ("was", "is") if found == 1 else ("were", "are")
-        text = f"{count(found, 'trial')} of it {was} skipped or {are} quarantined"
-    return GateResult(name, "inconclusive", {"trials": 0}, f"nothing to judge: {text}")
-
-
 # --- floors -----------------------------------------------------------------------------------------------------------
 
 
-def _floor_name(group: str) -> str:
-    return f"min_pass[{group}]" if group else "min_pass"
-
-
-def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> Iterator[GateResult]:
-    for group, rate in floors.items():
+def _floors(trials: Trials, thresholds: Thresholds, notes: list[str]) -> Iterator[GateResult]:
+    for group, rate in thresholds.min_pass.items():
         every = [r for r in trials.counted if not group or group in groups_of_result(r)]
         chosen = [r for r in every if r.key.task_key not in trials.left_out]
         without = left_out([r for r in every if r.key.task_key in trials.left_out], trials.left_out)
@@ -159,38 +155,65 @@ def _floors(trials: Trials, floors: Mapping[str, float], notes: list[str]) -> It
             found = sum(not group or group in groups_of_result(r) for r in trials.results)
             if without:
                 text = f"nothing to judge: {_left_out_words(without)}"
-                yield GateResult(_floor_name(group), "inconclusive", {"trials": 0, "left_out": without}, text)
+                yield GateResult(floor_name(group), "inconclusive", {"trials": 0, "left_out": without}, text)
                 continue
             if trials.nothing_ran or found:
-                yield _nothing(_floor_name(group), 0 if trials.nothing_ran else found)
+                yield nothing(floor_name(group), 0 if trials.nothing_ran else found)
             else:
-                notes.append(f"not judged, because there is no trial of it: {_floor_name(group)}")
+                text = f"not judged, because there is no trial of it: {floor_name(group)}"
+                if thresholds.tiers.get(floor_name(group)) == "critical":
+                    yield GateResult(floor_name(group), "inconclusive", {"trials": 0}, text)
+                else:
+                    notes.append(text)
             continue
         ok, total = sum(r.success for r in chosen), len(chosen) + lost
-        low, high = inference.wilson(ok, total)
         errors = sum(r.status != "evaluated" for r in chosen) + lost
-        numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
-        numbers["wilson"] = [low, high]
-        if without:
-            numbers["left_out"] = without
-        # One-sided: only falling below matters to a floor.
-        proven = inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low >= rate
-        what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f} (95 % interval {low:.3f} to {high:.3f})"
-        what += (
-            f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
-            if errors
-            else ""
-        )
-        # Said beside the rate, so that nobody takes it for one of all trials.
-        what += f"; {_left_out_words(without)}" if without else ""
-        # Shares that are equal on paper may differ in the last bit.
-        if ok / total >= rate - 1e-12:
-            tail = "" if proven else "; so few trials do not prove it"
-            yield GateResult(_floor_name(group), "pass", numbers, f"{what}; the minimum is {rate:g}{tail}")
-        else:
-            settled = not trials.may_still_reach(rate, ok, total)
-            what += f"; that is below the minimum of {rate:g}"
-            yield GateResult(_floor_name(group), "regressed", numbers, what, settled=settled)
+        yield _floor(trials, floor_name(group), rate, _Counted(ok, total, errors, without))
+
+
+BELOW = "below the floor"
+
+
+class _Counted(NamedTuple):
+    """What a floor looks at: errors are among the trials, and what is left out is not."""
+
+    ok: int
+    trials: int
+    errors: int
+    without: Mapping[str, Any]
+
+
+def _floor(trials: Trials, name: str, rate: float, found: _Counted) -> GateResult:
+    ok, total, errors, without = found
+    low, high = inference.wilson(ok, total)
+    numbers: dict[str, Any] = {"ok": ok, "trials": total, "errors": errors, "rate": ok / total, "minimum": rate}
+    numbers["wilson"] = [low, high]
+    if without:
+        numbers["left_out"] = without
+    decision = trials.decided.get(name)
+    # The rate as measured, whatever it proves. Shares that are equal on paper may differ in the last bit.
+    reached = ok / total >= rate - 1e-12 if decision is None else decision.verdict == "pass"
+    what = f"{ok} of {count(total, 'trial')} succeeded, {ok / total:.3f}; the minimum is {rate:g}"
+    what += f"; {decision}" if decision else ""
+    what += f" (95 % interval {low:.3f} to {high:.3f})"
+    if errors:
+        what += f"; {errors} could not be evaluated and {'counts' if errors == 1 else 'count'} as not succeeded"
+    # Said beside the rate, so that nobody takes it for one of all trials.
+    what += f"; {_left_out_words(without)}" if without else ""
+    # One-sided: only falling below matters to a floor.
+    if reached and decision is None and inference.wilson(ok, total, 1 - 2 * inference.LEVEL).low < rate:
+        what += "; so few trials do not prove it"
+        if not inference.can_prove(rate, total):
+            what += ", and could not if all of them succeeded"
+    word = "" if reached else BELOW
+    settled = decision is not None or not trials.may_still_reach(rate, ok, total)
+    return _decided(
+        GateResult(name, "pass" if reached else "failed", numbers, what, settled=settled, word=word), decision
+    )
+
+
+def _decided(gate: GateResult, decision: Decision | None) -> GateResult:
+    return gate if decision is None else dataclasses.replace(gate, decided_after=decision.after)
 
 
 def left_out(results: Sequence[TrialResult], reasons: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -220,9 +243,9 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
         tasks[task_name(result.key)].append(result.success)
     # pass^k of a task with fewer trials is not defined.
     enough = [outcomes for outcomes in tasks.values() if len(outcomes) >= k]
-    name = f"min_pass_k[{k}]"
+    name = pass_k_name(k)
     if not tasks and not trials.lost:
-        return _nothing(name, 0 if trials.nothing_ran else len(trials.results))
+        return nothing(name, 0 if trials.nothing_ran else len(trials.results))
     # Leaving such tasks out would let a run pass by its luckiest tasks.
     if not enough or trials.lost or len(enough) < len(tasks):
         short = f"{len(tasks) - len(enough)} of {count(len(tasks), 'task')} have fewer than {count(k, 'trial')}"
@@ -234,10 +257,10 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
     values = [pass_hat_k(len(outcomes), sum(outcomes), k) for outcomes in enough]
     value = sum(values) / len(values)
     numbers = {"k": k, "tasks": len(values), "value": value, "minimum": rate}
-    what = f"pass^{k} is {value:.3f} over {count(len(values), 'task')}"
-    if value >= rate - 1e-12:
-        return GateResult(name, "pass", numbers, f"{what}; the minimum is {rate:g}")
-    return GateResult(name, "regressed", numbers, f"{what}; that is below the minimum of {rate:g}")
+    reached = value >= rate - 1e-12
+    word = "" if reached else BELOW
+    what = f"pass^{k} is {value:.3f} over {count(len(values), 'task')}; the minimum is {rate:g}"
+    return GateResult(name, "pass" if reached else "failed", numbers, what, word=word)
 
 
 # --- the baseline -----------------------------------------------------------------------------------------------------
@@ -252,11 +275,14 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     if group is None:
         text = "no task was evaluated both in this run and in the baseline"
         return GateResult("baseline", "inconclusive", {"tasks": 0}, text, refused=True)
-    verdict = judge_drop(group, allowed)
+    decision = trials.decided.get("baseline")
+    verdict = judge_drop(group, allowed) if decision is None else decision.verdict
     numbers: dict[str, Any] = {**comparison.to_json()["overall"], "allowed": allowed}
-    what = (
+    what = f"{decision}; " if decision else ""
+    sure = f"{100 * (1 - trials.level):g} % sure"
+    what += (
         f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {count(group.tasks, 'task')} "
-        f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, 95 % sure of at least {group.low:+.3f} "
+        f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, {sure} of at least {group.low:+.3f} "
         f"and of at most {group.high:+.3f}, p = {group.p:.3g}; allowed is {allowed:g}"
     )
     if comparison.only_before or comparison.only_after:
@@ -272,7 +298,10 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     elif verdict == "inconclusive":
         enough, what = _enough(comparison, allowed, what)
         numbers["trials_enough"] = enough
-    return GateResult("baseline", verdict, numbers, what)
+    word = describe_drop(comparison, verdict)
+    if verdict == "inconclusive" and not word:
+        what += "; they could not show a drop of any size"
+    return _decided(GateResult("baseline", verdict, numbers, what, settled=decision is not None, word=word), decision)
 
 
 def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str]:
@@ -285,79 +314,14 @@ def _enough(comparison: Comparison, allowed: float, what: str) -> tuple[int, str
 
 def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool:
     """Tell whether the gate passes if every trial that could not be evaluated is taken for a miss."""
-    return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed)
-
-
-# --- ceilings ---------------------------------------------------------------------------------------------------------
-
-
-def _ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
-    if trials.nothing_ran:
-        yield from map(_nothing, _ceiling_names(thresholds))
-        return
-    if thresholds.max_cost is not None:
-        yield _cost(trials.results, thresholds.max_cost)
-    latencies = sorted(s for r in trials.results for s in r.turn_latencies)
-    for percent, limit in thresholds.max_latency.items():
-        yield _latency(latencies, percent, limit)
-    if thresholds.max_infra_errors is not None:
-        yield _infra_errors(trials, thresholds.max_infra_errors)
-
-
-def _ceiling_names(thresholds: Thresholds) -> Iterator[str]:
-    if thresholds.max_cost is not None:
-        yield "max_cost"
-    yield from map(_latency_name, thresholds.max_latency)
-    if thresholds.max_infra_errors is not None:
-        yield "max_infra_errors"
-
-
-def _latency_name(percent: float) -> str:
-    return f"max_latency[p{percent:g}]"
-
-
-def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
-    known = [r.cost for r in results if r.cost is not None]
-    unknown = sum(r.cost is None and r.status == "evaluated" for r in results)
-    total = sum(known)
-    numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
-    what = f"the trials cost ${total:.4f}; the maximum is ${limit:g}"
-    if total > limit:
-        return GateResult("max_cost", "regressed", numbers, what, settled=True)
-    # An unknown cost may be any cost; only exceeding is certain.
-    if unknown:
-        text = f"{what}; what {unknown} of {count(len(results), 'trial')} cost is not known"
-        return GateResult("max_cost", "inconclusive", numbers, text)
-    return GateResult("max_cost", "pass", numbers, what)
-
-
-def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateResult:
-    name, value = _latency_name(percent), percentile(latencies, percent)
-    if value is None:
-        text = "the agent answered no turn whose latency is known"
-        return GateResult(name, "inconclusive", {"turns": 0, "maximum": limit}, text)
-    numbers = {"turns": len(latencies), "seconds": value, "maximum": limit}
-    what = f"p{percent:g} of {count(len(latencies), 'turn')} is {value:.3f} s; the maximum is {limit:g} s"
-    return GateResult(name, "pass" if value <= limit else "regressed", numbers, what)
-
-
-def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
-    total = len(trials.results) + trials.lost
-    found = trials.lost + sum(r.status == "infrastructure_error" for r in trials.results)
-    # Below 1 it is a share; "1" and above count trials.
-    is_share = isinstance(limit, float)
-    value = found / total if is_share else found
-    numbers = {"infra_errors": found, "trials": total, "maximum": limit}
-    shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
-    what = f"the infrastructure failed {found} of {count(total, 'trial')}; the maximum is {shown}"
-    verdict: GateVerdict = "pass" if value <= limit else "regressed"
-    return GateResult("max_infra_errors", verdict, numbers, what, settled=not is_share)
+    return not trials.lost and passes_at_worst(baseline, Baseline.of(trials.counted), allowed, trials.level)
 
 
 def _unfinished(gate: GateResult) -> GateResult:
     if gate.refused:
         return gate
     # Only what no later trial could have changed.
-    stays = gate.verdict == "regressed" and gate.settled
+    stays = gate.verdict in ("failed", "regressed") and gate.settled
     text = f"the run was cut short; so far: {gate.sentence}"
-    return dataclasses.replace(gate, verdict=gate.verdict if stays else "inconclusive", sentence=text)
+    word = gate.word if stays else ""
+    return dataclasses.replace(gate, verdict=gate.verdict if stays else "inconclusive", sentence=text, word=word)

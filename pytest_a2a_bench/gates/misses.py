@@ -10,9 +10,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from pytest_a2a_bench.configuration.rates import split_tier
 from pytest_a2a_bench.gates import quarantine
 from pytest_a2a_bench.gates.quarantine import Quarantined
-from pytest_a2a_bench.gates.terms import DEFAULT_DROP, Thresholds, Trials, groups_of_result
+from pytest_a2a_bench.gates.terms import DEFAULT_DROP, Thresholds, Trials, floor_name, groups_of_result
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.baseline import task_name
 from pytest_a2a_bench.settings import Settings
@@ -26,11 +27,13 @@ NOTHING_MISSED = "the last run missed nothing, so --a2a-missed runs nothing"
 def thresholds_of(settings: Settings) -> Thresholds:
     """Return what the options ask of a run."""
     # Numbers by number: options keep them as text, which JSON has for keys.
+    floors = {split_tier(name): rate for name, rate in settings.min_pass.items()}
     return Thresholds(
-        min_pass=settings.min_pass,
+        min_pass={group: rate for (group, _), rate in floors.items()},
+        tiers={floor_name(group): tier for group, tier in floors},
         min_pass_k={int(k): rate for k, rate in settings.min_pass_k.items()},
         max_drop=DEFAULT_DROP if settings.max_drop is None else settings.max_drop,
-        inconclusive="pass" if settings.inconclusive == "pass" else "fail",
+        inconclusive=settings.inconclusive,
         max_cost=settings.max_cost,
         max_latency={float(p): seconds for p, seconds in settings.max_latency.items()},
         max_infra_errors=settings.max_infra_errors,

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pytest_a2a_bench.configuration.rates import Tier
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.results.agents import AgentComparison
 from pytest_a2a_bench.results.baseline import task_name
-from pytest_a2a_bench.results.compare import Comparison, GateVerdict
+from pytest_a2a_bench.results.compare import NO_SIGN, Comparison, GateVerdict
+from pytest_a2a_bench.results.inference import LEVEL
 
 EVERY_TRIAL = "every_trial"
 """The gate of trials that no other counts. It is no test case of its own: their items pass or fail by themselves."""
@@ -23,6 +25,11 @@ ERRORS = "errors"
 ITEMS = "items"
 """The gate of items that ended in an error although their trials were evaluated. The items say so themselves."""
 
+Inconclusive = Literal["pass", "fail", "signs"]
+
+DECIDED_ERROR = "Decided"
+"""The error type of a skipped trial that was not held, because every gate was decided."""
+
 DEFAULT_DROP = 0.05
 """How much lower than the baseline a success rate may be where nobody says."""
 
@@ -34,7 +41,9 @@ class Thresholds:
     :param min_pass: lowest success rate by group: a suite, domain, ``suite/domain`` or category; "" is all trials.
     :param min_pass_k: lowest pass^k by k.
     :param max_drop: how much lower than the baseline the success rate may be.
-    :param inconclusive: whether a gate that cannot tell lets the run ``pass`` or makes it ``fail``.
+    :param tiers: by the name of a gate (``min_pass[airline]``), where it is not supporting.
+    :param inconclusive: whether a gate that cannot tell lets the run ``pass`` or makes it ``fail``; with ``signs`` a
+        comparison without any sign of a drop lets it pass, and everything else makes it fail.
     :param max_cost: dollars of all trials together.
     :param max_latency: seconds of the agent's turns by percentile.
     :param max_infra_errors: how many trials the infrastructure may fail; below 1 a share of all trials.
@@ -44,7 +53,8 @@ class Thresholds:
     min_pass: Mapping[str, float] = field(default_factory=dict)
     min_pass_k: Mapping[int, float] = field(default_factory=dict)
     max_drop: float = DEFAULT_DROP
-    inconclusive: Literal["pass", "fail"] = "fail"
+    tiers: Mapping[str, Tier] = field(default_factory=dict)
+    inconclusive: Inconclusive = "signs"
     max_cost: float | None = None
     max_latency: Mapping[float, float] = field(default_factory=dict)
     max_infra_errors: int | float | None = None
@@ -74,8 +84,11 @@ class GateResult:
     :param numbers: what the verdict was made from, as JSON.
     :param sentence: the verdict in words.
     :param refused: whether the question itself has no answer, which nothing lets pass.
-    :param settled: whether a regression stays one whatever comes of trials that did not run.
+    :param settled: whether a failure stays one whatever comes of trials that did not run.
     :param details: what the sentence cannot hold, a line each; shown where the gate is a failed test case.
+    :param word: the verdict as people say it: ``below the floor``, ``signs of a drop``, ``improved``.
+    :param tier: how much it weighs.
+    :param decided_after: after how many trials it was decided early (``--a2a-stop decided``); None where all ran.
     """
 
     name: str
@@ -85,6 +98,14 @@ class GateResult:
     refused: bool = False
     settled: bool = False
     details: tuple[str, ...] = ()
+    word: str = ""
+    tier: Tier = "supporting"
+    decided_after: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """The verdict in the words of its gate."""
+        return self.word or self.verdict
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -96,6 +117,9 @@ class GateResult:
             "refused": self.refused,
             "settled": self.settled,
             "details": list(self.details),
+            "word": self.shown,
+            "tier": self.tier,
+            "decided_after": self.decided_after,
         }
 
 
@@ -110,7 +134,7 @@ class Verdict:
     """
 
     gates: tuple[GateResult, ...] = ()
-    inconclusive: Literal["pass", "fail"] = "fail"
+    inconclusive: Inconclusive = "signs"
     errors: int = 0
     notes: tuple[str, ...] = ()
     comparison: Comparison | None = None
@@ -119,18 +143,24 @@ class Verdict:
     @property
     def outcome(self) -> GateVerdict:
         """The worst that any gate says."""
-        found = {gate.verdict for gate in self.gates}
-        if "regressed" in found:
-            return "regressed"
+        # What only advises decides nothing.
+        found = {gate.verdict for gate in self.gates if gate.tier != "advisory"}
+        for worst in ("regressed", "failed"):
+            if worst in found:
+                return worst
         # An error may have been a miss or a success.
         return "inconclusive" if "inconclusive" in found or self.errors else "pass"
 
     def fails(self, gate: GateResult) -> bool:
         """Tell whether a gate makes the run fail."""
+        if gate.tier == "advisory":
+            return False
         if gate.verdict == "inconclusive":
             # Refused: there was nothing to judge by, which the option about inconclusive gates does not excuse.
-            return gate.refused or self.inconclusive == "fail"
-        return gate.verdict == "regressed"
+            if gate.refused or gate.tier == "critical" or self.inconclusive == "fail":
+                return True
+            return self.inconclusive == "signs" and gate.word != NO_SIGN
+        return gate.verdict in ("failed", "regressed")
 
     @property
     def failed(self) -> bool:
@@ -152,11 +182,28 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """What a gate was found to be before all of its trials were held.
+
+    :param after: how many of its ``planned`` trials it took.
+    """
+
+    verdict: GateVerdict
+    after: int
+    planned: int
+
+    def __str__(self) -> str:
+        return f"decided after {self.after} of {self.planned} trials, wrong in at most 5 % of such runs"
+
+
+@dataclass(frozen=True, slots=True)
 class Trials:
     """What a run's gates look at.
 
     :param results: every trial that was reported.
     :param lost: trials that were reported without a result (a crashed worker).
+    :param decided: what was decided early, by the name of the gate.
+    :param stops_early: whether gates are decided early, so that those that are not have a part of the error rate left.
     :param not_run: how many were not run, because the breaker was open or the run's time was up; not in ``results``.
     :param stopped: why that was, and what to do; empty where nothing stopped the run.
     :param cut_short: whether the run stopped before its end.
@@ -182,8 +229,15 @@ class Trials:
     quarantined: frozenset[str] = frozenset()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out_unknown: Mapping[str, str] = field(default_factory=dict)
+    decided: Mapping[str, Decision] = field(default_factory=dict)
+    stops_early: bool = False
     not_run: int = 0
     stopped: str = ""
+
+    @property
+    def level(self) -> float:
+        """How often a comparison of all trials may be wrong: half as often where it was looked at before."""
+        return LEVEL / 2 if self.stops_early else LEVEL
 
     @property
     def is_partial(self) -> bool:
@@ -210,6 +264,19 @@ class Trials:
     def errors(self) -> int:
         """How many trials could not be evaluated, or were not even run, quarantined or not."""
         return self.lost + self.not_run + sum(r.status not in ("evaluated", "skipped") for r in self.results)
+
+
+def floor_name(group: str) -> str:
+    """Return the name of the gate of a floor.
+
+    :param group: whose floor it is; "" is all trials'.
+    """
+    return f"min_pass[{group}]" if group else "min_pass"
+
+
+def pass_k_name(k: int) -> str:
+    """Return the name of the gate of pass^k."""
+    return f"min_pass_k[{k}]"
 
 
 def groups_of(suite: str, domain: str, category: str | None = None) -> tuple[str, ...]:

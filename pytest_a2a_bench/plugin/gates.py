@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,9 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates import files, misses
-from pytest_a2a_bench.gates.agents import judge_agents
-from pytest_a2a_bench.gates.judge import judge
+from pytest_a2a_bench.gates.agents import judge_run
 from pytest_a2a_bench.gates.terms import EVERY_TRIAL, ITEMS, Trials
+from pytest_a2a_bench.plugin import early
 from pytest_a2a_bench.plugin.collect import shards
 from pytest_a2a_bench.plugin.report.agents import agent_of, agents_of
 from pytest_a2a_bench.plugin.report.terminal import Reporting, looks_like_trial
@@ -27,6 +28,7 @@ from pytest_a2a_bench.results.stats import count
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Verdict
+    from pytest_a2a_bench.plugin.early import EarlyStop
 
 FILE = "a2a/gate"
 _NOT_FOR = ("session", "lfplugin", "stepwiseplugin", "a2a-bench-gates")
@@ -104,18 +106,14 @@ class Gatekeeper:
         if nothing_will_run(self.config) or not self._has_something_to_judge(thresholds, cut_short=cut_short):
             return
         trials = self._trials(cut_short)
-        self.verdict = self._judge(trials, thresholds)
+        self.verdict = judge_run(trials, thresholds, self.run.settings, self.run.services.baseline)
+        if self._early is not None:
+            notes = (*self.verdict.notes, *self._early.notes)
+            self.verdict = dataclasses.replace(self.verdict, notes=notes)
         # Trials that no gate counts fail as items; the gate would tell it twice.
         hidden = (ITEMS,) if self._excused & self._failed else (EVERY_TRIAL, ITEMS)
         self._log(session, [g for g in self.verdict.gates if g.name not in hidden])
         self._store(trials)
-
-    def _judge(self, trials: Trials, thresholds: Thresholds) -> Verdict:
-        settings, baseline = self.run.settings, self.run.services.baseline
-        names = [name for name in settings.under_test if name is not None]
-        if not names:
-            return judge(trials, thresholds, baseline)
-        return judge_agents(trials, thresholds, names, files.baselines_of(settings, baseline))
 
     def _has_something_to_judge(self, thresholds: Thresholds, *, cut_short: bool) -> bool:
         """Tell whether there were trials; where none was reported, whether gates were to judge those that should be."""
@@ -160,9 +158,16 @@ class Gatekeeper:
             named=self.run.plan.named,
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
+            decided=self._early.decisions if self._early else {},
+            stops_early=self._early is not None,
             left_out=left_out.tasks,
             left_out_unknown=left_out.unknown,
         )
+
+    @property
+    def _early(self) -> EarlyStop | None:
+        found: EarlyStop | None = self.config.pluginmanager.get_plugin(early.NAME)
+        return found
 
     # -- test cases --
 
@@ -230,30 +235,9 @@ class Gatekeeper:
         assert self.verdict is not None
         missed = misses.find_missed(trials.results, self._accepted)
         return {
-            **self.verdict.to_json(),
+            **files.verdict_data(self.verdict, trials, missed, self._nodeids),
             "agent": agent_of(self.run),
             **({"agents": agents_of(self.run, trials.results)} if self.run.settings.agents else {}),
-            "trials": {
-                "reported": len(trials.results),
-                "succeeded": sum(r.success for r in trials.results),
-                "missed": len(missed),
-                "skipped": sum(r.status == "skipped" for r in trials.results),
-                "errors": trials.errors,
-                "not_run": trials.not_run,
-                "user_faults": sum(r.user_fault is not None for r in trials.results),
-                "user_retries": sum(bool(r.user_retries) for r in trials.results),
-                "cut_short": trials.cut_short,
-            },
-            "missed": [
-                {
-                    "key": str(r.key),
-                    "nodeid": self._nodeids.get(str(r.key), ""),
-                    "reward": r.reward,
-                    "transcript": r.path,
-                }
-                for r in missed
-            ],
-            "quarantined": sorted(trials.quarantined),
             "left_out": misses.left_out_of(trials, self.run.settings),
             "reasons": diagnosis.to_json(self.reporting.reasons()),
         }
@@ -334,4 +318,4 @@ def _marks(excused: list[Any]) -> dict[str, str]:
 
 
 def _explained(result: GateResult) -> str:
-    return "\n".join([f"{result.verdict}: {result.sentence}", *result.details])
+    return "\n".join([f"{result.shown}: {result.sentence}", *result.details])

@@ -112,7 +112,8 @@ def _conceal(config: pytest.Config, run: BenchRun) -> None:
 
 def _take_part(config: pytest.Config, run: BenchRun) -> None:
     """Choose what joins, and register what listens: on the controller, where somebody may use us."""
-    from pytest_a2a_bench.plugin import gates
+    from pytest_a2a_bench.plugin import early, gates
+    from pytest_a2a_bench.plugin.collect import order
     from pytest_a2a_bench.plugin.conformance import check_items, summary
     from pytest_a2a_bench.plugin.report import page, past, publishing, terminal
     from pytest_a2a_bench.plugin.run import root_directory
@@ -128,6 +129,8 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         judged = not run.settings.agents and check_items.may_be_chosen(config)
         chosen = dataclasses.replace(chosen, conformance=judged)
     run.decide(named=named, selection=chosen)
+    if order.decides_early(run):
+        run.decide(order=order.seed_of(run))
     if check_items.names_files(run.settings) and (run.plan.asked or chosen.conformance) and not run.plan.problems:
         from pytest_a2a_bench.plugin.conformance import verdicts  # the whole room that judges the protocol
 
@@ -140,6 +143,7 @@ def _take_part(config: pytest.Config, run: BenchRun) -> None:
         config.pluginmanager.register(page.Page(config, run), "a2a-bench-html")
     past.register(config, run, reporting)
     publishing.register(config, run, reporting)
+    early.register(config, run)
 
 
 def make_items(metafunc: pytest.Metafunc) -> None:

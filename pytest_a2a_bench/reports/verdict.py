@@ -10,7 +10,7 @@ from pytest_a2a_bench.benchmarks.registry import label_of, variant_of
 from pytest_a2a_bench.redact import one_line
 
 if TYPE_CHECKING:
-    from pytest_a2a_bench.gates.terms import Verdict
+    from pytest_a2a_bench.gates.terms import GateResult, Verdict
     from pytest_a2a_bench.model import TrialResult
     from pytest_a2a_bench.results.agents import AgentComparison
     from pytest_a2a_bench.results.compare import Comparison, GroupComparison, TaskComparison
@@ -25,11 +25,11 @@ def gate_lines(verdict: Verdict, width: int) -> Iterator[str]:
     """Yield the table of gates: name, verdict, and the sentence with the numbers."""
     if verdict.gates:
         names = max(len("gate"), *(len(g.name) for g in verdict.gates))
-        words = max(map(len, ("verdict", *(g.verdict for g in verdict.gates))))
+        words = max(map(len, ("verdict", *(_shown(g) for g in verdict.gates))))
         indent = names + words + 4
         yield f"{'gate':<{names}}  {'verdict':<{words}}  why"
         for gate in verdict.gates:
-            first = f"{gate.name:<{names}}  {gate.verdict:<{words}}  "
+            first = f"{gate.name:<{names}}  {_shown(gate):<{words}}  "
             yield from _wrapped(first, one_line(gate.sentence, 2000), indent, width)
     yield from verdict.notes
 
@@ -67,13 +67,17 @@ def _rate(task: str, trials: list[TrialResult], missed: Mapping[str, str]) -> st
     return f"{task} {sum(r.success for r in trials)}/{len(trials)}" + (f" ({excuse})" if excuse else "")
 
 
+def _shown(gate: GateResult) -> str:
+    return gate.shown if gate.tier == "supporting" else f"{gate.shown} ({gate.tier})"
+
+
 def comparison_lines(comparison: Comparison, width: int) -> Iterator[str]:
     """Yield the comparison by domain, then the tasks that changed, the worst first."""
     groups = [*comparison.domains]
     if comparison.overall is not None and len(groups) > 1:
         groups.append(comparison.overall)
     if groups:
-        yield from _aligned([_TITLES, *(_cells(group) for group in groups)])
+        yield from aligned([_TITLES, *(_cells(group) for group in groups)])
     changed = [task for task in comparison.tasks if task.drop]
     if changed:
         yield "tasks that changed:"
@@ -130,7 +134,8 @@ def _task_line(task: TaskComparison) -> str:
     return f"{word:<6}  {was} -> {now}  {one_line(task.name, 100)}"
 
 
-def _aligned(table: list[list[str]]) -> Iterator[str]:
+def aligned(table: list[list[str]]) -> Iterator[str]:
+    """Yield the lines of a table, its first column to the left."""
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     for row in table:
         cells = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal
 
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.model.fields import Limits
+from pytest_a2a_bench.model.fields import Finite, Limits
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import Store, StoreError
@@ -75,6 +75,7 @@ class Baseline:
 
     :param tasks: task key (``tau2/airline/12``, with ``@label`` and ``:agent`` if there is one) to what came of it.
     :param source: where it was read from, for messages.
+    :param seconds: of a trial on average, and ``cost_usd`` of one; None where it is not known.
     :param absent: keys of trials that the run was asked for and has no result of.
     :param notes: what is to be known about where it was read from.
     """
@@ -86,6 +87,8 @@ class Baseline:
     source: str = ""
     absent: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    seconds: float | None = None
+    cost_usd: float | None = None
 
     @property
     def trials(self) -> int:
@@ -124,6 +127,8 @@ class Baseline:
             "created_at": self.created_at,
             "run_ids": list(self.run_ids),
             "measured": {s: {n: list(v) for n, v in names.items()} for s, names in self.measured.items()},
+            "seconds": self.seconds,
+            "cost_usd": self.cost_usd,
             "tasks": {
                 name: {"outcomes": [int(o) for o in record.outcomes], "errors": record.errors}
                 for name, record in sorted(self.tasks.items())
@@ -137,6 +142,8 @@ class Baseline:
         every = sorted(
             results, key=lambda r: (r.key.suite, r.key.domain, r.key.task_id, r.key.label or "", r.key.trial)
         )
+        held = [r for r in every if r.status == "evaluated"]
+        costs = [r.cost for r in held if r.cost is not None]
         outcomes: dict[str, list[bool]] = defaultdict(list)
         errors: dict[str, int] = defaultdict(int)
         for result in every:
@@ -152,6 +159,8 @@ class Baseline:
             run_ids=tuple(sorted({r.run_id for r in every if r.run_id})),
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             source=source,
+            seconds=round(sum(r.duration for r in held) / len(held), 3) if held else None,
+            cost_usd=round(sum(costs) / len(costs), 6) if costs else None,
         )
 
 
@@ -170,12 +179,15 @@ class StoredBaseline:
 
     :param measured: by suite/domain: what produced it.
     :param tasks: by suite/domain/task, with @label.
+    :param seconds: of a trial on average, and ``cost_usd`` of one.
     """
 
     created_at: str = ""
     run_ids: tuple[str, ...] = ()
     measured: Measured = field(default_factory=dict)
     tasks: Mapping[str, StoredRecord] = field(default_factory=dict)
+    seconds: Finite | None = None
+    cost_usd: Finite | None = None
 
 
 BASELINE = StoredForm(
@@ -206,6 +218,7 @@ def load(path: Path) -> Baseline:
         raise ConfigurationError(f"baseline {error}") from error
     records = {n: TaskRecord(tuple(map(bool, r.outcomes)), r.errors) for n, r in stored.tasks.items()}
     found = Baseline(records, stored.measured, stored.run_ids, stored.created_at, str(path))
+    found = dataclasses.replace(found, seconds=stored.seconds, cost_usd=stored.cost_usd)
     return _with_outcomes(found, path)
 
 

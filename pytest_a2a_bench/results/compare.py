@@ -6,6 +6,7 @@ named.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +16,8 @@ from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord, differences
 from pytest_a2a_bench.results.inference import Interval, PairedTask
 
-GateVerdict = Literal["pass", "regressed", "inconclusive"]
-"""What one gate, or all of them together, say about a run."""
+GateVerdict = Literal["pass", "failed", "regressed", "inconclusive"]
+"""What one gate, or all of them together, say about a run; ``regressed`` is said of a baseline only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,11 @@ class Comparison:
         }
 
 
-def compare(before: Baseline, after: Baseline) -> Comparison:
-    """Compare two runs."""
+def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -> Comparison:
+    """Compare two runs.
+
+    :param level: how often each limit of a drop may be wrong.
+    """
     # Tasks that were only planned have no place on either side.
     old, new = _tried(before), _tried(after)
     common = sorted(set(old) & set(new))
@@ -136,8 +140,8 @@ def compare(before: Baseline, after: Baseline) -> Comparison:
         for n, p in pairs.items()
     ]
     return Comparison(
-        overall=_group("all", list(pairs.values())) if pairs else None,
-        domains=tuple(_group(name, group) for name, group in sorted(groups.items())),
+        overall=_group("all", list(pairs.values()), level) if pairs else None,
+        domains=tuple(_group(name, group, level) for name, group in sorted(groups.items())),
         # The worst first, and by name among equals, so that two reports of the same runs are the same.
         tasks=tuple(sorted(tasks, key=lambda t: (-t.drop, t.name))),
         only_before=tuple(sorted(set(old) - set(new))),
@@ -151,11 +155,11 @@ def compare(before: Baseline, after: Baseline) -> Comparison:
     )
 
 
-def passes_at_worst(before: Baseline, after: Baseline, allowed: float) -> bool:
+def passes_at_worst(before: Baseline, after: Baseline, allowed: float, level: float = inference.LEVEL) -> bool:
     """Tell whether the drop is within what is allowed if every trial that could not be evaluated now is a miss."""
     # For the run that is judged only: the baseline's errors would hide a drop if they were misses.
     worst = {name: TaskRecord((*r.outcomes, *(False,) * r.errors)) for name, r in after.tasks.items()}
-    group = compare(before, Baseline(worst)).overall
+    group = compare(before, Baseline(worst), level).overall
     return group is not None and judge_drop(group, allowed) == "pass"
 
 
@@ -166,17 +170,42 @@ def _tried(run: Baseline) -> dict[str, TaskRecord]:
 def judge_drop(group: GroupComparison, allowed: float) -> GateVerdict:
     """Say whether a drop is a regression.
 
-    ``regressed``: larger than allowed, and no accident (p below 5 %). ``pass``: at most what is allowed, with 95 %
-    confidence. ``inconclusive``: there are too few trials to tell.
+    ``regressed``: larger than allowed, with 95 % confidence. ``pass``: at most what is allowed, likewise.
+    ``inconclusive``: there are too few trials to tell; :func:`describe_drop` says what they hint at.
     """
-    # Both: a large drop may be chance, and a certain one may be allowed.
-    if group.drop > allowed and group.p < inference.LEVEL:
+    # The lower limit, and no test against "no drop at all": a drop that is certain may be allowed.
+    if group.low > allowed:
         return "regressed"
     return "pass" if group.high <= allowed else "inconclusive"
 
 
-def _group(name: str, pairs: list[PairedTask]) -> GroupComparison:
-    low, high = inference.drop_interval(pairs)
+NO_SIGN = "no sign of a drop"
+SIGNS = "signs of a drop"
+
+
+def describe_drop(comparison: Comparison, verdict: GateVerdict) -> str:
+    """Return the word for a comparison: what a verdict is called, and which shade an inconclusive one has.
+
+    ``signs of a drop`` are there where an unchanged agent does as badly in fewer than 5 % of runs (exact test), ``no
+    sign`` where it does so more often, although these trials could have shown one. Where they could not, whatever
+    became of them, there is no word for it: "".
+    """
+    group = comparison.overall
+    if group is None:
+        return ""
+    if verdict == "inconclusive":
+        if group.p < inference.LEVEL:
+            return SIGNS
+        # A run of three trials sees nothing, which is no reason to trust it.
+        worst = inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in comparison.pairs)
+        return NO_SIGN if worst < inference.LEVEL else ""
+    if verdict == "pass":
+        return "improved" if group.high < 0 else ""
+    return "regressed"
+
+
+def _group(name: str, pairs: list[PairedTask], level: float) -> GroupComparison:
+    low, high = inference.drop_interval(pairs, level=level)
     return GroupComparison(
         name=name,
         tasks=len(pairs),

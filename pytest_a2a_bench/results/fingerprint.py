@@ -46,6 +46,7 @@ WITHOUT_EFFECT = frozenset(
         "max_drop",
         "max_infra_errors",
         "max_latency",
+        "max_trials",
         "mcp_bind",  # how it is reached
         "mcp_url",
         "min_pass",
@@ -76,6 +77,7 @@ WITHOUT_EFFECT = frozenset(
         "scenarios",
         "shard",
         "stall_timeout",
+        "stop",  # decides which trials are held
         "strict",
         "suites",
         "timeout",

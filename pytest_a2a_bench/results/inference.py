@@ -126,15 +126,17 @@ def drop_of(tasks: Sequence[PairedTask]) -> float:
     return sum(t.drop for t in tasks) / len(tasks)
 
 
-def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
-    """Return the range that the drop is in, each limit with 95 % confidence.
+def drop_interval(
+    tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed: int = SEED, level: float = LEVEL
+) -> Interval:
+    """Return the range that the drop is in, each limit wrong in at most ``level`` of all runs.
 
     Each limit is the more careful one of two. A bootstrap over tasks (seed fixed), widened as Student's t is wider than
     the normal law and by half the smallest step of the drop, is right where there are many losses and gains. In it two
     made-up tasks join, one a little better and one a little worse (by one trial): without them a handful of tasks that
     happened to agree would look like certainty; Bonett and Price do the same for paired proportions. Where hardly
     anything is lost or gained, as with agents that are nearly perfect, losses and gains are counted as rare events: see
-    :func:`_rare_limit`.
+    :func:`rare_limit`.
 
     :raises ValueError: if there are no tasks.
     """
@@ -145,38 +147,39 @@ def drop_interval(tasks: Sequence[PairedTask], resamples: int = RESAMPLES, seed:
     drops = sorted([*exact, step, -step])
     size = len(drops)
     centre = sum(drops) / size
+    z = NormalDist().inv_cdf(1 - level)
     if size > MANY_TASKS:
-        least, most = _quantiles(drops)
+        least, most = _quantiles(drops, z)
     else:
         source = random.Random(seed)
         means = sorted(sum(source.choices(drops, k=size)) / size for _ in range(resamples))
-        least, most = means[floor(LEVEL * resamples)], means[ceil((1 - LEVEL) * resamples) - 1]
-    wider = sqrt(size / (size - 1)) * _student(max(1, len(tasks) - 1)) / _Z
+        least, most = means[floor(level * resamples)], means[ceil((1 - level) * resamples) - 1]
+    wider = sqrt(size / (size - 1)) * student(max(1, len(tasks) - 1), z) / z
     # Rates move in steps, and a limit between two of them would promise too much.
     half_step = 0.5 / (len(tasks) * max(max(t.before, t.after) for t in tasks))
     low = centre - (centre - least) * wider - half_step
     high = centre + (most - centre) * wider + half_step
-    rarest = _rare_limit(exact, step), -_rare_limit([-d for d in exact], step)
+    rarest = rare_limit(exact, step, z), -rare_limit([-d for d in exact], step, z)
     # The drop is between -1 and 1, whatever the widening made of it.
     return Interval(max(-1.0, min(low, rarest[1])), min(1.0, max(high, rarest[0])))
 
 
-def _quantiles(drops: Sequence[float]) -> tuple[float, float]:
+def _quantiles(drops: Sequence[float], z: float) -> tuple[float, float]:
     """Return what a bootstrap's 5 % and 95 % quantiles of the mean are for many tasks: the normal law's, with skewness.
 
     That is the first term of Cornish and Fisher. With more than :data:`MANY_TASKS` a limit differs by less than 0.15
     standard errors from that of 2,000 resamples, whose own luck is as large, where 30 tasks or more lost or gained; of
-    fewer the bootstrap knows little, and :func:`_rare_limit` decides.
+    fewer the bootstrap knows little, and :func:`rare_limit` decides.
     """
     size = len(drops)
     centre = sum(drops) / size
     spread = sqrt(sum((d - centre) ** 2 for d in drops) / size)
     skewness = sum((d - centre) ** 3 for d in drops) / size / spread**3
-    bend = skewness * (_Z * _Z - 1) / (6 * sqrt(size))
-    return centre + (bend - _Z) * spread / sqrt(size), centre + (bend + _Z) * spread / sqrt(size)
+    bend = skewness * (z * z - 1) / (6 * sqrt(size))
+    return centre + (bend - z) * spread / sqrt(size), centre + (bend + z) * spread / sqrt(size)
 
 
-def _rare_limit(drops: Sequence[float], step: float) -> float:
+def rare_limit(drops: Sequence[float], step: float, z: float = _Z) -> float:
     """Return the upper limit of the average drop, with 95 % confidence, where losses and gains are rare events.
 
     What tasks lost, and what they gained, are weighted sums of Poisson counts, whose limits are quantiles of gamma laws
@@ -184,12 +187,13 @@ def _rare_limit(drops: Sequence[float], step: float) -> float:
     Where nothing was lost or gained this is the rule of three.
 
     :param step: what one trial weighs.
+    :param z: the normal law's quantile of another confidence.
     """
     lost = [d for d in drops if d > 0]
     gained = [-d for d in drops if d < 0]
     # One more loss than was seen, of the size of a step: the upper limit of a count (rule of three for none).
-    most = _gamma_limit(sum(lost) + step, sum(d * d for d in lost) + step * step, _Z)
-    least = _gamma_limit(sum(gained), sum(d * d for d in gained), -_Z) if gained else 0.0
+    most = _gamma_limit(sum(lost) + step, sum(d * d for d in lost) + step * step, z)
+    least = _gamma_limit(sum(gained), sum(d * d for d in gained), -z) if gained else 0.0
     drop = sum(lost) - sum(gained)
     return (drop + hypot(most - sum(lost), sum(gained) - least)) / len(drops)
 
@@ -200,9 +204,9 @@ def _gamma_limit(mean: float, variance: float, z: float) -> float:
     return mean * max(0.0, 1 - 2 / (9 * freedom) + z * sqrt(2 / (9 * freedom))) ** 3
 
 
-def _student(freedom: int) -> float:
-    """Return the one-sided 95 % quantile of Student's t, by its series around the normal law's."""
-    z, n = _Z, freedom
+def student(freedom: int, z: float = _Z) -> float:
+    """Return the quantile of Student's t where the normal law's is ``z`` (at 95 %), by its series around that."""
+    n = freedom
     first = (z**3 + z) / (4 * n)
     second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
@@ -223,7 +227,7 @@ def trials_to_tell(tasks: Sequence[PairedTask], allowed: float) -> int:
     # One trial's variance p(1-p), estimated without bias from both runs; a task of its own that always varies joins.
     spread = sum(map(_variance, tasks)) + 0.25
     # Fewer show nothing even if all of them succeed.
-    fewest = _rare_limit([0.0], 1.0) / (len(tasks) * allowed)
+    fewest = rare_limit([0.0], 1.0) / (len(tasks) * allowed)
     return max(1, ceil(fewest), ceil(z * z * 2 * spread / (len(tasks) * allowed) ** 2))
 
 

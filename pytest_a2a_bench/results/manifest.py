@@ -35,6 +35,8 @@ class Manifest:
     :param shard: ``I/N``, or None for the whole.
     :param durations: hash of the durations that the parts were balanced by.
     :param merged: run ids of the runs that were joined.
+    :param order: what the order of the trials was drawn from, where gates may be decided early.
+    :param categories: of tasks that have one, likewise.
     :param nodeids: the item of each trial -> its key, so that a controller knows what a crashed worker was doing.
     """
 
@@ -48,6 +50,8 @@ class Manifest:
     settings: Mapping[str, Any] = field(default_factory=dict)
     merged: tuple[str, ...] = ()
     nodeids: Mapping[str, KeyText] = field(default_factory=dict)
+    order: str = ""
+    categories: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def runs(self) -> frozenset[str]:

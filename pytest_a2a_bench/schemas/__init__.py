@@ -16,6 +16,7 @@ VERSIONS: Mapping[str, int] = {
     "run": 1,
     "verdict": 1,
     "breaker": 1,
+    "decided": 1,
     "baseline": 1,
     "history": 1,
     "cassette": 1,

@@ -27,7 +27,7 @@ from pytest_a2a_bench.results.manifest import RUN
 from pytest_a2a_bench.results.store import TRIAL
 from pytest_a2a_bench.results.stored import StoredForm, adapter_of
 from pytest_a2a_bench.schemas import VERSIONS, file_name
-from pytest_a2a_bench.trials.stopping import OPENED
+from pytest_a2a_bench.trials.stopping import OPENED, SETTLED
 
 Schema = dict[str, Any]
 
@@ -37,6 +37,7 @@ FORMS: Mapping[str, tuple[StoredForm[Any], str]] = {
     "verdict": (VERDICT, "What the gates of a run said: verdict.json of a results directory"),
     "breaker": (OPENED, "Why a run was stopped: breaker.json of a results directory"),
     "history": (HISTORY, "One line of a history, a run: --a2a-history-file"),
+    "decided": (SETTLED, "Which trials a run need not hold any more: decided.json of a results directory"),
     "baseline": (BASELINE, "What an earlier run measured: a2a-bench promote"),
     "cassette": (CASSETTE, "One trial's exchanges with the agent: --a2a-record"),
     "card": (CARD_REPORT, "What an agent card was found to be: a2a-bench card --format json"),

@@ -110,8 +110,8 @@ class Runner:
     def run(self, key: TrialKey, cancel: threading.Event | None = None) -> TrialResult:
         """Run one trial, or return this run's stored result of it; with ``resume`` also an earlier run's.
 
-        Where no trial may begin any more, its status is ``not_run`` and nothing is stored.
-        Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
+        Where no trial may begin any more, its status is ``not_run`` and nothing is stored; one that need not begin is
+        ``skipped``. Never raises for trouble of the trial; a result that cannot be stored raises ``StoreError``.
         """
         attempt = Attempt(key, cancel or threading.Event(), dict(self._metadata))
         stored = self._stored(attempt)
@@ -119,13 +119,15 @@ class Runner:
             return stored
         with self._registered(attempt):
             opened = self._stopping.opened if self._stopping is not None else None
-            if opened is not None and not (stored is not None and self.settings.resume):
+            if opened is None or (stored is not None and self.settings.resume):
+                self._make_ready(attempt)
+                if stored is not None and self._is_reusable(stored, attempt):
+                    origin = stored.reused_from or stored.run_id
+                    return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
+            if opened is not None:
                 return self._not_run(key, opened)
-            self._make_ready(attempt)
-            if stored is not None and self._is_reusable(stored, attempt):
-                origin = stored.reused_from or stored.run_id
-                return self.store.write(dataclasses.replace(stored, run_id=self.run_id, reused_from=origin))
-            return self._traced(attempt) if opened is None else self._not_run(key, opened)
+            left_out = self._stopping.left_out(key) if self._stopping is not None else None
+            return self._traced(attempt) if left_out is None else self.store.write(left_out)
 
     def give_up(self, key: TrialKey) -> TrialResult | None:
         """End a trial whose time is up and whose thread does not come back: stuck where nothing bounds it.

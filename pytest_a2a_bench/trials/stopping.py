@@ -17,7 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_a2a_bench.errors import InfrastructureError, RunTimeoutError, TrialTimeoutError
-from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.store import StoreError, save
 from pytest_a2a_bench.results.stored import StoredForm
@@ -37,6 +39,40 @@ OPENED = StoredForm(
     StoreError,
     version=SCHEMA_VERSION,
 )
+
+
+DECIDED_NAME = "decided.json"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settled:
+    """Which trials need not be held any more (``--a2a-stop decided``).
+
+    :param reason: what was decided, in one line.
+    :param keys: these trials.
+    :param run_id: the run that it is about.
+    """
+
+    reason: str
+    keys: tuple[KeyText, ...]
+    run_id: str = ""
+
+
+SETTLED = StoredForm(
+    Settled,
+    " is not what a run leaves that was decided early",
+    "remove it",
+    StoreError,
+    version=SCHEMA_VERSION,
+)
+
+
+def settle(directory: Path, settled: Settled) -> None:
+    """Tell all processes of a run what need not be held.
+
+    :raises StoreError: if it cannot be written.
+    """
+    save(directory / DECIDED_NAME, json.dumps({"schema_version": SCHEMA_VERSION, **dataclasses.asdict(settled)}))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,6 +147,8 @@ class Stopping:
         self._run_id = run_id
         self._ask = ask
         self._opened: Opened | None = None
+        self._settled: Settled | None = None
+        self._settled_path = directory / DECIDED_NAME
         self._lock = threading.Lock()
 
     @property
@@ -125,6 +163,20 @@ class Stopping:
     def known(self) -> Opened | None:
         """What this process knows already of why no further trial may begin. Never waits."""
         return self._opened
+
+    def left_out(self, key: TrialKey) -> TrialResult | None:
+        """Return what is to be stored of a trial that need not be held; None where it must.
+
+        With a file: whoever reads the directory later knows that this trial is missing from nothing.
+        """
+        if self._settled is None:
+            # Asked before each trial, and mostly there is no such file.
+            with contextlib.suppress(FileNotFoundError, StoreError):
+                found = SETTLED.read(self._settled_path)
+                self._settled = found if found.run_id == self._run_id else None
+        if self._settled is None or str(key) not in self._settled.keys:
+            return None
+        return TrialResult(key, "skipped", self._run_id, error=self._settled.reason, error_type=DECIDED_ERROR)
 
     def note(self, key: TrialKey, error: Exception | None) -> None:
         """Take in how a trial ended."""
@@ -162,7 +214,7 @@ class Stopping:
 
 
 def forget(directory: Path) -> None:
-    """Remove what an earlier run's breaker left: it says nothing about this one."""
+    """Remove what an earlier run's breaker and early verdict left: it says nothing about this one."""
     with contextlib.suppress(OSError):
-        for path in (directory / NAME, *directory.glob("breaker-*.json")):
+        for path in (directory / NAME, directory / DECIDED_NAME, *directory.glob("breaker-*.json")):
             path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ LEFT_OUT = {"tau2/airline/a": ("inaction-passes", "short-text"), "tau2/retail/x"
 def test_a_rate_is_of_what_is_left_and_names_the_rest() -> None:
     trials = Trials([*results("a"), *results("b", "c", ok=False)], left_out=LEFT_OUT)
     [gate] = judge(trials, Thresholds(min_pass={"airline": 0.2})).gates
-    assert gate.verdict == "regressed", "the task that is left out does not help"
+    assert gate.verdict == "failed", "the task that is left out does not help"
     assert (gate.numbers["ok"], gate.numbers["trials"]) == (0, 4)
     assert "2 trials of 1 task are left out (lint:inaction-passes 1, lint:short-text 1)" in gate.sentence
 
@@ -45,7 +45,7 @@ def test_errors_of_what_is_left_out_stay_errors() -> None:
 def test_only_floors_leave_out() -> None:
     trials = Trials([*results("a", ok=False), *results("x", domain="retail", ok=False)], left_out=LEFT_OUT)
     gates = {g.name: g.verdict for g in judge(trials, Thresholds(min_pass={"airline": 0.2})).gates}
-    assert gates["every_trial"] == "regressed", "no floor counts retail, so that each of its trials must pass"
+    assert gates["every_trial"] == "failed", "no floor counts retail, so that each of its trials must pass"
     settings = Settings(min_pass={"airline": 0.2})
     assert left_out_of(trials, settings) == {"tau2/airline/a": ["inaction-passes", "short-text"]}
     [gate] = judge(trials, Thresholds(min_pass_k={2: 0.5})).gates

@@ -102,6 +102,8 @@ def test_files_are_checked_from_the_command_line(tmp_path: Path, capsys: pytest.
         "run_ids": [],
         "measured": {},
         "tasks": {"a/b/c": {"outcomes": [1, 0], "errors": 0}},
+        "seconds": 2.5,
+        "cost_usd": None,
     }
     good.write_text(json.dumps(data))
     bad.write_text(json.dumps({**data, "tasks": {"a/b/c": {"outcomes": [2], "errors": 0}}}))

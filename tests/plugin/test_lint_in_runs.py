@@ -69,8 +69,8 @@ def test_a_floor_leaves_tasks_out_and_says_so(pytester: pytest.Pytester, desk: B
     result = desk.apart(*workers, *WITHOUT, "--a2a-markdown=m.md")
     assert result.ret == 0
     said = " ".join(result.stdout.str().split())
-    told = "6 of 8 trials succeeded, 0.750 (95 % interval 0.409 to 0.929); 2 trials of 2 tasks are left out"
-    assert f"min_pass pass {told} (lint:too-easy 2)" in said
+    assert "min_pass pass 6 of 8 trials succeeded, 0.750; the minimum is" in said
+    assert "(95 % interval 0.409 to 0.929); 2 trials of 2 tasks are left out (lint:too-easy 2)" in said
     assert "bad-h-t0]: missed (left out of --a2a-min-pass: lint too-easy): reward 0" in said
     verdict = verdict_of(pytester)
     assert verdict["left_out"] == {"desk/front/bad-h": ["too-easy"], "desk/front/ok-a": ["too-easy"]}
@@ -102,7 +102,6 @@ def test_what_was_found_is_looked_at_once_and_cited(pytester: pytest.Pytester, d
         (("--a2a-min-pass=0.5", "--a2a-min-pass-without=nope"), "names no rule of a2a-bench lint; write lint:RULE"),
         (("--a2a-min-pass=0.5", "--a2a-min-pass-without=,"), "the value is empty; it names no rule"),
         (("--a2a-min-pass-without=lint:too-easy",), "add --a2a-min-pass RATE"),
-        (("--a2a-min-pass=0.76", "--a2a-min-pass-without=lint:too-easy"), "cannot be proven by 8 trials"),
     ],
 )
 def test_what_cannot_be_is_refused(desk: Bench, options: tuple[str, ...], expected: str) -> None:

@@ -42,7 +42,16 @@ def write_files(root: Path) -> dict[str, Path]:
     directory = write_run(root / "run", results, run_id="run-1")
     verdict = judge(Trials(results), Thresholds(min_pass={"": 0.5}))
     missed = [{"key": str(results[1].key), "nodeid": "a::b", "reward": 0.0, "transcript": None}]
-    counts = {"reported": 5, "succeeded": 2, "missed": 2, "skipped": 0, "errors": 1, "not_run": 0, "cut_short": False}
+    counts = {
+        "reported": 5,
+        "succeeded": 2,
+        "missed": 2,
+        "skipped": 0,
+        "errors": 1,
+        "not_run": 0,
+        "decided": 0,
+        "cut_short": False,
+    }
     counts |= {"user_faults": 0, "user_retries": 0}
     agent = {"endpoint": "http://127.0.0.1:1", "name": "A 1", "interface": "1.0"}
     told = {"agent": agent, "trials": counts, "missed": missed, "quarantined": [], "left_out": {}}

@@ -50,11 +50,11 @@ def only(verdict: Verdict) -> GateResult:
 
 def test_without_thresholds_every_trial_must_succeed() -> None:
     assert only(judge(Trials(run(3)), Thresholds())).verdict == "pass"
-    assert only(judge(Trials(run(3, 1)), Thresholds())).verdict == "regressed"
+    assert only(judge(Trials(run(3, 1)), Thresholds())).verdict == "failed"
     trusting = judge(Trials(run(3, 1), failed=frozenset()), Thresholds())
     assert only(trusting).verdict == "pass", "its test asked for less than success"
     strict = judge(Trials(run(3), failed=frozenset({"tau2/airline/t0#0"})), Thresholds())
-    assert (only(strict).verdict, only(strict).numbers["ok"]) == ("regressed", 2)
+    assert (only(strict).verdict, only(strict).numbers["ok"]) == ("failed", 2)
     verdict = judge(Trials(run(3, 0, 1)), Thresholds())
     assert (only(verdict).verdict, verdict.outcome, verdict.errors) == ("inconclusive", "inconclusive", 1)
 
@@ -76,7 +76,7 @@ def test_a_floor_is_over_every_trial_that_was_not_skipped(ok: int, bad: int, err
 
 def test_lost_trials_stay_in_the_denominator() -> None:
     gate = only(judge(Trials(run(3), lost=1), Thresholds(min_pass={"": 0.8})))
-    assert (gate.verdict, gate.numbers["rate"]) == ("regressed", 0.75)
+    assert (gate.verdict, gate.numbers["rate"]) == ("failed", 0.75)
 
 
 def test_floors_by_group() -> None:
@@ -87,7 +87,7 @@ def test_floors_by_group() -> None:
         "min_pass[airline]": "pass",
         "min_pass[tau2/retail]": "pass",
         "min_pass[refund]": "pass",
-        "min_pass[tau2]": "regressed",
+        "min_pass[tau2]": "failed",
     }
     assert verdict.notes == ("not judged, because there is no trial of it: min_pass[banking]",)
     assert groups_of("crm", "mini", "handle_time") == ("crm", "mini", "crm/mini", "handle_time", "crm/mini/handle_time")
@@ -96,7 +96,7 @@ def test_floors_by_group() -> None:
 def test_trials_that_no_floor_counts_must_all_succeed() -> None:
     results = [trial("1", ok=False), trial("2"), trial("1", domain="retail", ok=False)]
     verdict = judge(Trials(results), Thresholds(min_pass={"airline": 0.5}))
-    assert [(g.name, g.verdict) for g in verdict.gates] == [("every_trial", "regressed"), ("min_pass[airline]", "pass")]
+    assert [(g.name, g.verdict) for g in verdict.gates] == [("every_trial", "failed"), ("min_pass[airline]", "pass")]
 
 
 def test_named_trials_have_no_rate() -> None:
@@ -117,7 +117,7 @@ def test_quarantined_tasks_count_in_no_rate_but_their_errors_are_errors() -> Non
 def test_pass_hat_k() -> None:
     results = [trial("1", 0), trial("1", 1), trial("2", 0), trial("2", 1, ok=False)]
     assert only(judge(Trials(results), Thresholds(min_pass_k={2: 0.5}))).verdict == "pass"
-    assert only(judge(Trials(results), Thresholds(min_pass_k={2: 0.6}))).verdict == "regressed"
+    assert only(judge(Trials(results), Thresholds(min_pass_k={2: 0.6}))).verdict == "failed"
     error = trial("2", 1, status="infrastructure_error")
     assert only(judge(Trials([*results[:3], error]), Thresholds(min_pass_k={2: 0.5}))).numbers["value"] == 0.5
     gate = only(judge(Trials(results[:3]), Thresholds(min_pass_k={2: 0.5})))
@@ -184,7 +184,7 @@ class TestCeilings:
         dear = [trial("1", cost=1.0), trial("2", cost=2.0)]
         thresholds = Thresholds(min_pass={"": 0.1}, max_cost=3.0)
         assert judge(Trials(dear), thresholds).gates[-1].verdict == "pass"
-        assert judge(Trials([*dear, trial("3", cost=0.1)]), thresholds).gates[-1].verdict == "regressed"
+        assert judge(Trials([*dear, trial("3", cost=0.1)]), thresholds).gates[-1].verdict == "failed"
         assert judge(Trials([*dear, trial("3")]), thresholds).gates[-1].verdict == "inconclusive"
         error = trial("3", status="infrastructure_error")
         assert judge(Trials([*dear, error]), thresholds).gates[-1].verdict == "pass"
@@ -194,11 +194,11 @@ class TestCeilings:
         verdict = judge(Trials(results), Thresholds(min_pass={"": 0.1}, max_latency={50: 2.5, 95: 8}))
         assert [(g.name, g.verdict) for g in verdict.gates[1:]] == [
             ("max_latency[p50]", "pass"),
-            ("max_latency[p95]", "regressed"),
+            ("max_latency[p95]", "failed"),
         ]
 
     @pytest.mark.parametrize(
-        ("limit", "verdict"), [(2, "pass"), (1, "regressed"), (0.2, "pass"), (0.19, "regressed"), (1.0, "pass")]
+        ("limit", "verdict"), [(2, "pass"), (1, "failed"), (0.2, "pass"), (0.19, "failed"), (1.0, "pass")]
     )
     def test_infrastructure_errors(self, limit: float, verdict: str) -> None:
         results = [*run(7, 0, 1), trial("b", status="harness_error"), trial("s", status="skipped")]
@@ -217,7 +217,7 @@ class TestCutShort:
 
     @pytest.mark.parametrize(
         ("selected", "verdict"),
-        [(0, "inconclusive"), (10, "inconclusive"), (9, "regressed"), (6, "regressed")],
+        [(0, "inconclusive"), (10, "inconclusive"), (9, "failed"), (6, "failed")],
         ids=["who knows", "may be kept", "is lost", "over"],
     )
     def test_a_floor_is_lost_only_if_the_rest_cannot_rescue_it(self, selected: int, verdict: str) -> None:
@@ -239,10 +239,10 @@ class TestCutShort:
         results = [trial("1", ok=False, cost=2.0, seconds=(2.0,)), trial("2", status="infrastructure_error")]
         verdict = judge(Trials(results, cut_short=True, selected=60), thresholds)
         assert {g.name: g.verdict for g in verdict.gates} == {
-            "every_trial": "regressed",
-            "max_cost": "regressed",
+            "every_trial": "failed",
+            "max_cost": "failed",
             "max_latency[p95]": "inconclusive",
-            "max_infra_errors": "regressed",
+            "max_infra_errors": "failed",
         }
         share = judge(Trials(results, cut_short=True, selected=60), Thresholds(max_infra_errors=0.1))
         assert share.gates[-1].verdict == "inconclusive"

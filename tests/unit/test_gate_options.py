@@ -45,7 +45,21 @@ def test_good_values(read: Callable[[str], Any], text: str, value: Any) -> None:
     [
         *(
             (o.read_rates, text)
-            for text in ("", ",", "60", "-0.1", "nan", "x", "=0.5", "a=", "0.5,0.6", "a=.1,a=.2", "1")
+            for text in (
+                "",
+                ",",
+                "60",
+                "-0.1",
+                "nan",
+                "x",
+                "=0.5",
+                "a=",
+                "0.5,0.6",
+                "a=.1,a=.2",
+                "a=.1!,a=.2",
+                "!",
+                "0.5!!",
+            )
         ),
         *((o.read_pass_k, text) for text in ("0.5", "0=0.5", "-1=0.5", "4=2", "4=0.1,4=0.2", "k=0.1")),
         *((o.read_latencies, text) for text in ("95=1", "p101=1", "p95=0", "p95", "p95=inf")),

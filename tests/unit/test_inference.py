@@ -176,18 +176,18 @@ def test_an_unchanged_agent_raises_an_alarm_no_more_often_than_the_level(tasks: 
 @pytest.mark.parametrize("freedom", [2, 5, 20, 500])
 def test_students_quantile_is_scipys(freedom: int) -> None:
     scipy = pytest.importorskip("scipy.stats")
-    assert inference._student(freedom) == pytest.approx(scipy.t.ppf(0.95, freedom), rel=0.015)
+    assert inference.student(freedom) == pytest.approx(scipy.t.ppf(0.95, freedom), rel=0.015)
 
 
 @pytest.mark.parametrize("events", [0, 1, 3, 10, 60])
 def test_the_limits_of_rare_events_are_those_of_poisson(events: int) -> None:
     scipy = pytest.importorskip("scipy.stats")
     lost = [1.0] * events + [0.0] * (400 - events)
-    assert inference._rare_limit(lost, 1.0) * 400 == pytest.approx(scipy.gamma.ppf(0.95, events + 1), rel=0.015)
+    assert inference.rare_limit(lost, 1.0) * 400 == pytest.approx(scipy.gamma.ppf(0.95, events + 1), rel=0.015)
     gained = [-d for d in lost]
     most, least = scipy.gamma.ppf(0.95, 1), scipy.gamma.ppf(0.05, events) if events else 0.0
     expected = -events + (most**2 + (events - least) ** 2) ** 0.5
-    assert inference._rare_limit(gained, 1.0) * 400 == pytest.approx(expected, abs=0.05)
+    assert inference.rare_limit(gained, 1.0) * 400 == pytest.approx(expected, abs=0.05)
 
 
 def evenly(before: float, after: float) -> Callable[[int], list[tuple[float, float]]]:

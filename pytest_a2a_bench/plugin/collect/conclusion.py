@@ -11,7 +11,7 @@ import pytest
 
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates.misses import NOTHING_MISSED
-from pytest_a2a_bench.plugin.collect import floors, shards
+from pytest_a2a_bench.plugin.collect import floors, order, shards
 from pytest_a2a_bench.plugin.collect.items import uses_agent
 from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.modules import judge_protocol
@@ -42,6 +42,7 @@ def conclude(session: pytest.Session, run: BenchRun) -> None:
         return
     if run.collected.used or run.settings.shard:
         shards.divide(session, run)
+        order.draw(session, run)
         # A part without trials is a part of the run, too: it leaves a file that says so, with the agent's name in it.
         run.collected.used = bool(census(session.items).users or run.collected.whole)
 

@@ -8,20 +8,18 @@ from difflib import get_close_matches
 import pytest
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.gates.misses import quarantine_of
+from pytest_a2a_bench.gates.misses import quarantine_of, thresholds_of
 from pytest_a2a_bench.gates.terms import groups_of
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
-from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import task_name
-from pytest_a2a_bench.results.stats import count
 
 
 def find_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.Item]) -> Iterator[str]:
-    """Say which floors are for nothing that there is, and which the trials that run can never prove.
+    """Say which floors are for nothing that there is, and of which pass^k there are too few trials.
 
     :param part: those of the trials that this shard runs.
     """
-    # Chosen trials prove nothing about a rate, so their number is no objection.
+    # Chosen trials say nothing about a rate, so their number is no objection.
     if run.plan.named or not (run.settings.min_pass or run.settings.min_pass_k):
         return
     yield from _unknown(trials, run)
@@ -34,11 +32,6 @@ def find_problems(trials: list[pytest.Item], run: BenchRun, part: list[pytest.It
 
 
 def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
-    for group, rate in run.settings.min_pass.items():
-        number = sum(not group or group in _groups(item) for item in counted if not _is_left_out(item, run))
-        number //= len(run.settings.under_test)  # each agent must keep it
-        if number:
-            yield from _unprovable(group, rate, number)
     tasks: dict[str, int] = {}
     for item in counted:
         key = item.stash[TRIAL].key
@@ -51,14 +44,12 @@ def _hopeless(counted: list[pytest.Item], run: BenchRun) -> Iterator[str]:
             yield f"--a2a-min-pass-k {k}={rate:g} needs --a2a-trials {k}; there are tasks with {fewest} here"
 
 
-def _is_left_out(item: pytest.Item, run: BenchRun) -> bool:
-    return item.stash[TRIAL].key.task_key in run.plan.left_out
-
-
 def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
     """Say which floors are for a name that nothing has: most likely it is misspelt, and would gate nothing."""
     here = {group for item in trials for group in _groups(item)}
-    missing = {group: rate for group, rate in run.settings.min_pass.items() if group and group not in here}
+    missing = {
+        group: rate for group, rate in thresholds_of(run.settings).min_pass.items() if group and group not in here
+    }
     if not missing:
         return
     # Names of other suites are right, although nothing of theirs runs here.
@@ -68,16 +59,6 @@ def _unknown(trials: list[pytest.Item], run: BenchRun) -> Iterator[str]:
             near = get_close_matches(group, sorted(known), 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             yield f"--a2a-min-pass {group}={rate:g}: no suite, domain or category has that name{hint}"
-
-
-def _unprovable(group: str, rate: float, number: int) -> Iterator[str]:
-    if not inference.can_prove(rate, number):
-        name = f"{group}={rate:g}" if group else f"{rate:g}"
-        yield (
-            f"--a2a-min-pass {name} cannot be proven by {count(number, 'trial')}, even if all succeed; "
-            f"{inference.trials_to_prove(rate)} could (more tasks, or more --a2a-trials of each), "
-            "or switch it off for this run with --a2a-min-pass off"
-        )
 
 
 def _groups(item: pytest.Item) -> tuple[str, ...]:

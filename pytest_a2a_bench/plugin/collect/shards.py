@@ -89,11 +89,18 @@ def write_manifest(session: pytest.Session, run: BenchRun) -> None:
         durations=_hash(run.plan.durations) if run.plan.durations and run.settings.shard is not None else None,
         settings=settings,
         nodeids=nodeids,
+        order=run.plan.order,
+        categories=_categories(session) if run.plan.order else {},
     )
     try:
         manifest.write(run.plan.results)
     except StoreError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _categories(session: pytest.Session) -> dict[str, str]:
+    trials = [item.stash[TRIAL] for item in session.items if TRIAL in item.stash]
+    return {trial.key.task_key: trial.task.category for trial in trials if trial.task.category}
 
 
 def _hash(durations: Mapping[str, float]) -> str:

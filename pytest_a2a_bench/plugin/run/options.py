@@ -26,7 +26,7 @@ from pytest_a2a_bench.plugin.run.modules import CONFORMANCE_NAMES
 from pytest_a2a_bench.plugin.run.standby import Row
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.secret import KNOWN
-from pytest_a2a_bench.settings import BUILTIN_PREFIX, Settings, needs_tags
+from pytest_a2a_bench.settings import AUTO_TRIALS, BUILTIN_PREFIX, Settings, needs_tags
 from pytest_a2a_bench.tracing import is_installed
 
 # Ways by which xdist reaches other machines.
@@ -197,7 +197,9 @@ def _recorded_endpoint(values: Mapping[str, Any], source: str, problems: list[st
 def _with_implied(settings: Settings) -> Settings:
     # Without the key these agents could answer nothing.
     if not settings.agents and needs_tags(settings.endpoint):
-        return dataclasses.replace(settings, tag_trials=True)
+        settings = dataclasses.replace(settings, tag_trials=True)
+    if settings.trials == AUTO_TRIALS:
+        settings = dataclasses.replace(settings, trials=settings.max_trials, stop="decided")
     return settings
 
 
@@ -237,6 +239,9 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems.append("--a2a-min-pass-without leaves tasks out of --a2a-min-pass: add --a2a-min-pass RATE")
     if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
         problems.append("--a2a-max-drop is measured from a baseline: add --a2a-baseline FILE (a2a-bench promote)")
+    if settings.stop == "decided" and not (settings.min_pass or settings.min_pass_k or settings.baseline):
+        asked = "--a2a-min-pass RATE or --a2a-baseline FILE"
+        problems.append(f"--a2a-stop decided (or --a2a-trials auto) needs a gate that can be decided: add {asked}")
     if settings.otel == "on" and not is_installed():
         problems.append("--a2a-otel=on needs OpenTelemetry; run: pip install 'pytest-a2a-bench[otel]'")
     # An agent of this machine cannot be reached from another.

@@ -122,6 +122,7 @@ class Plan:
     :param left_out_unknown: ``suite/domain`` -> why it is not known which of its tasks are.
     :param missed: the trials to run again; None for no such choice.
     :param end: when the run's time is up (``--a2a-run-timeout``), in seconds since the epoch; None for never.
+    :param order: what the order of the trials is drawn from; empty where they keep theirs.
     :param named: whether somebody named the trials to run, so that their rate says nothing about the agent.
     """
 
@@ -141,6 +142,7 @@ class Plan:
     left_out_unknown: Mapping[str, str] = field(default_factory=dict)
     missed: tuple[Missed, ...] | None = None
     named: bool = False
+    order: str = ""
     end: float | None = None
 
     @property

@@ -14,7 +14,7 @@ from pytest_a2a_bench.results.inference import wilson
 from pytest_a2a_bench.results.stats import count
 
 _TONES = {"pass": "good", "inconclusive": "unsure"}
-_WORDS = {"pass": "Pass", "regressed": "Regressed", "inconclusive": "Inconclusive", "fail": "Fail"}
+_WORDS = {"pass": "Pass", "failed": "Failed", "regressed": "Regressed", "inconclusive": "Inconclusive", "fail": "Fail"}
 
 
 def header(contents: Contents) -> Html:
@@ -61,8 +61,10 @@ def _banner(found: StoredVerdict) -> Html:
 
 
 def _gate(gate: StoredGate) -> Html:
-    tone = _TONES.get(gate.verdict, "bad")
-    word = _WORDS.get(gate.verdict, gate.verdict)
+    # What fails nothing is not shown as if it did.
+    tone = "unsure" if gate.tier == "advisory" and gate.verdict != "pass" else _TONES.get(gate.verdict, "bad")
+    word = gate.word.capitalize() or _WORDS.get(gate.verdict, gate.verdict)
+    word += f" ({gate.tier})" if gate.tier != "supporting" else ""
     details = el("pre", "\n".join(gate.details)) if gate.details else None
     return el("li", pill(tone, word), el("strong", gate.name), el("span", gate.sentence, details))
 

@@ -1,0 +1,175 @@
+"""``a2a-bench gate DIR``: judge finished trials by the gates of a run: those of joined shards, say.
+
+Options are those of pytest, with or without a2a- in their names, and come from the command line, the environment or the
+project's pyproject.toml, as in a run. What tests assert beside success is not known here: trials that no gate counts
+must all succeed. It writes verdict.json. Exit code 0 if the run passes, 1 if it does not, 2 for wrong options.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tomllib
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.lint_known import LeftOut, find_more_left_out
+from pytest_a2a_bench.configuration import table
+from pytest_a2a_bench.configuration.option import Option
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.gates import files, misses
+from pytest_a2a_bench.gates.agents import judge_run
+from pytest_a2a_bench.gates.terms import Trials, Verdict, groups_of_result
+from pytest_a2a_bench.model import TrialKey, TrialResult
+from pytest_a2a_bench.reports import diagnosis, verdict
+from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.manifest import SelectedResults
+from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.results.store import StoreError
+from pytest_a2a_bench.settings import Settings
+
+NAMES = (
+    *("min_pass", "min_pass_without", "min_pass_k", "baseline", "max_drop", "inconclusive"),
+    *("max_cost", "max_latency", "max_infra_errors", "quarantine"),
+)
+OPTIONS = tuple(option for option in table.OPTIONS if option.name in NAMES)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("directory", metavar="DIR", type=Path, help="Results directory of a run, or of joined shards")
+    for option in OPTIONS:
+        spellings = (f"--{option.cli_stem}", option.cli)
+        parser.add_argument(*spellings, dest=option.name, metavar=option.metavar, help=option.help.replace("%", "%%"))
+
+
+def run(namespace: Namespace) -> int:
+    """Judge the trials, say what came of it, and write it down."""
+    directory: Path = namespace.directory
+    try:
+        found = manifest.load_selected(directory)
+    except StoreError as error:
+        raise ConfigurationError(str(error)) from error
+    settings = _settings(namespace, found)
+    read = files.read(settings, Path(), directory)
+    results = [*found.results, *map(_absent, found.absent)]
+    problems = [*read.problems, *_unknown(settings, results)]
+    if problems:
+        raise ConfigurationError("; ".join(problems))
+    trials = _trials(results, settings, read)
+    verdict_found = judge_run(trials, misses.thresholds_of(settings), settings, read.baseline)
+    _print(verdict_found)
+    _write(directory, verdict_found, trials, found, settings)
+    return int(verdict_found.failed or bool(verdict_found.errors))
+
+
+def _settings(namespace: Namespace, found: SelectedResults) -> Settings:
+    """Read the options: command line over environment over pyproject.toml.
+
+    :raises ConfigurationError: with every value that is wrong.
+    """
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    project = _project()
+    for option in OPTIONS:
+        where, text = _find(option, namespace, project)
+        if not text:
+            continue
+        try:
+            value = option.read(text)
+            values[option.name] = option.locate(value, Path.cwd()) if option.locate else value
+        except ValueError as error:
+            problems.append(f"{where}: {error}")
+    if problems:
+        raise ConfigurationError("; ".join(problems))
+    own = [option for suite in registry.known() for option in suite.options]
+    ran = found.manifest.settings
+    values |= {"agents": ran.get("agents") or {}, "transfer": ran.get("transfer")}
+    settings = Settings(**values, benchmark_options={o.name: ran.get(o.name, o.default) for o in own})
+    if settings.max_drop is not None and not settings.baseline:
+        raise ConfigurationError("--max-drop is measured from a baseline: add --baseline FILE (a2a-bench promote)")
+    return settings
+
+
+def _find(option: Option, namespace: Namespace, project: Mapping[str, Any]) -> tuple[str, str]:
+    given = getattr(namespace, option.name)
+    if given is not None:
+        return f"--{option.cli_stem}", given
+    if os.environ.get(option.env):
+        return f"environment variable {option.env}", os.environ[option.env]
+    return f"pyproject.toml {option.ini}", str(project.get(option.ini, ""))
+
+
+def _project() -> Mapping[str, Any]:
+    """Return what pyproject.toml sets for pytest.
+
+    :raises ConfigurationError: if it cannot be read.
+    """
+    try:
+        tool = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8")).get("tool", {})
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"pyproject.toml: {error}") from error
+    pytest: Mapping[str, Any] = tool.get("pytest", {})
+    return {**pytest, **pytest.get("ini_options", {})}
+
+
+def _absent(key: str) -> TrialResult:
+    # It was asked for, and never leaves the denominator.
+    return TrialResult(
+        TrialKey.parse(key), "infrastructure_error", "", error="there is no result of it", error_type="Absent"
+    )
+
+
+def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
+    """Say which floors are for a name that nothing has."""
+    here = {group for result in results for group in groups_of_result(result)} | registry.group_names()
+    for group in misses.thresholds_of(settings).min_pass:
+        if group and group not in here:
+            yield f"--min-pass {group}: no suite, domain or category has that name"
+
+
+def _trials(results: list[TrialResult], settings: Settings, read: files.GateFiles) -> Trials:
+    keys = [result.key for result in results]
+    asked = settings.min_pass and settings.min_pass_without
+    left_out = find_more_left_out(keys, LeftOut(), settings) if asked else LeftOut()
+    return Trials(
+        results=results,
+        selected=len(results),
+        quarantined=frozenset(task_name(k) for k in keys if misses.quarantine_of(k, read.quarantine) is not None),
+        left_out=left_out.tasks,
+        left_out_unknown=left_out.unknown,
+    )
+
+
+def _print(found: Verdict) -> None:
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
+    for line in verdict.gate_lines(found, width):
+        print(line)
+    if found.comparison is not None:
+        for line in verdict.comparison_lines(found.comparison, width):
+            print(line)
+    if found.errors:
+        print(f"{count(found.errors, 'trial')} could not be evaluated, so this run does not pass")
+    print(f"verdict: {found.outcome}")
+
+
+def _write(directory: Path, found: Verdict, trials: Trials, run: SelectedResults, settings: Settings) -> None:
+    nodeids = {key: nodeid for nodeid, key in run.manifest.nodeids.items()}
+    runs = {result.run_id for result in run.results}
+    # Of joined shards each trial keeps its own run's id.
+    run_id = run.manifest.run_id if run.manifest.run_id in runs else max(runs)
+    agent = {"endpoint": run.manifest.endpoint, "name": run.manifest.agent, "interface": ""}
+    data = files.verdict_data(found, trials, misses.find_missed(trials.results, ()), nodeids)
+    reasons = diagnosis.to_json(diagnosis.clusters(trials.results))
+    more = {"agent": agent, "left_out": misses.left_out_of(trials, settings), "reasons": reasons}
+    try:
+        files.write_verdict(directory, {"run_id": run_id, **data, **more})
+    except OSError as error:
+        raise ConfigurationError(f"{directory}: the verdict cannot be written: {error.strerror}") from error

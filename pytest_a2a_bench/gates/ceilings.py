@@ -1,0 +1,94 @@
+"""Ceilings: what a run may cost, how long turns may take, and how much trouble it may meet. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_a2a_bench.gates.terms import GateResult, Thresholds, Trials
+from pytest_a2a_bench.model import TrialResult, percentile
+from pytest_a2a_bench.results.stats import count
+
+
+def nothing(name: str, found: int = 0) -> GateResult:
+    """Say that there was nothing to judge.
+
+    :param found: how many trials there were that do not count.
+    """
+    text = "no trial was evaluated"
+    if found:
+        was, are = ("was", "is") if found == 1 else ("were", "are")
+        text = f"{count(found, 'trial')} of it {was} skipped or {are} quarantined"
+    return GateResult(name, "inconclusive", {"trials": 0}, f"nothing to judge: {text}")
+
+
+def judge_ceilings(trials: Trials, thresholds: Thresholds) -> Iterator[GateResult]:
+    """Judge what was asked of cost, latency and infrastructure."""
+    if trials.nothing_ran:
+        yield from map(nothing, _ceiling_names(thresholds))
+        return
+    if thresholds.max_cost is not None:
+        yield _cost(trials.results, thresholds.max_cost)
+    latencies = sorted(s for r in trials.results for s in r.turn_latencies)
+    for percent, limit in thresholds.max_latency.items():
+        yield _latency(latencies, percent, limit)
+    if thresholds.max_infra_errors is not None:
+        yield _infra_errors(trials, thresholds.max_infra_errors)
+
+
+def _ceiling_names(thresholds: Thresholds) -> Iterator[str]:
+    if thresholds.max_cost is not None:
+        yield "max_cost"
+    yield from map(_latency_name, thresholds.max_latency)
+    if thresholds.max_infra_errors is not None:
+        yield "max_infra_errors"
+
+
+def _latency_name(percent: float) -> str:
+    return f"max_latency[p{percent:g}]"
+
+
+def _cost(results: Sequence[TrialResult], limit: float) -> GateResult:
+    known = [r.cost for r in results if r.cost is not None]
+    unknown = sum(r.cost is None and r.status == "evaluated" for r in results)
+    total = sum(known)
+    numbers = {"cost_usd": total, "unknown": unknown, "maximum": limit}
+    what = f"the trials cost ${total:.4f}; the maximum is ${limit:g}"
+    if total > limit:
+        return GateResult("max_cost", "failed", numbers, what, settled=True, word=_ABOVE)
+    # An unknown cost may be any cost; only exceeding is certain.
+    if unknown:
+        text = f"{what}; what {unknown} of {count(len(results), 'trial')} cost is not known"
+        return GateResult("max_cost", "inconclusive", numbers, text)
+    return GateResult("max_cost", "pass", numbers, what)
+
+
+def _latency(latencies: Sequence[float], percent: float, limit: float) -> GateResult:
+    name, value = _latency_name(percent), percentile(latencies, percent)
+    if value is None:
+        text = "the agent answered no turn whose latency is known"
+        return GateResult(name, "inconclusive", {"turns": 0, "maximum": limit}, text)
+    numbers = {"turns": len(latencies), "seconds": value, "maximum": limit}
+    what = f"p{percent:g} of {count(len(latencies), 'turn')} is {value:.3f} s; the maximum is {limit:g} s"
+    return _ceiling(name, numbers, what, above=value > limit)
+
+
+def _infra_errors(trials: Trials, limit: int | float) -> GateResult:
+    total = len(trials.results) + trials.lost
+    found = trials.lost + sum(r.status == "infrastructure_error" for r in trials.results)
+    # Below 1 it is a share; "1" and above count trials.
+    is_share = isinstance(limit, float)
+    value = found / total if is_share else found
+    numbers = {"infra_errors": found, "trials": total, "maximum": limit}
+    shown = f"{limit:.4g} of all trials" if is_share else f"{limit}"
+    what = f"the infrastructure failed {found} of {count(total, 'trial')}; the maximum is {shown}"
+    gate = _ceiling("max_infra_errors", numbers, what, above=value > limit)
+    return dataclasses.replace(gate, settled=not is_share)
+
+
+_ABOVE = "above the ceiling"
+
+
+def _ceiling(name: str, numbers: Mapping[str, Any], what: str, *, above: bool) -> GateResult:
+    return GateResult(name, "failed" if above else "pass", numbers, what, word=_ABOVE if above else "")

@@ -1,0 +1,221 @@
+"""Gates decided before all of their trials were held: what is asked after each, and the order they come in. Pure.
+
+What has finished counts in the order that was drawn beforehand, as far as nothing is missing in it: trials that
+fail take longer, so that the order in which trials end says something about how they end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import ceil
+from typing import NamedTuple, Protocol
+
+from pytest_a2a_bench.gates.terms import Decision, Thresholds, floor_name, pass_k_name
+from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.results.baseline import Baseline, task_name
+from pytest_a2a_bench.results.compare import GateVerdict
+from pytest_a2a_bench.results.inference import LEVEL
+from pytest_a2a_bench.results.sequential import DropBets, Stratum, decide_floor
+from pytest_a2a_bench.results.stats import pass_hat_k
+
+
+def draw_order(keys: Iterable[TrialKey], seed: str) -> list[TrialKey]:
+    """Return trials in an order drawn by a seed, in which each domain comes as evenly as its share allows."""
+    domains: dict[str, list[TrialKey]] = defaultdict(list)
+    # Sorted first: the same trials have one order, however they were collected.
+    for key in sorted(keys, key=str):
+        domains[_domain(key)].append(key)
+    places: list[tuple[float, str, TrialKey]] = []
+    for domain, found in domains.items():
+        random.Random(f"{seed}/{domain}").shuffle(found)
+        places += [((i + 0.5) / len(found), domain, key) for i, key in enumerate(found)]
+    return [key for _, _, key in sorted(places, key=lambda place: place[:2])]
+
+
+def _domain(key: TrialKey) -> str:
+    return f"{key.suite}/{key.domain}"
+
+
+class Finished(NamedTuple):
+    """How a trial ended."""
+
+    key: TrialKey
+    status: str
+    success: bool
+
+
+class _Question(Protocol):
+    """What one gate asks, trial after trial."""
+
+    def look(self, trial: Finished) -> GateVerdict | None:
+        """Take in the next trial that the gate counts; the answer, once there is one."""
+        ...
+
+
+class _Floor:
+    """Whether the whole run would reach a rate: its trials are all there are, so nothing else is uncertain."""
+
+    def __init__(self, keys: Sequence[TrialKey], rate: float) -> None:
+        self._strata: dict[str, Stratum] = {}
+        for key in keys:
+            there = self._strata.get(_domain(key), Stratum(0, 0, 0))
+            self._strata[_domain(key)] = there._replace(trials=there.trials + 1)
+        self._need = ceil(rate * len(keys) - 1e-9)
+
+    def look(self, trial: Finished) -> GateVerdict | None:
+        found = self._strata[_domain(trial.key)]
+        # What could not be evaluated counts as not succeeded, as it does in the whole run.
+        self._strata[_domain(trial.key)] = found._replace(seen=found.seen + 1, ok=found.ok + trial.success)
+        reached = decide_floor(list(self._strata.values()), self._need)
+        return None if reached is None else "pass" if reached else "failed"
+
+
+class _PassK:
+    """Whether pass^k can still be reached, or missed: certain, and so seldom early."""
+
+    def __init__(self, keys: Sequence[TrialKey], k: int, rate: float) -> None:
+        self._k, self._rate = k, rate
+        self._rest: dict[str, int] = defaultdict(int)
+        for key in keys:
+            self._rest[task_name(key)] += 1
+        self._planned = dict(self._rest)
+        self._ok: dict[str, int] = defaultdict(int)
+
+    def look(self, trial: Finished) -> GateVerdict | None:
+        name = task_name(trial.key)
+        self._rest[name] -= 1
+        self._ok[name] += trial.success
+        if min(self._planned.values()) < self._k:
+            return None
+        if self._average(best=False) >= self._rate:
+            return "pass"
+        return None if self._average(best=True) >= self._rate - 1e-12 else "failed"
+
+    def _average(self, *, best: bool) -> float:
+        values = [
+            pass_hat_k(planned, self._ok[name] + (self._rest[name] if best else 0), self._k)
+            for name, planned in self._planned.items()
+        ]
+        return sum(values) / len(values)
+
+
+class _Drop:
+    """Whether the success rate fell by more than is allowed, by pairs of a task's trials in both runs."""
+
+    def __init__(self, keys: Sequence[TrialKey], baseline: Baseline, allowed: float) -> None:
+        planned: dict[str, int] = defaultdict(int)
+        for key in keys:
+            planned[task_name(key)] += 1
+        self._before = {n: baseline.tasks[n].outcomes for n in planned if n in baseline.tasks}
+        self._before = {n: outcomes for n, outcomes in self._before.items() if outcomes}
+        # As many pairs of each task, so that each counts as much; where a run has more trials, several are averaged.
+        self._pairs = min((min(planned[n], len(o)) for n, o in self._before.items()), default=0)
+        self._size = {n: planned[n] // self._pairs for n in self._before} if self._pairs else {}
+        self._now: dict[str, list[bool]] = defaultdict(list)
+        # The other half of the error rate is for the run that is never decided early.
+        self._bets = DropBets(allowed, LEVEL / 2)
+
+    def look(self, trial: Finished) -> GateVerdict | None:
+        name = task_name(trial.key)
+        if name not in self._size:
+            return None
+        now, before = self._now[name], self._before[name]
+        now.append(trial.success)
+        pair, rest = divmod(len(now), self._size[name])
+        if rest == 0 and pair <= self._pairs:
+            each = len(before) // self._pairs
+            old, new = before[(pair - 1) * each : pair * each], now[-self._size[name] :]
+            self._bets.take(sum(old) / len(old) - sum(new) / len(new))
+        if self._bets.larger is None:
+            return None
+        return "regressed" if self._bets.larger else "pass"
+
+
+class _Gate:
+    """One gate: the trials that it counts, and what it asks of them."""
+
+    def __init__(self, question: _Question, keys: Collection[TrialKey], spoilt_by: Collection[str]) -> None:
+        self.keys = frozenset(keys)
+        self.decision: Decision | None = None
+        self._question = question
+        self._spoilt_by = spoilt_by
+        self._seen = 0
+        self._spoilt = False
+
+    def take(self, trial: Finished) -> None:
+        if self._spoilt or self.decision is not None or trial.key not in self.keys:
+            return
+        self._spoilt = trial.status in self._spoilt_by
+        if not self._spoilt:
+            self._seen += 1
+            found = self._question.look(trial)
+            self.decision = Decision(found, self._seen, len(self.keys)) if found else None
+
+
+_SKIPPED = ("skipped",)
+"""A skipped trial leaves the population, whose size is part of what a floor asks."""
+
+_UNKNOWN = ("skipped", "infrastructure_error", "evaluator_error", "harness_error", "not_run")
+"""An error is in no rate of a comparison, and could have hidden a drop."""
+
+
+class EarlyVerdict:
+    """The gates of a run whose trials come in an order that was drawn.
+
+    :param order: every trial of the run.
+    :param groups_of: the names by which a floor may mean a trial.
+    :param uncounted: trials that count in no rate (quarantined), and in no floor (left out).
+    """
+
+    def __init__(
+        self,
+        order: Sequence[TrialKey],
+        thresholds: Thresholds,
+        baseline: Baseline | None,
+        groups_of: Callable[[TrialKey], Collection[str]],
+        uncounted: tuple[Collection[TrialKey], Collection[TrialKey]] = ((), ()),
+    ) -> None:
+        self._order = list(order)
+        self._next = 0
+        self._finished: dict[TrialKey, Finished] = {}
+        self._gates: dict[str, _Gate] = {}
+        quarantined, left_out = map(frozenset, uncounted)
+        counted = [key for key in order if key not in quarantined]
+        for group, rate in thresholds.min_pass.items():
+            keys = [k for k in counted if k not in left_out and (not group or group in groups_of(k))]
+            if keys:
+                self._gates[floor_name(group)] = _Gate(_Floor(keys, rate), keys, _SKIPPED)
+        for k, rate in thresholds.min_pass_k.items():
+            self._gates[pass_k_name(k)] = _Gate(_PassK(counted, k, rate), counted, _SKIPPED)
+        if baseline is not None:
+            drop = _Drop(counted, baseline, thresholds.max_drop)
+            self._gates["baseline"] = _Gate(drop, counted, _UNKNOWN)
+        self._needless = frozenset(
+            key for key in order if thresholds.tolerates(groups_of(key), baseline=baseline is not None)
+        )
+
+    def take(self, trial: Finished) -> None:
+        """Take in a trial that has finished, whatever finished before it."""
+        self._finished.setdefault(trial.key, trial)
+        while self._next < len(self._order) and self._order[self._next] in self._finished:
+            found = self._finished[self._order[self._next]]
+            self._next += 1
+            for gate in self._gates.values():
+                gate.take(found)
+
+    @property
+    def decisions(self) -> Mapping[str, Decision]:
+        """What is decided so far, by the name of the gate."""
+        return {name: gate.decision for name, gate in self._gates.items() if gate.decision is not None}
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether every gate is."""
+        return bool(self._gates) and all(gate.decision is not None for gate in self._gates.values())
+
+    @property
+    def needless(self) -> list[TrialKey]:
+        """The trials that need not be held once every gate is decided: those whose miss a gate counts."""
+        return [key for key in self._order if key in self._needless and key not in self._finished]

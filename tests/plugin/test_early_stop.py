@@ -1,0 +1,148 @@
+"""Runs that end once every gate is decided: alone, with workers, resumed, and with conversations ahead."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Bench, junit_cases, log_of
+
+
+def named(kind: str, process: tuple[str, ...] = ()) -> str:
+    """Return thirty tasks; those that are held ahead take longer than their items, as conversations do."""
+    seconds = 0.3 if "concurrency" in "".join(process) else 0.02
+    return " ".join(f"{kind}-{seconds}-x{i}" for i in range(30))
+
+
+@pytest.fixture(
+    params=[
+        pytest.param((), id="alone"),
+        pytest.param(("--a2a-concurrency=4",), id="ahead", marks=pytest.mark.slow),
+        pytest.param(("-n2",), id="workers"),
+        pytest.param(("-n2", "--a2a-concurrency=3"), id="workers-ahead", marks=pytest.mark.slow),
+    ]
+)
+def process(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    arguments: tuple[str, ...] = request.param
+    return arguments
+
+
+def verdict_of(pytester: pytest.Pytester, results: str = "a2a-results") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((pytester.path / results / "verdict.json").read_text())
+    return found
+
+
+def gate_of(pytester: pytest.Pytester, name: str) -> dict[str, Any]:
+    [gate] = [gate for gate in verdict_of(pytester)["gates"] if gate["name"] == name]
+    return dict(gate)
+
+
+def write_baseline(pytester: pytest.Pytester, names: list[str], outcomes: list[int]) -> None:
+    tasks = {f"desk/front/{name}": {"outcomes": outcomes, "errors": 0} for name in names}
+    baseline = {"schema": "a2a-bench/baseline", "schema_version": 1, "measured": {}, "tasks": tasks}
+    (pytester.path / "b.json").write_text(json.dumps(baseline))
+
+
+@pytest.mark.parametrize(("kind", "word", "code"), [("ok", "pass", 0), ("bad", "below the floor", 1)])
+def test_a_floor_that_is_decided_ends_the_run(
+    pytester: pytest.Pytester,
+    desk: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    process: tuple[str, ...],
+    kind: str,
+    word: str,
+    code: int,
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", named(kind, process))
+    result = desk.apart(*process, "--a2a-min-pass=0.5", "--a2a-stop=decided", "--junitxml=j.xml")
+    assert result.ret == code
+    held, data, gate = len(log_of(pytester)), verdict_of(pytester), gate_of(pytester, "min_pass")
+    # Decided after about eight; each worker may have begun what it runs ahead and the next item.
+    assert 4 <= gate["decided_after"] <= held <= 24
+    assert gate["word"] == word
+    assert f"decided after {gate['decided_after']} of 30 trials" in gate["sentence"]
+    assert gate["numbers"]["trials"] == held, "what was not held is in no denominator"
+    assert (data["trials"]["decided"], data["trials"]["skipped"], data["errors"]) == (30 - held, 30 - held, 0)
+    result.stdout.fnmatch_lines([f"*decided: {30 - held} trials did not have to be held, and are in no rate*"])
+    skipped = [c for c in junit_cases(pytester.path / "j.xml").values() for child in c if child.tag == "skipped"]
+    reasons = [child.get("message") or "" for case in skipped for child in case]
+    assert sum("decided: min_pass" in reason for reason in reasons) == 30 - held
+
+
+def test_what_no_gate_counts_is_held(pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
+    pytester.makepyfile(
+        test_more="""
+        import pytest
+
+        @pytest.mark.desk("front", label="sure")
+        def test_sure(trial):
+            assert trial.reward == 1
+        """
+    )
+    assert desk("--a2a-min-pass=0.5", "--a2a-stop=decided").ret == 0
+    every = verdict_of(pytester)["trials"]
+    assert 0 < every["decided"] < every["reported"] == 60
+
+
+def test_a_run_that_is_never_decided_has_half_of_the_error_rate_left(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b bad-a bad-b")
+    write_baseline(pytester, [f"{what}-{name}" for what in ("ok", "bad") for name in "ab"], [1])
+    assert desk("--a2a-baseline=b.json", "--a2a-stop=decided").ret == 1
+    gate, every = gate_of(pytester, "baseline"), verdict_of(pytester)["trials"]
+    assert (gate["verdict"], gate["decided_after"], every["decided"]) == ("inconclusive", None, 0)
+    assert "97.5 % sure" in gate["sentence"]
+    assert len(log_of(pytester)) == 4
+
+
+def test_a_large_drop_is_decided_early(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, process: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", named("bad", process))
+    write_baseline(pytester, named("bad", process).split(), [1, 1])
+    result = desk.apart(*process, "--a2a-baseline=b.json", "--a2a-trials=auto", "--a2a-max-trials=2")
+    assert result.ret == 1
+    gate = gate_of(pytester, "baseline")
+    assert (gate["verdict"], gate["word"]) == ("regressed", "regressed")
+    assert gate["decided_after"] <= len(log_of(pytester)) < 40
+    assert gate["sentence"].startswith(f"decided after {gate['decided_after']} of 60 trials")
+
+
+def test_a_resumed_run_goes_on_in_the_same_order(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
+    options = ("--a2a-min-pass=0.5", "--a2a-stop=decided")
+    assert desk(*options).ret == 0
+    first, after = log_of(pytester), gate_of(pytester, "min_pass")["decided_after"]
+    run = json.loads((pytester.path / "a2a-results" / "run.json").read_text())
+    assert desk(*options, "--a2a-resume").ret == 0
+    assert log_of(pytester) == first, "all that it takes was held"
+    assert gate_of(pytester, "min_pass")["decided_after"] == after
+    again = json.loads((pytester.path / "a2a-results" / "run.json").read_text())
+    assert (again["order"], again["keys"]) == (run["order"], run["keys"])
+
+
+def test_stopping_needs_a_gate(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
+    for option in ("--a2a-stop=decided", "--a2a-trials=auto"):
+        result = desk(option)
+        assert result.ret == 4
+        result.stderr.fnmatch_lines(["*needs a gate that can be decided: add --a2a-min-pass RATE or --a2a-baseline*"])
+
+
+def test_files_of_trials_that_were_left_out_say_so(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pytest_a2a_bench.cli.main import main
+
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
+    desk("--a2a-min-pass=0.5", "--a2a-stop=decided", "--a2a-html=page.html")
+    assert main(["promote", "a2a-results", "-o", "b.json"]) == 0, "the run did end"
+    kept = json.loads(Path("b.json").read_text())["tasks"]
+    assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(pytester))
+    assert "did not have to be held" in (pytester.path / "page.html").read_text()
