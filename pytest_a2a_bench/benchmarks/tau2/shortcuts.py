@@ -55,11 +55,18 @@ _READERS: Final = {
 }
 """What looks at every record of a table, changes none and returns none; of another source it is only slower."""
 
+_INSTALLED: Final = "_a2a_bench_shortcuts"
 _differing: list[str] = []
 
 
 def install(registry: Any) -> None:
-    """Let environments, tools and the evaluator take the shortcuts, if this tau2 is one that they were written for."""
+    """Let environments, tools and the evaluator take the shortcuts, if this tau2 is one that they were written for.
+
+    Does nothing the second time.
+    """
+    database = importlib.import_module("tau2.environment.db").DB
+    if getattr(database.load, _INSTALLED, False):
+        return
     if os.environ.get(VARIABLE):
         _differing.append(f"{VARIABLE} is set")
         return
@@ -68,9 +75,14 @@ def install(registry: Any) -> None:
         _differing.append(f"this tau2 has another {', '.join(unknown)}")
     if _differing:
         return
-    database = importlib.import_module("tau2.environment.db").DB
     load = database.load.__func__
-    database.load = classmethod(functools.wraps(load)(lambda kind, path: tables.open_database(load, kind, path)))
+
+    @functools.wraps(load)
+    def open_database(kind: Any, path: Any) -> Any:
+        return tables.open_database(load, kind, path)
+
+    setattr(open_database, _INSTALLED, True)
+    database.load = classmethod(open_database)
     for name, known in _READERS.items():
         if _hash_of(name) in known:
             module, _, path = name.partition(":")
