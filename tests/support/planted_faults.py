@@ -141,8 +141,8 @@ KINDS = (
     Kind("tells-wrong-number", tau2.tells_wrong_number),
     Kind("tells-nothing", tau2.tells_nothing),
     Kind("skips-lookup", tau2.skips_lookup),
-    Kind("instruction-dropped", tau2.instruction_dropped),
-    Kind("instruction-wrong", tau2.instruction_wrong),
+    Kind("instruction-dropped", tau2.instruction_dropped, domains=("telecom",)),
+    Kind("instruction-wrong", tau2.instruction_wrong, domains=("telecom",)),
     Kind("user-hangs-up", tau2.user_hangs_up, around=_leaving_user(tau2.PROCEED, "Yes, please! ###STOP###")),
     Kind(
         "user-out-of-scope",
@@ -303,7 +303,9 @@ def _answered(result: TrialResult, question: str) -> str:
 
 def run_all(folder: Path, kinds: Sequence[Kind], many: int, concurrency: int) -> list[dict[str, Any]]:
     """Hold everything; return what was planted."""
-    plans = {(k.name, d): chosen(k, d, many) for k in kinds for d in k.domains}
+    # Twice as many where there is one domain only.
+    plans = {(k.name, d): chosen(k, d, many if len(k.domains) > 1 else 2 * many) for k in kinds for d in k.domains}
+    print("Nowhere to plant:", [f"{kind} in {domain}" for (kind, domain), plays in plans.items() if not plays])
     good = _controlled(folder / CONTROL, plans, concurrency)
     entries: list[dict[str, Any]] = []
     for kind in kinds:
@@ -343,7 +345,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="directory of the results and of planted.json")
     parser.add_argument("--kind", action="append", help="only this kind of fault (may be repeated)")
-    parser.add_argument("--many", type=int, default=4, help="tasks of each kind and domain")
+    parser.add_argument("--many", type=int, default=3, help="tasks of each kind and domain")
     parser.add_argument("--concurrency", type=int, default=4)
     given = parser.parse_args(None if arguments is None else list(arguments))
     kinds = [kind for kind in KINDS if not given.kind or kind.name in given.kind]
