@@ -510,7 +510,6 @@ def tells_wrong_number(scene: Scene) -> Planted | None:
     if not numbers:
         return None
     right = scene.chance.choice(numbers)
-    # In front, so that no check for a part of the text finds the right one.
     wrong = re.sub(r"\d", lambda found: str((int(found[0]) + 1) % 10), right)
     told = [wrong if text == right else text for text in scene.gold.communicate]
     closing = dataclasses.replace(scene.gold, communicate=tuple(told)).closing
@@ -526,7 +525,7 @@ def tells_nothing(scene: Scene) -> Planted | None:
 
 
 def skips_lookup(scene: Scene) -> Planted | None:
-    """What would have to be told is not even looked up: the last reads of a kind are left out."""
+    """What would have to be told is not even looked up: all reads by one tool, the last that is used, are left out."""
     looked = [call for call in scene.reads if not call.name.startswith("find_")]
     if not scene.gold.communicate or not looked:
         return None
