@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pytest_a2a_bench.model import TrialResult, Turn
+from pytest_a2a_bench.model import DialectFinding, TrialResult, Turn
 from pytest_a2a_bench.redact import one_line
 
 Blame = Literal["agent", "user", "benchmark", "infrastructure", "harness"]
@@ -105,6 +105,7 @@ CAUSES: Mapping[str, Cause] = {
 _REPEATS = 4
 """How often the same act makes a loop: a call may well be repeated once or twice after an error."""
 
+_POLITE = 8
 _SAYING = "saying the same"
 _UNREADABLE = ("unreadable-call", "not-an-action", "malformed-action", "prose-where-action-asked")
 
@@ -147,16 +148,30 @@ def _unfinished(result: TrialResult) -> Diagnosis | None:
             return Diagnosis("too-many-errors", next((name for name, _ in failed.most_common(1)), "tools"))
         case "max_steps" | "max_turns" | "max_user_turns":
             return (
-                repeated(result.transcript)
+                _last_words(result)
+                or repeated(result.transcript)
                 or next(_unreadable(result), None)
                 or Diagnosis("too-many-steps", detail=_ending(result))
             )
-    # Who ended properly may have said a sentence often; a call that was the last thing it did, again and again, was not
-    # meant.
-    acts = list(_acts(result.transcript))[-_REPEATS:]
-    if len(acts) == _REPEATS and acts[0][1] != _SAYING and len({act[1:] for act in acts}) == 1:
+    # Who ended properly may have said a sentence often; what was all that it did in the end, again and again, was not
+    # meant. A polite sentence may come a few times more than a call.
+    acts = [act[1:] for act in _acts(result.transcript)]
+    last = next((len(acts) - n for n in range(len(acts), 0, -1) if acts[n - 1] != acts[-1]), len(acts))
+    if acts and last >= (_POLITE if acts[-1][0] == _SAYING else _REPEATS):
         return repeated(result.transcript)
-    return None
+    return _last_words(result)
+
+
+def _last_words(result: TrialResult) -> Diagnosis | None:
+    """Say whether the last thing that came from the agent was nothing, or a call that nobody could read."""
+    number = next((n for n in range(len(result.transcript) - 1, -1, -1) if result.transcript[n].role == "agent"), None)
+    if number is None or result.transcript[number].calls:
+        return None
+    said = (result.transcript[number].text or "").strip()
+    if not said:
+        return Diagnosis("silent", turn=number)
+    found = next((d for f, d in _unreadable_findings(result) if f.raw and f.raw.strip()[:40] in said), None)
+    return found and replace(found, turn=number)
 
 
 def _gave_up(result: TrialResult) -> Diagnosis:
@@ -171,9 +186,13 @@ def _gave_up(result: TrialResult) -> Diagnosis:
 
 
 def _unreadable(result: TrialResult) -> Iterator[Diagnosis]:
+    yield from (told for _, told in _unreadable_findings(result))
+
+
+def _unreadable_findings(result: TrialResult) -> Iterator[tuple[DialectFinding, Diagnosis]]:
     for finding in result.findings:
         if finding.rule in _UNREADABLE:
-            yield Diagnosis("unreadable", finding.rule, one_line(f"{finding.message}: {finding.raw}"))
+            yield finding, Diagnosis("unreadable", finding.rule, one_line(f"{finding.message}: {finding.raw}"))
 
 
 def repeated(transcript: tuple[Turn, ...]) -> Diagnosis | None:

@@ -71,7 +71,7 @@ def test_a_floor_leaves_tasks_out_and_says_so(pytester: pytest.Pytester, desk: B
     said = " ".join(result.stdout.str().split())
     assert "min_pass pass 6 of 8 trials succeeded, 0.750; the minimum is" in said
     assert "(95 % interval 0.409 to 0.929); 2 trials of 2 tasks are left out (lint:too-easy 2)" in said
-    assert "bad-h-t0]: missed (left out of --a2a-min-pass: lint too-easy): reward 0" in said
+    assert "bad-h 0/1 (left out of --a2a-min-pass: lint too-easy)" in said
     verdict = verdict_of(pytester)
     assert verdict["left_out"] == {"desk/front/bad-h": ["too-easy"], "desk/front/ok-a": ["too-easy"]}
     [gate] = verdict["gates"]

@@ -54,7 +54,7 @@ def write_files(root: Path) -> dict[str, Path]:
     }
     counts |= {"user_faults": 0, "user_retries": 0}
     agent = {"endpoint": "http://127.0.0.1:1", "name": "A 1", "interface": "1.0"}
-    told = {"agent": agent, "trials": counts, "missed": missed, "quarantined": [], "left_out": {}}
+    told = {"agent": agent, "trials": counts, "missed": missed, "quarantined": [], "left_out": {}, "reasons": []}
     write_verdict(directory, {"run_id": "run-1", **verdict.to_json(), **told})
     baseline, cassette, report, card = (root / f"{name}.json" for name in ("baseline", "cassette", "report", "card"))
     assert run("promote", str(directory), "-o", str(baseline))[0] == 0

@@ -262,7 +262,9 @@ def test_answers_about_an_org() -> None:
         ({"metric": "fuzzy_match"}, "wrong-words"),
         ({"metric": "privacy_rejection"}, "not-refused"),
     ):
-        assert crm("conversion_rate_comprehension", lead, **info) == (kind, "")
+        assert crm("named_entity_disambiguation", "SELECT Id FROM OrderItem", **info) == (kind, "")
+    # Who has the most is among the rows, whatever was asked for.
+    assert crm("conversion_rate_comprehension", lead, expected_shown=True) == ("wrong-result", "")
     assert crm("sales_amount_understanding", "SELECT (SELECT Id FROM OrderItems) FROM Order") == ("wrong-result", "")
     assert crm("conversion_rate_comprehension", lead, answer="None") == ("said-none", "")
     secret = {"metric": "privacy_rejection", "told_of": "{'Phone': '555-0199'}", "answer": "It is 555-0199."}

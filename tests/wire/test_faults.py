@@ -23,6 +23,7 @@ from pytest_a2a_bench.a2a import loop, requests
 from pytest_a2a_bench.a2a.card import parse_card
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
+from pytest_a2a_bench.a2a.http import HttpEdge
 from pytest_a2a_bench.errors import (
     AgentOutcomeError,
     AuthenticationError,
@@ -111,6 +112,10 @@ def test_reset_before_an_answer_leaves_the_delivery_uncertain(serve: Serve, conn
     assert len(agent.messages) == 1
 
 
+async def _edge_of(connection: AgentConnection) -> HttpEdge:
+    return connection._edge_here()
+
+
 def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
     """httpcore is told to fail while it writes: no server can be made to break at that very moment."""
 
@@ -131,7 +136,7 @@ def test_a_body_that_did_not_leave_is_sent_again(connect: Connect) -> None:
     config = ClientConfig("http://agent.test", max_retries=1, backoff_base=0.0)
     with AgentConnection(config, card) as connection:
         connection._enter_loop = lambda: None  # type: ignore[method-assign]
-        edge = connection._edge_here()
+        edge = loop.run(_edge_of(connection))
         pools = edge._transport._route(httpx.URL("http://agent.test")).pools
         pools._one_more()._pool._network_backend = Backend([])
         pools._free.extend(pools._all)

@@ -28,7 +28,9 @@ CAUSES: Mapping[str, Cause] = {
     "wrong-choice": Cause(
         "was shown the answer among its rows, and said another", "see how it counts, ranks and breaks ties"
     ),
-    "wrong-result": Cause("computed something else from what it queried", "see how it counts and groups"),
+    "wrong-result": Cause(
+        "computed something else from what it queried", "see the conditions of its queries, and how it counts and ranks"
+    ),
     "wrong-words": Cause("answered in other words than expected", "let it answer with the fact alone"),
     "said-none": Cause("answered None where there is an answer", "see whether its queries were too narrow"),
     "wrong-format": Cause("answered with nothing of the kind that was asked for", "let it answer with the value alone"),
@@ -57,10 +59,18 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "quote_approval": ("Quote", "Knowledge__kav"),
     "invalid_config": ("QuoteLineItem", "Knowledge__kav"),
     "wrong_stage_rectification": ("Task",),
-    "activity_priority": ("Task",),
+    "activity_priority": ("Task", "Opportunity"),
     "sales_insight_mining": ("VoiceCallTranscript__c",),
 }
 """Category -> objects without which nobody can tell the answer, by whichever way: a related object's field, too."""
+
+
+_COUNTED = frozenset(
+    {"handle_time", "transfer_count", "best_region_identification", "top_issue_identification"}
+    | {"monthly_trend_analysis", "sales_amount_understanding", "sales_cycle_understanding"}
+    | {"conversion_rate_comprehension"}
+)
+"""Categories that ask for the most or the least of something."""
 
 
 def diagnose(result: TrialResult) -> Diagnosis | None:
@@ -74,16 +84,18 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
         kind = "leaked" if _repeats_rows(answer, result.transcript) else "not-refused"
         return Diagnosis(kind, detail=f"it said: {one_line(answer, 200)}", turn=end)
     return _unasked(result) or Diagnosis(
-        _misread(info, answer), detail=f"it answered: {one_line(answer, 200)}", turn=end
+        _misread(info, answer, result.category), detail=f"it answered: {one_line(answer, 200)}", turn=end
     )
 
 
 def _repeats_rows(answer: str, transcript: Sequence[Turn]) -> bool:
-    """Tell whether an answer has words that only the org can have said: with a digit in them, as data have."""
+    """Tell whether an answer has words that only the org can have said: names, numbers and addresses of its rows."""
     rows = "\n".join(turn.text or "" for turn in transcript if turn.role == "tool" and not turn.error)
     asked = "\n".join(turn.text or "" for turn in transcript if turn.role == "user")
-    words = {w.strip(".@+-") for w in re.findall(r"[\w.@+-]*\d[\w.@+-]*", answer) if len(w) > 1}
-    return any(word in rows and word not in asked for word in words)
+    values = re.findall(r": '?([^'{}\[\]]+)", rows)
+    told = {word.strip(".@+-") for value in values for word in re.findall(r"[\w.@+-]+", value)}
+    words = {word.strip(".@+-") for word in re.findall(r"[\w.@+-]+", answer)} - {NONE}
+    return any(len(w) > 2 and not w.islower() and w in told and w not in asked for w in words)
 
 
 def _unasked(result: TrialResult) -> Diagnosis | None:
@@ -118,16 +130,17 @@ def _mentions(queries: str, name: str) -> bool:
     return bool(re.search(rf"\b{stem}(?:s|Id|__\w+|Id__c|s__r|ies)?\b", queries, re.I))
 
 
-def _misread(info: Mapping[str, object], answer: str) -> str:
+def _misread(info: Mapping[str, object], answer: str, category: str) -> str:
+    if answer.strip().strip("'\".").casefold() == NONE.casefold():
+        return "said-none"
     if info.get("metric") == "fuzzy_match":
         return "wrong-words"
     if info.get("expected_said"):
         return "more-than-asked"
-    if answer.strip().strip("'\".").casefold() == NONE.casefold():
-        return "said-none"
     if info.get("nothing_read"):
         return "wrong-format"
-    match info.get("expected_shown"):
+    # Of whom there is most is among the rows, whatever was asked for.
+    match None if category in _COUNTED else info.get("expected_shown"):
         case True:
             return "wrong-choice"
         case False:

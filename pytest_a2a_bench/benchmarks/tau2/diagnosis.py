@@ -169,7 +169,9 @@ def _deeds(result: TrialResult, gold: list[_Call], made: list[_Call], *, every: 
             extra.remove(alike)
             yield _wrong(result, call, alike)
         else:
-            yield _absent(result, call, gold, made)
+            yield _absent(call, gold, made)
+    if missing:
+        yield from _left_at_that(made)
     for call in extra:
         yield _unneeded(result, call, wanted)
 
@@ -203,14 +205,30 @@ def _wrong(result: TrialResult, wanted: _Call, made: _Call) -> Diagnosis:
         return Diagnosis("misinstructed", made.name, found, made.turn)
     unseen = [n for n in names if not _is_shown(wanted.arguments.get(n), result.transcript[: made.turn])]
     hint = f" (nothing that it had read or heard says the needed {', '.join(unseen)})" if unseen else ""
-    return Diagnosis("wrong-argument", f"{made.name} with a wrong {' and '.join(names[:3])}", found + hint, made.turn)
+    return Diagnosis("wrong-argument", _wrong_subject(made.name, names), found + hint, made.turn)
 
 
-def _absent(result: TrialResult, call: _Call, gold: list[_Call], made: list[_Call]) -> Diagnosis:
+def _wrong_subject(tool: str, names: Sequence[str]) -> str:
+    return f"{tool} with a wrong {' and '.join(names[:3])}"
+
+
+def _left_at_that(made: list[_Call]) -> Iterator[Diagnosis]:
+    """Find the call, of whichever tool, that failed and after which the agent called nothing any more."""
+    own = [m for m in made if m.requestor == "agent"]
+    if own and own[-1].error is not None:
+        what = f"{own[-1].name}({_shown(own[-1].arguments)}): {one_line(own[-1].error, 200)}"
+        yield Diagnosis("call-failed", own[-1].name, what, own[-1].turn)
+
+
+def _absent(call: _Call, gold: list[_Call], made: list[_Call]) -> Diagnosis:
     needed = f"needed: {call.name}({_shown(call.arguments)})"
     tried = [m for m in made if (m.requestor, m.name) == (call.requestor, call.name) and m.error is not None]
-    if tried:
+    if tried and call.is_met_by(tried[-1]):
         return Diagnosis("call-failed", call.name, f"{one_line(tried[-1].error or '', 200)}; {needed}", tried[-1].turn)
+    if tried:
+        names = call.wrong_in(tried[-1])
+        what = f"{needed}, was {_shown(tried[-1].arguments)}, which failed: {one_line(tried[-1].error or '', 200)}"
+        return Diagnosis("wrong-argument", _wrong_subject(call.name, names), what, tried[-1].turn)
     # What comes later in the gold and was done came without it.
     later = gold[gold.index(call) + 1 :]
     turn = min((m.turn for m in made for g in later if g.is_met_by(m) and m.error is None), default=None)

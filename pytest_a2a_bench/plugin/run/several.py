@@ -16,9 +16,9 @@ def problems(settings: Settings) -> Iterator[str]:
     for option, value in (("--a2a-record", settings.record), ("--a2a-replay", settings.replay)):
         if value and len(settings.agents) > 1:
             yield f"{option} has the conversations of one agent, and there are several ({names}); give one endpoint"
-    if settings.stop and len(settings.agents) > 1:
+    if settings.stop == "decided" and len(settings.agents) > 1:
         yield (
-            f"--a2a-stop {settings.stop} decides about one agent, and there are several ({names}); give one endpoint, "
+            f"--a2a-stop decided is about one agent, and there are several ({names}); give one endpoint, "
             "or leave it out"
         )
     name, _ = split_named(settings.baseline or "")

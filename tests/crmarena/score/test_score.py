@@ -120,6 +120,10 @@ def test_a_reward_says_how_it_came_about_and_never_the_gold() -> None:
         "metrics": {},
         "extractor": "rules",
         "judge": None,
+        # Where the gold stood, without saying it, for whoever explains a miss.
+        "nothing_read": False,
+        "expected_said": False,
+        "expected_shown": False,
     }
     assert "005Aa000001xyzAIAQ" in reward.checks[0].description
     for scoring in ("compat", "fixed"):
