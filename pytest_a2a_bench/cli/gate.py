@@ -8,6 +8,7 @@ must all succeed. It writes verdict.json. Exit code 0 if the run passes, 1 if it
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tomllib
@@ -63,7 +64,7 @@ def run(namespace: Namespace) -> int:
         raise ConfigurationError("; ".join(problems))
     trials = _trials(results, settings, read)
     verdict_found = judge_run(trials, misses.thresholds_of(settings), settings, read.baseline)
-    _print(verdict_found)
+    _print(verdict_found, trials, directory)
     _write(directory, verdict_found, trials, found, settings)
     return int(verdict_found.failed or bool(verdict_found.errors))
 
@@ -148,7 +149,7 @@ def _trials(results: list[TrialResult], settings: Settings, read: files.GateFile
     )
 
 
-def _print(found: Verdict) -> None:
+def _print(found: Verdict, trials: Trials, directory: Path) -> None:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
     for line in verdict.gate_lines(found, width):
         print(line)
@@ -157,6 +158,9 @@ def _print(found: Verdict) -> None:
             print(line)
     if found.errors:
         print(f"{count(found.errors, 'trial')} could not be evaluated, so this run does not pass")
+    command = f"a2a-bench diagnose {shlex.quote(str(directory))}"
+    for line in diagnosis.summary_lines(diagnosis.clusters(trials.results), command):
+        print(line)
     print(f"verdict: {found.outcome}")
 
 

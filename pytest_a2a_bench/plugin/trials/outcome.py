@@ -152,11 +152,13 @@ def trials_ahead(session: pytest.Session, run: BenchRun) -> list[TrialKey]:
     """Return the trials that this process may start at once, in order; none with one conversation at a time."""
     if run.concurrency == 1:
         return []
+    # A drawn order is what an early verdict counts on: the longest may not go first there.
+    durations = {} if run.plan.order else run.plan.durations
     if run.worker is None:
-        return schedules.order_ahead(session.items, run.plan.durations)
+        return schedules.order_ahead(session.items, durations)
 
     mine = run.worker.indices(len(session.items)) or run.services.certain()
-    return schedules.order_ahead((session.items[i] for i in mine), run.plan.durations)
+    return schedules.order_ahead((session.items[i] for i in mine), durations)
 
 
 def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKey]:
@@ -170,7 +172,6 @@ def suspects(ahead: list[TrialKey], run: BenchRun, store: Store) -> list[TrialKe
 
 
 def _is_done(key: TrialKey, run: BenchRun, store: Store) -> bool:
-
     try:
         stored = store.read(key)
     except StoreError:
