@@ -7,6 +7,7 @@ must all succeed. It writes verdict.json. Exit code 0 if the run passes, 1 if it
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 import shutil
@@ -18,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.benchmarks.lint_known import LeftOut, find_more_left_out
+from pytest_a2a_bench.benchmarks.lint_known import LeftOut, find_left_out, find_more_left_out
 from pytest_a2a_bench.configuration import table
 from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import files, misses
 from pytest_a2a_bench.gates.agents import judge_run
-from pytest_a2a_bench.gates.terms import Trials, Verdict, groups_of_result
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Trials, Verdict, groups_of_result
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.reports import diagnosis, verdict
 from pytest_a2a_bench.results import manifest
@@ -90,9 +91,11 @@ def _settings(namespace: Namespace, found: SelectedResults) -> Settings:
         raise ConfigurationError("; ".join(problems))
     own = [option for suite in registry.known() for option in suite.options]
     ran = found.manifest.settings
-    values |= {"agents": ran.get("agents") or {}, "transfer": ran.get("transfer")}
+    # run.json says who they are by the keys alone; the first that was collected is whom the others are compared with.
+    names = dict.fromkeys(TrialKey.parse(key).agent for key in found.manifest.whole)
+    values |= {"agents": {name: "" for name in names if name}, "split": ran.get("split", "base")}
     settings = Settings(**values, benchmark_options={o.name: ran.get(o.name, o.default) for o in own})
-    if settings.max_drop is not None and not settings.baseline:
+    if settings.max_drop is not None and not settings.baseline and len(settings.under_test) < 2:
         raise ConfigurationError("--max-drop is measured from a baseline: add --baseline FILE (a2a-bench promote)")
     return settings
 
@@ -139,10 +142,15 @@ def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
 def _trials(results: list[TrialResult], settings: Settings, read: files.GateFiles) -> Trials:
     keys = [result.key for result in results]
     asked = settings.min_pass and settings.min_pass_without
-    left_out = find_more_left_out(keys, LeftOut(), settings) if asked else LeftOut()
+    left_out = LeftOut()
+    if asked:
+        here = dataclasses.replace(settings, suites=tuple(dict.fromkeys(key.domain for key in keys)))
+        left_out = find_more_left_out(keys, find_left_out(here, os.environ), settings)
     return Trials(
         results=results,
         selected=len(results),
+        # Ended early for other questions than these: what was not held may turn any answer.
+        cut_short=any(r.error_type == DECIDED_ERROR for r in results),
         quarantined=frozenset(task_name(k) for k in keys if misses.quarantine_of(k, read.quarantine) is not None),
         left_out=left_out.tasks,
         left_out_unknown=left_out.unknown,
@@ -155,6 +163,9 @@ def _print(found: Verdict, trials: Trials, directory: Path) -> None:
         print(line)
     if found.comparison is not None:
         for line in verdict.comparison_lines(found.comparison, width):
+            print(line)
+    for one in found.agents:
+        for line in verdict.agent_lines(one, width):
             print(line)
     if found.errors:
         print(f"{count(found.errors, 'trial')} could not be evaluated, so this run does not pass")

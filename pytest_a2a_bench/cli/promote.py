@@ -46,6 +46,8 @@ def run(namespace: Namespace) -> int:
             there = f"its agents are {', '.join(found.agents)}" if found.agents else "its agent has no name"
             raise ConfigurationError(f"--agent {namespace.agent}: {found.source}: {there}")
         found = found.only(namespace.agent)
+    if not found.trials:
+        raise ConfigurationError(f"{found.source}: no trial of {namespace.agent} was evaluated")
     if found.absent and not namespace.allow_incomplete:
         raise ConfigurationError(
             f"{found.source} is of a run that did not end: {found.notes[0]}; run them with --a2a-resume, or leave "

@@ -244,6 +244,12 @@ def _pass_k(trials: Trials, k: int, rate: float) -> GateResult:
     # pass^k of a task with fewer trials is not defined.
     enough = [outcomes for outcomes in tasks.values() if len(outcomes) >= k]
     name = pass_k_name(k)
+    if (decision := trials.decided.get(name)) is not None:
+        numbers: dict[str, Any] = {"k": k, "tasks": len(tasks), "minimum": rate}
+        word = "" if decision.verdict == "pass" else BELOW
+        ends = "fall below" if decision.verdict == "pass" else "reach"
+        what = f"pass^{k} cannot {ends} {rate:g} any more: certain after {decision.after} of {decision.planned} trials"
+        return _decided(GateResult(name, decision.verdict, numbers, what, settled=True, word=word), decision)
     if not tasks and not trials.lost:
         return nothing(name, 0 if trials.nothing_ran else len(trials.results))
     # Leaving such tasks out would let a run pass by its luckiest tasks.

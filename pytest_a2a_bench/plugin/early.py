@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from pytest_a2a_bench.gates.early import EarlyVerdict, Finished
+from pytest_a2a_bench.gates.files import baselines_of
 from pytest_a2a_bench.gates.misses import quarantine_of, thresholds_of
 from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision, groups_of
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect.order import decides_early
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
+from pytest_a2a_bench.plugin.run.files import left_out_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.stats import count
@@ -86,8 +88,11 @@ class EarlyStop:
             return groups_of(key.suite, key.domain, found.categories.get(key.task_key))
 
         quarantined = [key for key in order if quarantine_of(key, plan.quarantine) is not None]
-        left_out = [key for key in order if key.task_key in plan.left_out]
+        tasks = left_out_of(self.run, order).tasks
+        left_out = [key for key in order if key.task_key in tasks]
         baseline = self.run.services.baseline
+        if settings.agents and baseline is not None:
+            baseline = baselines_of(settings, baseline).get(settings.under_test[0] or "")
         return EarlyVerdict(order, thresholds_of(settings), baseline, groups, (quarantined, left_out))
 
     def _stop(self, verdict: EarlyVerdict) -> None:

@@ -5,6 +5,7 @@ Details quote what agents and tools said: whoever shows them has them on one lin
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,7 +87,9 @@ def diagnosis_of(result: TrialResult) -> Diagnosis | None:
 
 def cause_of(suite: str, kind: str) -> Cause:
     """Return what a kind means; of a suite that is not installed here its name is all there is."""
-    diagnoser = registry.get_diagnoser(suite)
+    diagnoser = None
+    with contextlib.suppress(Exception):  # diagnosis_of has told what is wrong with it
+        diagnoser = registry.get_diagnoser(suite)
     known = {**CAUSES, **(diagnoser.causes if diagnoser else {})}
     return known.get(kind) or Cause(kind.replace("-", " "), "read the transcript")
 

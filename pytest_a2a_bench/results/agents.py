@@ -99,10 +99,13 @@ def _against(reference: str, name: str, before: Baseline, after: Baseline) -> Ag
         return AgentComparison(reference, name, comparison, errors=errors)
     p = _two_sided(before, after)
     is_ahead = comparison.overall.drop < 0
+    # Tasks with unlike numbers of trials: the test weighs trials, the drop tasks; who is better, both have to say.
+    there, back = compare(before, after).overall, compare(after, before).overall
+    agree = there is not None and back is not None and (back.p < there.p) == is_ahead
     # At worst the one that is ahead missed all that could not be evaluated, and the other one succeeded.
     worst = _two_sided(_decided(before, success=is_ahead), _decided(after, success=not is_ahead))
     hidden = p < inference.LEVEL <= worst
-    shown = p < inference.LEVEL and not hidden
+    shown = p < inference.LEVEL and not hidden and agree
     better = (name if is_ahead else reference) if shown else None
     return AgentComparison(reference, name, comparison, better, p, errors, hidden)
 

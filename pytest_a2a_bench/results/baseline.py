@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import re
 from collections import Counter, defaultdict
@@ -109,6 +110,7 @@ class Baseline:
             self,
             tasks={n.removesuffix(tail): record for n, record in self.tasks.items() if n.endswith(tail)},
             measured={n.removesuffix(tail): found for n, found in self.measured.items() if n.endswith(tail)},
+            absent=tuple(key for key in self.absent if TrialKey.parse(key).agent == agent),
         )
 
     def named(self, agent: str) -> Baseline:
@@ -257,9 +259,11 @@ def pooled(runs: Sequence[Baseline]) -> Baseline:
     :raises ConfigurationError: if they were measured differently.
     """
     first, *others = runs
-    for other in others:
-        if unlike := list(differences(first.measured, other.measured)):
-            raise ConfigurationError(f"{first.source} and {other.source} cannot be one baseline: {'; '.join(unlike)}")
+    for one, other in itertools.combinations(runs, 2):
+        if twice := set(one.run_ids) & set(other.run_ids):
+            raise ConfigurationError(f"{one.source} and {other.source} both have trials of run {min(twice)}")
+        if unlike := list(differences(one.measured, other.measured)):
+            raise ConfigurationError(f"{one.source} and {other.source} cannot be one baseline: {'; '.join(unlike)}")
     tasks: dict[str, TaskRecord] = {}
     for run in runs:
         for name, record in run.tasks.items():

@@ -25,7 +25,7 @@ from pytest_a2a_bench.results import cloud, mirror
 from pytest_a2a_bench.results.store import StoreError, save
 
 # What a worker may write; nothing else of this machine is any of its business.
-_NAMES = re.compile(r"(?:run|breaker)\.json|trials/[^/\\]+\.json")
+_NAMES = re.compile(r"(?:run|decided|breaker(?:-[\w-]+)?)\.json|trials/[^/\\]+\.json")
 _ANSWER = 300.0
 
 
