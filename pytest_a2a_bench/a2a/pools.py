@@ -29,38 +29,50 @@ class Pools(httpx.AsyncBaseTransport):
             keepalive_expiry=limits.keepalive_expiry,
         )
         self._places = None if most is None else asyncio.Semaphore(most)
-        self._all: list[httpx.AsyncHTTPTransport] = []
+        # In the order in which they were made.
+        self._all: dict[httpx.AsyncHTTPTransport, None] = {}
         self._free: list[httpx.AsyncHTTPTransport] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
         if self._places is not None:
             await self._places.acquire()
-        transport = self._free.pop() if self._free else self._one_more()
+        transport = None
         try:
+            transport = self._free.pop() if self._free else self._one_more()
             response = await transport.handle_async_request(request)
         except BaseException:
-            self.take_back(transport)
+            await self.take_back(transport)
             raise
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _Body(response.stream, transport, self)
         return response
 
-    def take_back(self, transport: httpx.AsyncHTTPTransport) -> None:
-        """Have a connection used again whose request is over."""
-        self._free.append(transport)
+    async def take_back(self, transport: httpx.AsyncHTTPTransport | None) -> None:
+        """Have a connection used again whose request is over, if httpcore takes it for free."""
         if self._places is not None:
             self._places.release()
+        if transport is None:
+            return
+        # Closed meanwhile, with all others.
+        is_known = transport in self._all
+        if is_known and all(c.is_idle() or c.is_closed() for c in transport._pool.connections):
+            self._free.append(transport)
+            return
+        # What was given up while it connected may stay busy for ever there, and whoever is next would wait for it.
+        self._all.pop(transport, None)
+        await transport.aclose()
 
     async def aclose(self) -> None:
         """Close all connections."""
-        transports, self._all, self._free = self._all, [], []
+        transports, self._all, self._free = self._all, {}, []
         for transport in transports:
             await transport.aclose()
 
     def _one_more(self) -> httpx.AsyncHTTPTransport:
-        self._all.append(self._make(self._limits))
-        return self._all[-1]
+        made = self._make(self._limits)
+        self._all[made] = None
+        return made
 
 
 @dataclasses.dataclass(slots=True)
@@ -81,4 +93,4 @@ class _Body(httpx.AsyncByteStream):
             try:
                 await self.stream.aclose()
             finally:
-                self.pools.take_back(self.transport)
+                await self.pools.take_back(self.transport)

@@ -172,7 +172,9 @@ class _Stream(httpcore.AsyncNetworkStream):
 
     def _is_ready(self) -> bool:
         """Ask the kernel, too: the event loop may not have come to it yet that the agent closed the connection."""
-        descriptor = self._buffer.transport.get_extra_info("socket").fileno()
+        # Of a TLS connection that was reset it is gone a moment before the connection is known to be.
+        socket = self._buffer.transport.get_extra_info("socket")
+        descriptor = socket.fileno() if socket is not None else -1
         if descriptor < 0:
             return True
         if not hasattr(select, "poll"):  # Windows

@@ -278,6 +278,16 @@ def read_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in re.split(r"[,\s]+", text) if name))
 
 
+def read_local_path(text: str) -> str:
+    """Read the name of a file of this machine.
+
+    :raises ValueError: if it is empty, or a URL.
+    """
+    if "://" in text:
+        raise ValueError(f"{text!r} is a URL; name a file or directory of this machine")
+    return read_text(text)
+
+
 def locate_file(text: str, base: Path) -> str:
     """Return a path made absolute; a URL stays as it is."""
     # absolute() and not resolve(): a link stays what the user named.

@@ -71,6 +71,7 @@ class Bucket:
         self.name = url
         self._lock = threading.Lock()
         self._claimed: str | None = None
+        self._brought: Path | None = None
         try:
             import fsspec
         except ImportError:
@@ -80,6 +81,7 @@ class Bucket:
 
     def bring(self, directory: Path) -> None:
         """Copy all that is there into a directory."""
+        self._brought = directory
         with _told(self.name):
             there = [str(path) for path in self._files.find(self._root)]
             names = [path.removeprefix(self._root).lstrip("/") for path in there]
@@ -110,6 +112,13 @@ class Bucket:
             except FileExistsError:
                 return str(self._files.cat_file(path).decode(errors="replace"))
             self._claimed = holder
+        if self._brought is not None:
+            # Another run may have ended between the copy and the lock.
+            try:
+                self.bring(self._brought)
+            except ConfigurationError as error:
+                self.release()
+                raise OSError(str(error)) from error
         return None
 
     def release(self) -> None:

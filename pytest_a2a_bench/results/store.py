@@ -70,6 +70,7 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.trials = directory / "trials"
+        self._forgotten: set[Path] = set()
 
     def prepare(self) -> None:
         """Create the directory.
@@ -124,6 +125,12 @@ class Store:
             raise StoreError(f"trial file {target} cannot be written: {exc}") from exc
         return dataclasses.replace(taken, path=str(target))
 
+    def forget(self, key: TrialKey) -> None:
+        """Remove a trial's file; one that is elsewhere is not looked for any more."""
+        path = self.path(key)
+        path.unlink(missing_ok=True)
+        self._forgotten.add(path)
+
     def read(self, key: TrialKey) -> TrialResult | None:
         """Return a trial's stored result, or None where there is none.
 
@@ -133,7 +140,7 @@ class Store:
         try:
             found = dataclasses.replace(TRIAL.read(path), path=str(path))
         except FileNotFoundError:
-            data = _from_elsewhere(path)
+            data = None if path in self._forgotten else _from_elsewhere(path)
             if data is None:
                 return None
             found = dataclasses.replace(TRIAL.parse(data, path), path=str(path))

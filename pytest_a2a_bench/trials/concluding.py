@@ -47,10 +47,14 @@ def make_result(
     error, session, parties, abandoned = outcome.error, attempt.session, attempt.parties.records(), attempt.abandoned
     agent_usage, user_usage = abandoned.agent_usage + outcome.agent_usage, abandoned.user_usage + outcome.user_usage
     metrics = abandoned.metrics + (tuple(session.metrics) if session is not None else ())
+    spent = with_abandoned(parties, abandoned.parties)
     in_vain = None
     if error is not None and (last := attempt.evaluated) is not None:
         in_vain, error = f"{type(error).__name__}: {describe(error)}", None
-        outcome, session, seed, parties = last.outcome, last.session, last.seed, last.parties
+        outcome, session, seed = last.outcome, last.session, last.seed
+        # What they used in all; all else of them is of the conversation that counts.
+        kept = {p.name: p for p in last.parties}
+        spent = tuple(replace(kept.get(p.name, p), metrics=p.metrics, usage=p.usage) for p in spent)
     result = TrialResult(
         key=attempt.key,
         status=classify(error),
@@ -87,7 +91,7 @@ def make_result(
         user_fault=outcome.user_fault,
         user_retries=abandoned.faults,
         retry_error=in_vain,
-        parties=with_abandoned(parties, abandoned.parties),
+        parties=spent,
         blame=error.party if isinstance(error, A2ABenchError) else outcome.blame,
     )
     return estimating.estimated(result, settings.agent_model)

@@ -23,7 +23,7 @@ from pytest_a2a_bench.model.keys import KeyText
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results import mirror
 from pytest_a2a_bench.results.store import StoreError, save
-from pytest_a2a_bench.results.stored import StoredForm
+from pytest_a2a_bench.results.stored import Content, StoredForm
 from pytest_a2a_bench.trials.breaker import Breaker, Opened, cause_of
 
 NAME = "breaker.json"
@@ -173,20 +173,11 @@ class Stopping:
         if self._settled is None:
             # Asked before each trial, and mostly there is no such file.
             with contextlib.suppress(OSError, StoreError):
-                found = self._read_settled()
+                found = _read(SETTLED, self._settled_path)
                 self._settled = found if found.run_id == self._run_id else None
         if self._settled is None or str(key) not in self._settled.keys:
             return None
         return TrialResult(key, "skipped", self._run_id, error=self._settled.reason, error_type=DECIDED_ERROR)
-
-    def _read_settled(self) -> Settled:
-        try:
-            return SETTLED.read(self._settled_path)
-        except FileNotFoundError:
-            data = mirror.fetched(self._settled_path)  # this machine may have no disk that the controller writes to
-            if data is None:
-                raise
-            return SETTLED.parse(data, self._settled_path)
 
     def note(self, key: TrialKey, error: Exception | None) -> None:
         """Take in how a trial ended."""
@@ -217,10 +208,20 @@ class Stopping:
     def _told(self) -> Opened | None:
         """Return what another process of this run left."""
         try:
-            found = OPENED.read(self._path)
-        except (FileNotFoundError, StoreError):
+            found = _read(OPENED, self._path)
+        except (OSError, StoreError):
             return None
         return found if found.run_id == self._run_id else None
+
+
+def _read(form: StoredForm[Content], path: Path) -> Content:
+    try:
+        return form.read(path)
+    except FileNotFoundError:
+        data = mirror.fetched(path)  # this machine may have no disk that the controller writes to
+        if data is None:
+            raise
+        return form.parse(data, path)
 
 
 def forget(directory: Path) -> None:

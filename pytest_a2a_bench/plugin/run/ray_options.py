@@ -26,6 +26,10 @@ def problems(settings: Settings, config: pytest.Config) -> list[str]:
             f"--a2a-endpoint=builtin:{settings.builtin} listens on this machine only, which a worker on a Ray cluster "
             "may not reach; start it with 'a2a-bench agent' on an address that every node reaches and pass its URL"
         )
+    if settings.record:
+        found.append(
+            "--a2a-record writes on each worker's machine, and nothing brings it back; record without --a2a-ray"
+        )
     try:
         runtime_env(settings)
     except ValueError as error:

@@ -131,7 +131,7 @@ class Schedule:
 
     def _repeat(self, key: TrialKey) -> Pool:
         # The runner gives back what is stored, and a pool what it ran: both must forget the failed attempt.
-        self._runner.store.path(key).unlink(missing_ok=True)
+        self._runner.store.forget(key)
         pool = self._pool(1)
         if self._stopped:
             pool.cancel_all()

@@ -38,7 +38,7 @@ def join(config: pytest.Config, run: BenchRun, channel: Any) -> None:
         config.pluginmanager.register(Controller(run), "a2a-bench-elsewhere")
         if run.settings.ray is not None and run.takes_part and not run.plan.problems:
             ray_workers.place(config, run)
-    elif channel is None and "://" in run.settings.results:
+    elif channel is None and run.settings.endpoint and "://" in run.settings.results:
         # Each worker of this machine writes for itself.
         cloud.bind(run.settings.results, run.plan.results)
         config.add_cleanup(partial(mirror.unbind, run.plan.results))
@@ -70,6 +70,7 @@ class ControllerPlace:
         self.name = name
         self._channel = channel
         self._lock = threading.Lock()
+        self._number = 0
 
     def put(self, name: str, text: str) -> None:
         """Send a file, and wait until it is written."""
@@ -93,8 +94,12 @@ class ControllerPlace:
     def _ask(self, *question: str) -> str | None:
         try:
             with self._lock:
-                self._channel.send(question)
-                problem, answer = self._channel.receive(_ANSWER)
+                self._number += 1
+                self._channel.send((self._number, *question))
+                number = 0
+                # What was given up may be answered later, and is nobody's answer then.
+                while number != self._number:
+                    number, problem, answer = self._channel.receive(_ANSWER)
         except Exception as error:  # execnet's own, EOFError among them: whatever it is, the controller did not answer
             raise OSError(f"the controller does not answer ({type(error).__name__})") from error
         if problem:
@@ -134,12 +139,13 @@ class Controller:
                 terminal.write_line(f"[{node.gateway.id}] {self._told[-1]}")
             self._told.clear()
 
-    def _answer(self, channel: Any, question: tuple[str, str, str]) -> None:
+    def _answer(self, channel: Any, numbered: tuple[int, str, str, str]) -> None:
         # In execnet's receiving thread, where an exception would end the channel.
+        number, *question = numbered
         try:
-            channel.send(("", self._do(*question)))
+            channel.send((number, "", self._do(*question)))
         except (StoreError, ValueError) as error:
-            channel.send((str(error), None))
+            channel.send((number, str(error), None))
         except OSError:
             # The worker is gone, and so is who asked.
             return
