@@ -27,9 +27,7 @@ def problems(settings: Settings, config: pytest.Config) -> list[str]:
             "may not reach; start it with 'a2a-bench agent' on an address that every node reaches and pass its URL"
         )
     if settings.record:
-        found.append(
-            "--a2a-record writes on each worker's machine, and nothing brings it back; record without --a2a-ray"
-        )
+        found.append("--a2a-record writes on each worker's own machine, where it stays; record without --a2a-ray")
     try:
         runtime_env(settings)
     except ValueError as error:
