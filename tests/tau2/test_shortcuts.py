@@ -19,7 +19,7 @@ import pytest
 from random_agent import any_call
 from rotating import rotating
 
-from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, shortcuts, upstream
+from pytest_a2a_bench.benchmarks.tau2 import evaluate, index, shortcuts, tables, upstream
 from pytest_a2a_bench.benchmarks.tau2.agent import defuse, tool_specs
 from pytest_a2a_bench.errors import EvaluatorError
 from pytest_a2a_bench.model import ToolCall
@@ -135,6 +135,16 @@ def test_an_environment_that_answered_something_else_is_replayed() -> None:
     call = tau2.messages.ToolCall(id="y", name="get_users", arguments={}, requestor="assistant")
     environment.get_response(call)
     assert shortcuts._make_case("mock", task, simulation.messages, environment) is None
+
+
+def test_a_file_that_was_touched_meanwhile_costs_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    tau2 = upstream.load()
+    task = upstream.read_task(tau2, "mock", "create_task_1")
+    monkeypatch.setattr(shortcuts, "_golds", {})
+    environment, _ = upstream.build_environment(tau2, "mock", task)
+    simulation = conversation(tau2, environment, task, random.Random(1))
+    tables._parse.cache_clear()
+    assert evaluate.evaluate(tau2, "mock", task, simulation, environment, {}).value == 1.0
 
 
 def test_tools_are_made_once_and_are_what_tau2_makes() -> None:

@@ -13,6 +13,7 @@ from raw_agent import MESSAGE, RawAgent, Request, raw_agent, response, rpc
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.network import USUAL
+from pytest_a2a_bench.a2a.pools import Pools
 from pytest_a2a_bench.a2a.transport import Transport
 from pytest_a2a_bench.model import Part
 
@@ -90,3 +91,31 @@ def test_a_message_that_was_refused_is_sent_again_and_the_pace_recovers(connect:
         before = connection.pace._gap
         assert connection.session().send(HELLO).text == "fine"
         assert 0 < connection.pace._gap < before
+
+
+def test_a_connection_that_failed_halfway_is_not_waited_for() -> None:
+    """httpcore takes a tunnel whose TLS failed for busy for ever: who is next must not get that one."""
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def ask(times: int) -> list[str]:
+        server = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+        proxy = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        pools = Pools(lambda limits: httpx.AsyncHTTPTransport(proxy=proxy, limits=limits), httpx.Limits())
+        failed = []
+        for _ in range(times):
+            try:
+                # Not a measure: without an answer it would wait for ever.
+                async with asyncio.timeout(60):
+                    await pools.handle_async_request(httpx.Request("GET", "https://agent.test/"))
+            except (httpx.HTTPError, TimeoutError) as error:
+                failed.append(type(error).__name__)
+        await pools.aclose()
+        server.close()
+        return failed
+
+    assert asyncio.run(ask(3)) == ["ConnectError"] * 3
