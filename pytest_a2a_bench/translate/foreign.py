@@ -251,7 +251,7 @@ def _read_list(within: _Text, opener: re.Match[str], form: str) -> Foreign | Non
     """Read a marker before JSON that names the calls itself: an object, or a list of them."""
     value, end = _value_at(within, opener.end())
     members = value if isinstance(value, list) else [value]
-    named = [m for m in members if isinstance(m, dict) and m.get("name") in within.known]
+    named = [m for m in members if isinstance(m, dict) and isinstance(m.get("name"), str) and m["name"] in within.known]
     if value is BROKEN or not named:
         return None
     calls = [ToolCall(m["name"], arguments) for m in named if (arguments := _arguments_of(m)) is not None]

@@ -161,6 +161,11 @@ def test_one_bad_call_does_not_take_the_others_with_it() -> None:
     assert len(scan.unreadable) == 1
 
 
+def test_a_name_may_be_anything_but_a_name() -> None:
+    assert calls_in('[TOOL_CALLS][{"name": {"a": [1]}}]') == []
+    assert calls_in('[TOOL_CALLS][{"name": ["a"]}, {"name": 7}]') == []
+
+
 def test_prose_around_calls_is_what_is_left() -> None:
     assert scan_text(f"Let me see.\n```json\n{CALL}\n```\nDone.", KNOWN).prose == "Let me see.\nDone."
     assert scan_text(f"<json>\n{CALL}\n</json>", KNOWN).prose == ""
