@@ -255,36 +255,40 @@ class HidingStream:
         return getattr(self._stream, name)
 
 
-_plain_record = logging.getLogRecordFactory()
+class _HidingFactory:
+    """Makes records of which no handler, formatter or later reader sees a secret, whichever logger they are of.
 
+    :param make: what makes records otherwise. A library may have put its own factory around one of ours: then this is
+        around that one, and each hides what it is given.
+    """
 
-def _hiding_record(*given: Any, **named: Any) -> logging.LogRecord:
-    """Make a record of which no handler, formatter or later reader sees a secret, whichever logger it is of."""
-    record = _plain_record(*given, **named)
-    try:
-        message = record.getMessage()
-    except Exception:  # the arguments do not fit; whoever handles the record says so, and shows them
-        record.args = tuple(KNOWN.hide(str(a)) for a in args) if isinstance(args := record.args, tuple) else ()
+    def __init__(self, make: Callable[..., logging.LogRecord]) -> None:
+        self.make = make
+
+    def __call__(self, *given: Any, **named: Any) -> logging.LogRecord:
+        record = self.make(*given, **named)
+        try:
+            message = record.getMessage()
+        except Exception:  # the arguments do not fit; whoever handles the record says so, and shows them
+            record.args = tuple(KNOWN.hide(str(a)) for a in args) if isinstance(args := record.args, tuple) else ()
+            return record
+        hidden = KNOWN.hide(message)
+        if hidden != message:
+            record.msg, record.args = hidden, ()
+        if record.exc_info and record.exc_info[1] is not None:
+            trace = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
+            hidden = KNOWN.hide(trace)
+            if hidden != trace:
+                record.exc_info, record.exc_text = None, hidden
         return record
-    hidden = KNOWN.hide(message)
-    if hidden != message:
-        record.msg, record.args = hidden, ()
-    if record.exc_info and record.exc_info[1] is not None:
-        trace = "".join(traceback.format_exception(record.exc_info[1])).rstrip("\n")
-        hidden = KNOWN.hide(trace)
-        if hidden != trace:
-            record.exc_info, record.exc_text = None, hidden
-    return record
 
 
 def _watch_log(wanted: bool) -> None:
-    global _plain_record
     current = logging.getLogRecordFactory()
-    if wanted and current is not _hiding_record:
-        _plain_record = current
-        logging.setLogRecordFactory(_hiding_record)
-    elif not wanted and current is _hiding_record:
-        logging.setLogRecordFactory(_plain_record)
+    if wanted and not isinstance(current, _HidingFactory):
+        logging.setLogRecordFactory(_HidingFactory(current))
+    elif not wanted and isinstance(current, _HidingFactory):
+        logging.setLogRecordFactory(current.make)
 
 
 def _octets(text: str) -> bytes:

@@ -156,7 +156,8 @@ class Requests:
             except BaseException as error:
                 self.metrics.append(record.metrics(context_id, error=self.describe(error)))
                 span.fail(type(error).__name__, self.describe(error))
-                if isinstance(error, TransportError) and error.status_code in BUSY:
+                # Of one that does not say how long, nobody knows whether it means more than this conversation.
+                if isinstance(error, TransportError) and error.status_code in BUSY and error.retry_after is not None:
                     self._pace.refused(error.retry_after)
                 left = record.left and not poll
                 if isinstance(error, TransportError) and is_uncertain(error, left=left):

@@ -6,6 +6,7 @@ import json
 import logging
 import pickle
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -197,3 +198,24 @@ def test_what_is_repeated_is_named(known: KnownSecrets) -> None:
     assert known.kinds_in("x", f"Bearer {TOKEN}") == ("TOKEN",)
     assert known.kinds_in(f"Bearer {TOKEN}", told=["x", f"Use {TOKEN}."]) == ()
     assert known.kinds_in(f"Bearer {TOKEN}", told=["x", ""]) == ("TOKEN",)
+
+
+def test_a_library_may_put_its_own_log_records_around_ours() -> None:
+    before = logging.getLogRecordFactory()
+    try:
+        for _ in range(3):
+            forget = KNOWN.remember([KnownSecret("a token", "hunter2-hunter2")])
+            inner = logging.getLogRecordFactory()
+
+            def theirs(*given: Any, make: Any = inner, **named: Any) -> logging.LogRecord:
+                record: logging.LogRecord = make(*given, **named)
+                return record
+
+            logging.setLogRecordFactory(theirs)
+            forget()
+        forget = KNOWN.remember([KnownSecret("a token", "hunter2-hunter2")])
+        record = logging.getLogRecordFactory()("n", logging.INFO, "f", 1, "it is %s", ("hunter2-hunter2",), None)
+        assert "hunter2" not in record.getMessage()
+        forget()
+    finally:
+        logging.setLogRecordFactory(before)
