@@ -94,6 +94,13 @@ def cause_of(suite: str, kind: str) -> Cause:
     return known.get(kind) or Cause(kind.replace("-", " "), "read the transcript")
 
 
+def sentence(result: TrialResult, told: Diagnosis) -> str:
+    """Say in a clause who did what, and which message shows it: ``the agent never called X (message 3)``."""
+    cause = cause_of(result.key.suite, told.kind)
+    where = "" if told.turn is None else f" (message {told.turn + 1})"
+    return f"the {cause.blame} {cause.about(told.subject)}{where}"
+
+
 def clusters(results: Iterable[TrialResult]) -> list[Cluster]:
     """Return the misses of a run by what they missed by, the most frequent first."""
     found: dict[tuple[str, str, str], list[tuple[TrialResult, Diagnosis]]] = {}

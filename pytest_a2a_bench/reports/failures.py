@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.lint_known import cited_line
 from pytest_a2a_bench.redact import one_line
-from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
+from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import Reward, RewardCheck, TrialResult, Turn
@@ -75,9 +75,7 @@ def _why(result: TrialResult) -> Iterator[str]:
     told = diagnosis_of(result)
     if told is None or told.kind == "user":  # told by itself
         return
-    cause = cause_of(result.key.suite, told.kind)
-    where = "" if told.turn is None else f" (message {told.turn + 1})"
-    yield f"why: the {cause.blame} {cause.about(told.subject)}{where}"
+    yield f"why: {sentence(result, told)}"
     if told.detail:
         yield f"  {one_line(told.detail, 1_000)}"
 

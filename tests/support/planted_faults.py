@@ -9,13 +9,11 @@ not keep a trial from its success is marked as harmless.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import collections
 import contextlib
 import dataclasses
 import json
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from a2a.server.agent_execution import RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types import Part as WirePart
+from in_thread import served_in_thread
 from planted_tau2 import Fails, Planted
 from trials import run_against
 
@@ -213,37 +212,13 @@ class PlantedExecutor(BrainExecutor):
 @contextlib.contextmanager
 def planted_agent(plays: Mapping[str, Planted], chaos: str | None = None) -> Iterator[str]:
     """Serve one in a thread of its own, and return its URL."""
-    loop = asyncio.new_event_loop()
-    url: list[str] = []
-    ready, done = threading.Event(), asyncio.Event()
     options = AgentOptions("noop", transport="jsonrpc", chaos=chaos)
-
-    async def serve() -> None:
-        with (
-            mock.patch.object(server, "make_brain", return_value=PlantedBrain(plays)),
-            mock.patch.object(server, "BrainExecutor", PlantedExecutor),
-        ):
-            serving = behind_chaos(options, Journal()) if chaos else server.running(options)
-            async with serving as served:
-                url.append(served.url)
-                ready.set()
-                await done.wait()
-
-    def run() -> None:
-        try:
-            loop.run_until_complete(serve())
-        finally:
-            ready.set()
-            loop.close()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    ready.wait()
-    try:
-        yield url[0]
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
+    with (
+        mock.patch.object(server, "make_brain", return_value=PlantedBrain(plays)),
+        mock.patch.object(server, "BrainExecutor", PlantedExecutor),
+        served_in_thread(lambda: behind_chaos(options, Journal()) if chaos else server.running(options)) as url,
+    ):
+        yield url
 
 
 # --- which are held ---------------------------------------------------------------------------------------------------

@@ -6,15 +6,15 @@ comes to the same again.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import random
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
+
+from in_thread import served_in_thread
 
 from pytest_a2a_bench.agents import server
 from pytest_a2a_bench.agents.brain import BrainReply, Conversation, bench_task_key, number_calls
@@ -148,29 +148,8 @@ def random_agent(seed: int, settings: Settings | None = None) -> Iterator[str]:
 
     :param settings: say where the golds are that some of its calls are taken from.
     """
-    loop = asyncio.new_event_loop()
-    url: list[str] = []
-    ready, done = threading.Event(), asyncio.Event()
-
-    async def serve() -> None:
-        with mock.patch.object(server, "make_brain", return_value=RandomBrain(seed, settings)):
-            async with server.running(AgentOptions("noop")) as served:
-                url.append(served.url)
-                ready.set()
-                await done.wait()
-
-    def run() -> None:
-        try:
-            loop.run_until_complete(serve())
-        finally:
-            ready.set()
-            loop.close()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    ready.wait()
-    try:
-        yield url[0]
-    finally:
-        loop.call_soon_threadsafe(done.set)
-        thread.join()
+    with (
+        mock.patch.object(server, "make_brain", return_value=RandomBrain(seed, settings)),
+        served_in_thread(lambda: server.running(AgentOptions("noop"))) as url,
+    ):
+        yield url

@@ -23,7 +23,7 @@ from pytest_a2a_bench.model import (
     percentile,
 )
 from pytest_a2a_bench.redact import one_line, sanitise
-from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of
+from pytest_a2a_bench.reports.diagnosis import cause_of, diagnosis_of, sentence
 
 # A task's key is bounded, as ids are the benchmark's.
 KEY = 1_000
@@ -176,12 +176,10 @@ def _diagnosed(result: TrialResult) -> list[tuple[str, str]]:
     told = diagnosis_of(result)
     if told is None:
         return []
-    cause = cause_of(result.key.suite, told.kind)
-    where = "" if told.turn is None else f" (message {told.turn + 1})"
     return [
-        ("missed because", f"the {cause.blame} {cause.about(told.subject)}{where}"),
+        ("missed because", sentence(result, told)),
         ("in detail", told.detail),
-        ("likely fix", cause.remedy(told.subject)),
+        ("likely fix", cause_of(result.key.suite, told.kind).remedy(told.subject)),
     ]
 
 

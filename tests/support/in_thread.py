@@ -1,0 +1,43 @@
+"""Agents whose brain is a test's own, served in a thread while the test goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+
+@contextlib.contextmanager
+def served_in_thread(serving: Callable[[], AbstractAsyncContextManager[Any]]) -> Iterator[str]:
+    """Serve in a thread of its own, and return the URL.
+
+    :param serving: opens what serves, in the thread's event loop; what it gives has a ``url``.
+    """
+    loop = asyncio.new_event_loop()
+    url: list[str] = []
+    ready, done = threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        async with serving() as served:
+            url.append(served.url)
+            ready.set()
+            await done.wait()
+
+    def run() -> None:
+        try:
+            loop.run_until_complete(serve())
+        finally:
+            ready.set()
+            loop.close()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    ready.wait()
+    try:
+        yield url[0]
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join()
