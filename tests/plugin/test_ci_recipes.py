@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
-from harness import ROOT, Bench
+from harness import Bench
 from warm_python import FRESH
 
 from pytest_a2a_bench.results import manifest
 
-GUIDE = (ROOT / "docs" / "guides" / "ci.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "ci.md").read_text(encoding="utf-8")
 SHARDS = GUIDE.partition("## Shards in CI")[2].partition("\n## ")[0]
 TASKS = "ok-0-1 ok-0-2 bad-0-1 ok-0-3 ok-0-4 bad-0-2 ok-0-5 ok-0-6"
 

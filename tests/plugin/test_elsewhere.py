@@ -12,12 +12,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from harness import ROOT, Bench, junit_properties
+from harness import Bench, junit_properties
 
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.store import Store
 
-GUIDE = (ROOT / "docs" / "guides" / "scale.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "scale.md").read_text(encoding="utf-8")
 TOOLS = {
     # What each tool makes of its arguments, with a mount namespace for the other machine.
     "docker": 'shift 2; test "$1" = -w; there=$2; shift 3',
