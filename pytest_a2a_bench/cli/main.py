@@ -47,6 +47,7 @@ COMMANDS = {
     "report": "make one HTML page of a results directory",
     "rescore": "evaluate stored conversations again and show which rewards change",
     "schema": "print the JSON Schema of a result file, or check files against it",
+    "show": "print one conversation in a terminal",
     "tau2": "run tau2's own command line with an agent behind A2A",
     "verify": "replay stored conversations through the benchmark's own implementation, and compare",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -238,6 +239,33 @@ class TrialResult:
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the agent under test, in order."""
         return tuple(c for t in self.transcript if t.role == "agent" and t.party is None for c in t.calls)
+
+    def called(self, name: str, **arguments: Any) -> tuple[ToolCall, ...]:
+        """Return the agent's calls of a tool, in order.
+
+        :param arguments: what they have to be called with, among other arguments; compared by ``==``.
+        """
+        wanted = arguments.items()
+        return tuple(
+            c
+            for c in self.tool_calls
+            if c.name == name and all(k in c.arguments and c.arguments[k] == v for k, v in wanted)
+        )
+
+    def before(self, first: str, then: str) -> bool:
+        """Say whether both tools were called, and the first one at least once before the second was at all."""
+        names = [c.name for c in self.tool_calls]
+        return first in names and then in names and names.index(first) < names.index(then)
+
+    def said(self, pattern: str, role: Role = "agent") -> tuple[str, ...]:
+        """Return the messages in which a regular expression is found (``re.search``, whatever the case).
+
+        :param role: whose messages: by default those of the agent under test.
+        :raises re.error: if the pattern is none.
+        """
+        wanted = re.compile(pattern, re.IGNORECASE)
+        texts = (t.text for t in self.transcript if t.role == role and t.party is None)
+        return tuple(text for text in texts if text and wanted.search(text))
 
     @property
     def wire(self) -> MetricsAggregate:

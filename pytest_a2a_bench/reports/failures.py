@@ -48,10 +48,13 @@ def explain(result: TrialResult, path: str | None = None) -> str:
 
     :param path: the transcript's file, as it should be shown.
     """
-    return "\n".join([f"{one_line(str(result.key))}: {headline(result)}", *_body(result, path)])
+    said = _turn_lines(result) if result.transcript else ()
+    where = [f"transcript: {path}"] if path else ()
+    return "\n".join([f"{one_line(str(result.key))}: {headline(result)}", *reasons(result), *said, *where])
 
 
-def _body(result: TrialResult, path: str | None) -> Iterator[str]:
+def reasons(result: TrialResult) -> Iterator[str]:
+    """Yield why a trial has the reward that it has, without what was said."""
     if not result.success and (known := cited_line(result.provenance)):
         yield f"lint of this task: {one_line(known, _LINT)}"
     yield from _why(result)
@@ -65,10 +68,6 @@ def _body(result: TrialResult, path: str | None) -> Iterator[str]:
         yield "the agent's messages:"
         for finding in result.findings[:_LINES]:
             yield f"  turn {finding.turn}: {one_line(finding.message)} [{finding.rule}] {one_line(finding.raw, 120)}"
-    if result.transcript:
-        yield from _turn_lines(result)
-    if path:
-        yield f"transcript: {path}"
 
 
 def _why(result: TrialResult) -> Iterator[str]:
