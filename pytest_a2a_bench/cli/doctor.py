@@ -1,7 +1,13 @@
-"""``a2a-bench doctor``: what is installed, what is found, and what is missing, on one screen."""
+"""``a2a-bench doctor [URL]``: what is installed, what is found, and what is missing, on one screen.
+
+With the URL of an agent (or builtin:NAME) also what its card says, which dialect it speaks, how long a turn takes and
+what runs will take: two messages are sent. Exits with 1 where that agent cannot be met.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import platform
 import sys
@@ -10,10 +16,13 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.cli import _connection
-from pytest_a2a_bench.errors import ConfigurationError
-from pytest_a2a_bench.redact import redact_url
+from pytest_a2a_bench.cli._meeting import meet
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.redact import one_line, redact_url
+from pytest_a2a_bench.settings import BUILTIN_PREFIX
 
 _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
@@ -27,67 +36,111 @@ _EXTRAS: Mapping[str, tuple[str, ...]] = {
 }
 _LLM_VARIABLES = ("A2A_AGENT_LLM", "A2A_USER_LLM", "A2A_JUDGE_LLM", "OPENAI_API_BASE", "OPENAI_BASE_URL")
 _KEY_SUFFIX = "_API_KEY"
+_NOT_THERE = "not installed"
+
+Found = tuple[str, str]
+TROUBLE = "not met"
+"""What stands before the reason where an agent that was named could not be met."""
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.add_argument("endpoint", nargs="?", metavar="URL", help="an agent to meet, or builtin:NAME")
+    parser.add_argument("--json", action="store_true", help="print a JSON array of objects with what and found")
     _connection.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:
-    """Print the report. It never fails: what is missing is what it is for."""
-    print("\n".join([*report(os.environ), *_reach(namespace, os.environ)]))
-    return 0
+    """Print the report. What is missing is what it is for; only an agent that was named has to be there."""
+    said: list[Found] = []
+    code = 0
+    for what, found in report(namespace, os.environ):
+        if what == TROUBLE:
+            code = 1
+        said.append((what, found))
+        if not namespace.json:
+            print(f"{what:<18}{found}", flush=True)
+    if namespace.json:
+        print(json.dumps([{"what": what, "found": found} for what, found in said], indent=1, ensure_ascii=False))
+    return code
 
 
-def report(environ: Mapping[str, str]) -> Iterator[str]:
-    """Return the report's lines."""
-    yield _line("python", f"{platform.python_version()} ({sys.executable})")
+def report(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
+    """Return what there is, and what was found of it."""
+    yield from installed(environ)
+    yield from _reach(namespace, environ)
+    if namespace.endpoint:
+        yield from _meet(namespace, environ)
+
+
+def installed(environ: Mapping[str, str]) -> Iterator[Found]:
+    """Return what is installed and set here."""
+    yield "python", f"{platform.python_version()} ({sys.executable})"
     for name in _CORE:
-        yield _line(name, _version(name))
+        yield name, _version(name)
+    yield from _unrelated()
     suites = registry.known()
     for suite in suites:
         if suite.examine is not None:
-            yield from (_line(title, text) for title, text in suite.examine(environ))
+            yield from suite.examine(environ)
     everything = [*_EXTRAS.items(), *(extra for suite in suites for extra in suite.extras.items())]
     for requirement, modules in everything:
         missing = [module for module in modules if not _importable(module)]
         how = f"missing {', '.join(missing)}; run: pip install '{requirement}'"
-        yield _line(requirement.removeprefix("pytest-a2a-bench"), how if missing else "present")
-    yield _line("LLM", _llm(environ))
+        yield requirement.removeprefix("pytest-a2a-bench"), how if missing else "present"
+    yield "LLM", _llm(environ)
     # Without its query: a key may stand there, and this screen is what people paste into issues.
-    yield _line("A2A_ENDPOINT", redact_url(environ.get("A2A_ENDPOINT", "not set"), query=False))
+    yield "A2A_ENDPOINT", redact_url(environ.get("A2A_ENDPOINT", "not set"), query=False)
 
 
-def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[str]:
+def _unrelated() -> Iterator[Found]:
+    """Tell of a distribution that has tau2's name and nothing to do with it."""
+    if _version("tau2") != _NOT_THERE and find_spec("tau2.registry") is None:
+        yield "tau2", f"{_version('tau2')}, which is another project; run: pip uninstall tau2, then what [tau2] says"
+
+
+def _meet(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
+    """Say what an agent is like."""
+    with contextlib.ExitStack() as stack:
+        try:
+            endpoint = namespace.endpoint
+            if endpoint.startswith(BUILTIN_PREFIX):
+                endpoint = stack.enter_context(start_builtin(endpoint)).url
+            tasks: dict[str, int] = {}
+            for suite in registry.known():
+                with contextlib.suppress(A2ABenchError, OSError, ValueError):
+                    offered = suite.available() if suite.offered is None else suite.offered
+                    tasks |= {domain: len(suite.load_tasks(domain, "base")) for domain in offered}
+            yield from meet(_connection.read_config(namespace, endpoint, environ), tasks)
+        except A2ABenchError as error:
+            yield TROUBLE, one_line(str(error), 1_000)
+
+
+def _reach(namespace: Namespace, environ: Mapping[str, str]) -> Iterator[Found]:
     """Say how requests to an agent would travel."""
-    endpoint = environ.get("A2A_ENDPOINT", "")
+    endpoint = namespace.endpoint or environ.get("A2A_ENDPOINT", "")
     endpoint = endpoint if endpoint.startswith(("http://", "https://")) else "https://agent.example"
     try:
         config = _connection.read_config(namespace, endpoint, environ)
     except ConfigurationError as error:
-        yield _line("connection", str(error))
+        yield "connection", str(error)
         return
     network = config.network
     usual = "this machine's" if network.system else network.ca_file or network.ca_dir or "httpx's own"
     own = f" and {network.roots.count('BEGIN')} of --a2a-ca" if network.roots else ""
-    yield _line("authorities", f"{usual}{own}" if network.verify else "NONE: any certificate is accepted")
-    yield _line("certificate", "one is shown" if network.chain else "none is shown")
+    yield "authorities", f"{usual}{own}" if network.verify else "NONE: any certificate is accepted"
+    yield "certificate", "one is shown" if network.chain else "none is shown"
     proxy = network.proxy_for(endpoint)
-    yield _line("proxy", f"{redact_url(proxy) if proxy else 'none'} for {redact_url(endpoint, query=False)}")
+    yield "proxy", f"{redact_url(proxy) if proxy else 'none'} for {redact_url(endpoint, query=False)}"
     known = [config.auth.source if config.auth else "", config.oauth.id_source if config.oauth else ""]
-    yield _line("credentials", ", ".join(filter(None, known)) or "none")
-
-
-def _line(what: str, found: str) -> str:
-    return f"{what:<18}{found}"
+    yield "credentials", ", ".join(filter(None, known)) or "none"
 
 
 def _version(distribution: str) -> str:
     try:
         return version(distribution)
     except PackageNotFoundError:
-        return "not installed"
+        return _NOT_THERE
 
 
 def _importable(module: str) -> bool:

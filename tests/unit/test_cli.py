@@ -176,7 +176,7 @@ class TestDoctor:
 
     def test_keys_are_named_and_never_shown(self) -> None:
         environ = {"OPENAI_API_KEY": "sk-secret", "A2A_AGENT_LLM": "openai/gpt-4.1", "EMPTY_API_KEY": ""}
-        printed = "\n".join(doctor.report(environ))
+        printed = "\n".join(found for _, found in doctor.installed(environ))
 
         assert "A2A_AGENT_LLM=openai/gpt-4.1, OPENAI_API_KEY is set" in printed
         assert "sk-secret" not in printed
@@ -184,7 +184,7 @@ class TestDoctor:
 
     def test_addresses_are_shown_without_what_may_be_secret_in_them(self) -> None:
         environ = {"OPENAI_API_BASE": "http://me:hunter2@h:1/v1?key=k", "A2A_ENDPOINT": "https://me:hunter2@h/"}
-        printed = "\n".join(doctor.report(environ))
+        printed = "\n".join(found for _, found in doctor.installed(environ))
 
         assert "http://h:1/v1" in printed
         assert "hunter2" not in printed
@@ -198,7 +198,7 @@ class TestDoctor:
 
         monkeypatch.setattr(index, "find_installation", missing)
         monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "grpc" else object())
-        printed = "\n".join(doctor.report({}))
+        printed = "\n".join(found for _, found in doctor.installed({}))
 
         assert "tau2-bench is not installed; run: pip install 'pytest-a2a-bench[tau2]'" in printed
         assert "missing grpc; run: pip install 'pytest-a2a-bench[grpc]'" in printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -105,12 +106,16 @@ def test_wrong_values(root: Path, values: dict[str, str], problem: str) -> None:
     assert problem in found
 
 
+def told(environ: Mapping[str, str]) -> str:
+    return "\n".join(f"{what}: {found}" for what, found in doctor.installed(environ))
+
+
 def test_doctor_tells_what_there_is_of_crmarena(root: Path) -> None:
-    printed = "\n".join(doctor.report({"A2A_CRM_DATA": str(root / "data"), "SALESFORCE_USERNAME": "ann"}))
-    assert f"tasks: mini 220; A2A_CRM_DATA is {root / 'data'}" in printed
+    printed = told({"A2A_CRM_DATA": str(root / "data"), "SALESFORCE_USERNAME": "ann"})
+    assert f"mini 220; A2A_CRM_DATA is {root / 'data'}" in printed
     assert "no complete credentials (set: SALESFORCE_USERNAME)" in printed
     environ = {"SALESFORCE_INSTANCE_URL": "https://x.example", "SALESFORCE_ACCESS_TOKEN": "s3cret"}
-    printed = "\n".join(doctor.report(environ))
+    printed = told(environ)
     assert "mini 220; A2A_CRM_DATA is not set" in printed
     assert "credentials for x.example" in printed
     assert "s3cret" not in printed

@@ -1,0 +1,97 @@
+"""Meeting an agent once: what its card says, and what one small conversation shows."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+
+from pytest_a2a_bench.a2a.card import choose_interface
+from pytest_a2a_bench.a2a.client import AgentConnection
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.model import Briefing, Event, ToolReturned, ToolSpec, UserSaid
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.results.progress import duration
+from pytest_a2a_bench.results.stats import count
+
+TURNS = 10
+"""Turns that a conversation is reckoned to take; the oracle's over airline, retail and telecom are 5 to 15."""
+
+_ORDER = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
+_TOOL = ToolSpec("get_status", "Return the status of an order.", _ORDER)
+_BRIEFING = Briefing("You serve a shop. Look up an order's status with the tool before you tell it.", (_TOOL,))
+_STATUS = "held at customs"
+
+
+def meet(config: ClientConfig, tasks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield titles and texts: the card, the interface, the dialect, the time of a turn, how long a run will take.
+
+    Two messages are sent, of one conversation.
+
+    :param tasks: domain -> how many tasks it has, for the estimate.
+    :raises A2ABenchError: what kept it from being met; what was found before it is yielded first.
+    """
+    connection = AgentConnection(config)
+    try:
+        card = connection.wait_until_ready()
+        told = " ".join(word for word in (card.name, card.version) if word)
+        skills = card.raw.get("skills")
+        yield "agent", one_line(f"{told}, {count(len(skills) if isinstance(skills, list) else 0, 'skill')}", 200)
+        grpc = find_spec("grpc") is not None
+        chosen = choose_interface(card, config.protocol, config.transport, grpc=grpc)
+        others = [str(i) for i in card.interfaces if i != chosen]
+        yield "interface", one_line(f"{chosen}" + (f"; also {', '.join(others)}" if others else ""), 400)
+        yield from _talk(connection, tasks)
+    finally:
+        connection.close()
+
+
+def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    session = connection.session()
+    try:
+        talk = Conversation(session, _BRIEFING)
+        seconds = []
+        news: list[Event] = [UserSaid("What is the status of order A1?")]
+        called = told = False
+        for _ in range(2):
+            began = time.monotonic()
+            said = talk.attempt(news)
+            seconds.append(time.monotonic() - began)
+            if not said.calls:
+                told = _STATUS in (said.text or "").lower()
+                break
+            called = True
+            news = [ToolReturned(c.id, c.name, _STATUS) for c in said.calls]
+        yield "dialect", _dialect(talk, called=called, told=told)
+        yield from (("finding", one_line(f"{f.message} [{f.rule}]: {f.raw}", 200)) for f in talk.findings[:5])
+        yield "a turn", f"{statistics.median(seconds):.2f} s, of {count(len(seconds), 'turn')}"
+        if talk.usage.tokens is not None:
+            yield "tokens", f"{talk.usage.tokens:,} for this conversation"
+        yield from _estimates(statistics.median(seconds), talk.usage.cost_usd, len(seconds), tasks)
+    finally:
+        session.finish()
+
+
+def _dialect(talk: Conversation, *, called: bool, told: bool) -> str:
+    if not called:
+        return (
+            "it answered in words and called no tool, so that it can do nothing in tau2's and CRMArena's tasks; "
+            "see docs/guides/agents.md for the forms that are understood"
+        )
+    name = talk.settled or talk.dialect
+    return f"{name}: it called the tool" + (
+        " and told what came of it" if told else "; what came of it, it did not tell"
+    )
+
+
+def _estimates(turn: float, cost: float | None, turns: int, tasks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    for domain, number in tasks.items():
+        alone = number * TURNS * turn
+        dollars = f", ${number * TURNS * cost / turns:.2f}" if cost is not None else ""
+        yield (
+            domain,
+            f"{count(number, 'task')}: about {duration(alone)}, {duration(alone / 8)} with --a2a-concurrency 8{dollars}"
+            f" (at {TURNS} turns a conversation)",
+        )

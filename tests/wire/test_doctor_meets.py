@@ -1,0 +1,83 @@
+"""``a2a-bench doctor URL``: an agent is met, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from builtin_server import served
+
+from pytest_a2a_bench.agents.brain import BrainReply, Conversation
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, Usage
+
+
+class Clerk:
+    """Looks an order up, and tells the status; says what it cost."""
+
+    description = "looks orders up"
+
+    def __init__(self, *, tells: bool = True) -> None:
+        self.tells = tells
+
+    async def reply(self, conversation: Conversation) -> BrainReply:
+        last = conversation.history[-1]
+        if not isinstance(last, ToolReturned):
+            return BrainReply(AgentSaid(calls=(ToolCall("get_status", {"order": "A1"}),)), Usage(100, 10, 0.01))
+        return BrainReply(AgentSaid(f"It is {last.content}." if self.tells else "Done."), Usage(120, 10, 0.01))
+
+
+def doctor(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, str]]:
+    code = main(["doctor", "--json", *arguments])
+    return code, {line["what"]: line["found"] for line in json.loads(capsys.readouterr().out)}
+
+
+@pytest.mark.parametrize("spec", ["noop", "noop?dialect=data"])
+def test_an_agent_that_calls_tools_is_met(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with served(spec, Clerk()) as agent:
+        code, told = doctor(capsys, agent.url)
+
+    assert code == 0
+    assert told["agent"].startswith("pytest-a2a-bench noop")
+    assert told["interface"].startswith("jsonrpc 1.0 at ")
+    assert "it called the tool and told what came of it" in told["dialect"]
+    assert told["a turn"].endswith(" s, of 2 turns")
+    assert told["tokens"] == "240 for this conversation"
+    # 2 turns cost two cents, and 50 tasks of 10 turns are 500.
+    assert told["airline"].startswith("50 tasks: about ")
+    assert "$5.00" in told["airline"]
+    assert "mini" in told
+
+
+def test_what_a_tool_returned_is_looked_for_in_what_it_tells(capsys: pytest.CaptureFixture[str]) -> None:
+    with served("noop", Clerk(tells=False)) as agent:
+        code, told = doctor(capsys, agent.url)
+
+    assert code == 0
+    assert "what came of it, it did not tell" in told["dialect"]
+
+
+def test_an_agent_that_only_talks_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    with served("noop") as agent:
+        code, told = doctor(capsys, agent.url)
+
+    assert code == 0
+    assert "called no tool" in told["dialect"]
+    assert told["a turn"].endswith(" s, of 1 turn")
+    assert "$" not in told["airline"]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "why"),
+    [
+        ("http://127.0.0.1:9", "cannot connect"),
+        ("builtin:nope", "nope"),
+        ("not a url", "not a url"),
+    ],
+)
+def test_who_cannot_be_met_is_an_exit_code(endpoint: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = doctor(capsys, endpoint)
+
+    assert code == 1
+    assert why in told["not met"]
+    assert told["pytest"]  # the rest is there still
