@@ -11,6 +11,7 @@ from pytest_a2a_bench.a2a.card import choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.errors import AgentOutcomeError
 from pytest_a2a_bench.model import Briefing, Event, ToolReturned, ToolSpec, UserSaid
 from pytest_a2a_bench.redact import one_line
 from pytest_a2a_bench.results.progress import duration
@@ -57,7 +58,12 @@ def _talk(connection: AgentConnection, tasks: Mapping[str, int]) -> Iterator[tup
         called = told = False
         for _ in range(2):
             began = time.monotonic()
-            said = talk.attempt(news)
+            try:
+                said = talk.attempt(news)
+            except AgentOutcomeError as error:
+                # Also an agent for one job only may refuse this one.
+                yield "dialect", one_line(f"not known, for it ended this conversation: {error}", 600)
+                return
             seconds.append(time.monotonic() - began)
             if not said.calls:
                 told = _STATUS in (said.text or "").lower()

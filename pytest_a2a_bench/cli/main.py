@@ -39,6 +39,7 @@ COMMANDS = {
     "export": "write results in another tool's format",
     "gate": "judge finished trials by the gates of a run",
     "history": "show how runs went over time: rates, tasks that went bad, flaky ones",
+    "init": "set up a project: meet the agent, write configuration, starter tests and a gate for CI",
     "launch": "start an assessor and an agent, have one assess the other, print the result",
     "lint": "look for what is wrong with the tasks of a benchmark",
     "merge": "join the results of shards into those of the whole run",

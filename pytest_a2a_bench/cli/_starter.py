@@ -1,0 +1,214 @@
+"""The files that ``a2a-bench init`` writes: their texts, and how a pyproject.toml gets a section (pure)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_a2a_bench.errors import ConfigurationError
+
+GATE = "a2a-gate.sh"
+STARTER = "agent_tests/test_agent.py"
+QUARANTINE = "a2a-quarantine.toml"
+HISTORY = "a2a-history.jsonl"
+BASELINE = "a2a-baseline.json"
+WORKFLOWS = {"github": ".github/workflows/a2a.yml", "gitlab": "a2a.gitlab-ci.yml", "script": ""}
+"""CI system -> the file that runs the gate there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the gate is to be like.
+
+    :param endpoint: the agent's URL; empty where the environment names it.
+    :param domain: what is run: a domain or suite.
+    :param examples: ids of two tasks of it, for the starter suite.
+    """
+
+    endpoint: str
+    suite: str
+    domain: str
+    examples: tuple[str, ...]
+    floor: float
+    trials: int
+    concurrency: int
+    auth_env: str = ""
+    ca: str = ""
+
+
+def files(wish: Wish, ci: str) -> dict[str, str]:
+    """Return path -> content, without pyproject.toml."""
+    found = {GATE: _gate(wish), STARTER: _starter(wish), QUARANTINE: _QUARANTINE}
+    if ci == "github":
+        found[WORKFLOWS[ci]] = _github(wish)
+    elif ci == "gitlab":
+        found[WORKFLOWS[ci]] = _gitlab(wish)
+    return found
+
+
+def ini_keys(wish: Wish) -> dict[str, str]:
+    """Return the ini keys that the project gets: where the agent is and what is known of it, and no choice of tests."""
+    told = {
+        "a2a_endpoint": wish.endpoint,
+        "a2a_auth_env": wish.auth_env,
+        "a2a_ca": wish.ca,
+        "a2a_quarantine": QUARANTINE,
+        "a2a_history_file": HISTORY,
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def with_section(text: str, keys: Mapping[str, str]) -> str:
+    """Return a pyproject.toml with ini keys for pytest; those that are there stay as they are.
+
+    :raises ConfigurationError: if the text is no TOML, or has the table in a form that is not understood here.
+    """
+    try:
+        whole = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"pyproject.toml is no TOML: {error}") from error
+    own = _table(_table(whole, "tool"), "pytest")
+    # pytest 9 has a table without "ini_options", and refuses to read both.
+    table = "tool.pytest" if own and "ini_options" not in own else "tool.pytest.ini_options"
+    there = own if table == "tool.pytest" else _table(own, "ini_options")
+    lines = "".join(f"{key} = {_quoted(value)}\n" for key, value in keys.items() if key not in there)
+    if not lines:
+        return text
+    head = re.search(rf"^\[{re.escape(table)}\][^\n]*(?:\n|\Z)", text, re.MULTILINE)
+    if head is not None:
+        begin = text[: head.end()] if head[0].endswith("\n") else text[: head.end()] + "\n"
+        changed = begin + lines + text[head.end() :]
+    elif there:
+        raise ConfigurationError(f"pyproject.toml has no line [{table}]; add these lines yourself: {lines.strip()}")
+    else:
+        changed = (text.rstrip("\n") + "\n\n" if text.strip() else "") + f"[{table}]\n{lines}"
+    _check(changed, text, table, keys)
+    return changed
+
+
+def _table(above: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = above.get(name, {})
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"pyproject.toml: {name} is no table")
+    return found
+
+
+def _check(changed: str, text: str, table: str, keys: Mapping[str, str]) -> None:
+    """Be sure that nothing else became different: a header may stand inside of a text that has several lines."""
+    try:
+        place, old = tomllib.loads(changed), tomllib.loads(text)
+        for name in table.split("."):
+            place, old = place[name], old.get(name, {})
+    except (tomllib.TOMLDecodeError, KeyError):
+        place = {}
+    if place != {**keys, **old}:
+        raise ConfigurationError(f"pyproject.toml cannot be changed safely; add to its table [{table}]: {dict(keys)}")
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _gate(wish: Wish) -> str:
+    endpoint = "${A2A_ENDPOINT:?the agent's URL}" if not wish.endpoint else f"${{A2A_ENDPOINT:-{wish.endpoint}}}"
+    return f"""#!/bin/sh
+# The gate of a merge: is the agent as good as it has to be? Exit code 0 is yes; a2a-results/verdict.json says why.
+# With {BASELINE} beside it (a2a-bench promote a2a-results -o {BASELINE}) it may not be worse than that, either.
+set -eu
+cd "$(dirname "$0")"
+if [ -e {BASELINE} ]; then set -- --a2a-baseline {BASELINE} "$@"; fi
+exec pytest --a2a-endpoint "{endpoint}" --a2a-wait 60 --a2a-suite {shlex.quote(wish.domain)} \\
+    --a2a-trials {wish.trials} --a2a-concurrency {wish.concurrency} --a2a-min-pass {wish.floor:g} \\
+    --a2a-html a2a-report.html --junitxml a2a-junit.xml "$@"
+"""
+
+
+def _starter(wish: Wish) -> str:
+    tasks = ", ".join(f'"{task}"' for task in wish.examples)
+    return f'''"""Tests of our agent. Run them by name: pytest {STARTER.partition("/")[0]}"""
+
+import pytest
+
+
+@pytest.mark.{wish.suite}("{wish.domain}", tasks=[{tasks}], label="starter")
+def test_it_works_and_does_not_dawdle(trial):
+    assert trial.success
+    assert trial.turns <= 30
+    assert trial.latency < 30  # seconds, the median of its answers
+
+
+@pytest.mark.conformance("card", level="MUST")
+def test_its_card_is_right(conformance_check):
+    assert conformance_check.passed
+'''
+
+
+_QUARANTINE = """\
+# Tasks that are known to be flaky. They run and are reported; their misses fail nothing and count in no rate.
+#
+# [[quarantine]]
+# task = "tau2/airline/1*"   # a task's key, or a pattern
+# reason = "why, and where it is worked on"
+# expires = 2030-01-31       # the last day on which this counts
+"""
+
+
+def _install(wish: Wish) -> str:
+    extras = "tau2,xdist" if wish.suite == "tau2" else "xdist"
+    return f"pip install 'pytest-a2a-bench[{extras}]'"
+
+
+def _github(wish: Wish) -> str:
+    endpoint = "" if wish.endpoint.startswith("builtin:") else "      A2A_ENDPOINT: ${{ vars.A2A_ENDPOINT }}\n"
+    token = wish.auth_env or "A2A_AUTH_TOKEN"
+    return f"""\
+name: a2a
+on:
+  pull_request:
+  workflow_dispatch:
+jobs:
+  gate:
+    runs-on: ubuntu-latest
+    timeout-minutes: 60
+    env:
+{endpoint}      {token}: ${{{{ secrets.{token} }}}}
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - run: {_install(wish)}
+      # If your agent is not deployed somewhere, start it here, in the background: the gate waits for it.
+      - run: sh {GATE}
+      - uses: actions/upload-artifact@v4
+        if: always()
+        with:
+          name: a2a
+          path: |
+            a2a-results
+            a2a-report.html
+            a2a-junit.xml
+"""
+
+
+def _gitlab(wish: Wish) -> str:
+    return f"""\
+# In .gitlab-ci.yml: include: [{{local: {WORKFLOWS["gitlab"]}}}]
+# A2A_ENDPOINT and {wish.auth_env or "A2A_AUTH_TOKEN"} are variables of the project.
+a2a-gate:
+  image: python:3.12
+  timeout: 1h
+  script:
+    - {_install(wish)}
+    # If your agent is not deployed somewhere, start it here, in the background: the gate waits for it.
+    - sh {GATE}
+  artifacts:
+    when: always
+    paths: [a2a-results, a2a-report.html]
+    reports:
+      junit: a2a-junit.xml
+"""

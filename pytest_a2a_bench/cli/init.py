@@ -1,0 +1,235 @@
+"""``a2a-bench init [URL]``: from an agent to a gated merge: meet it, judge it shortly, write what its project needs.
+
+Files that are there already stay as they are, so that it may be run again. Exits with 1 where the agent cannot be met;
+nothing is written then (``--offline`` writes without meeting it).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_a2a_bench.agents.launcher import start_builtin
+from pytest_a2a_bench.benchmarks import registry
+from pytest_a2a_bench.benchmarks.suite import Suite
+from pytest_a2a_bench.cli import _connection, _starter
+from pytest_a2a_bench.cli._meeting import TURNS, meet
+from pytest_a2a_bench.configuration.rates import read_rates
+from pytest_a2a_bench.configuration.readers import read_endpoint, whole
+from pytest_a2a_bench.errors import A2ABenchError, ConfigurationError
+from pytest_a2a_bench.model import BenchTask
+from pytest_a2a_bench.redact import one_line
+from pytest_a2a_bench.reports.verdict import aligned
+from pytest_a2a_bench.results import planning
+from pytest_a2a_bench.results.progress import duration
+from pytest_a2a_bench.results.stats import count
+from pytest_a2a_bench.settings import BUILTIN_PREFIX
+
+T = TypeVar("T")
+
+_SAMPLE = 3
+_TRIALS = (1, 2, 4, 8)
+_ABOVE = (0.05, 0.1, 0.2)
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("endpoint", nargs="?", metavar="URL", help="the agent, or builtin:NAME; asked for if left out")
+    add = parser.add_argument_group("the gate").add_argument
+    add("--domain", metavar="NAME", help="what it has to do (airline), such as retail or telecom")
+    add("--min-pass", metavar="RATE", help="lowest success rate (0.5)")
+    add("--trials", metavar="N", help="attempts at each task (2)")
+    add("--at-once", metavar="N", help="conversations in flight (8)")
+    add("--ci", choices=tuple(_starter.WORKFLOWS), help="what runs it (github); a script is written always")
+    add = parser.add_argument_group("what is done").add_argument
+    add("--directory", type=Path, default=Path(), metavar="DIR", help="the project (here)")
+    add("--offline", action="store_true", help="write the files without meeting the agent")
+    add("--no-try", action="store_true", help="do not judge its protocol and hold no conversations")
+    add("--dry-run", action="store_true", help="say what would be written, and write nothing")
+    _connection.add_arguments(parser)
+
+
+def run(namespace: Namespace) -> int:
+    """Do it, and say what comes next."""
+    if not namespace.directory.is_dir():
+        raise ConfigurationError(f"--directory: {namespace.directory} is no directory")
+    wish = _wish(namespace)
+    ci = _answer(namespace.ci, "which CI: github, gitlab or script", "github", _one_of(*_starter.WORKFLOWS))
+    written = dict(_contents(wish, ci, namespace.directory))
+    turn = None
+    if not namespace.offline:
+        with contextlib.ExitStack() as stack:
+            try:
+                turn = _meet(namespace, wish, stack)
+            except A2ABenchError as error:
+                print(f"{'not met':<12}{one_line(str(error), 1_000)}")
+                print("nothing was written; a2a-bench doctor URL says more, --offline writes the files all the same")
+                return 1
+    print()
+    print("\n".join(_advice(wish, turn)))
+    print()
+    for path, text in written.items():
+        _write(namespace.directory / path, text, dry=namespace.dry_run)
+    print()
+    print("\n".join(_next_steps(namespace.directory, ci)))
+    return 0
+
+
+def _wish(namespace: Namespace) -> _starter.Wish:
+    endpoint = _answer(namespace.endpoint, "the agent's URL (or builtin:oracle, to try)", "", read_endpoint)
+    domain = _answer(namespace.domain, "what it has to do", "airline", str)
+    suite, tasks = _tasks(domain)
+    floor = _answer(namespace.min_pass, "lowest success rate", "0.5", _rate)
+    trials = _answer(namespace.trials, "attempts at each task", "2", whole(1))
+    at_once = _answer(namespace.at_once, "conversations in flight", "8", whole(1))
+    given = {option: getattr(namespace, f"a2a_{option}") or "" for option in ("auth_env", "ca")}
+    examples = tuple(task.task_id for task in tasks[:2])
+    return _starter.Wish(endpoint, suite.name, domain, examples, floor, trials, at_once, **given)
+
+
+def _answer(given: str | None, question: str, default: str, read: Callable[[str], T]) -> T:
+    """Return what was given, else what a person answers, else the default.
+
+    :raises ConfigurationError: if there is none of these, or it cannot be read.
+    """
+    text = given
+    if text is None and sys.stdin.isatty():
+        text = input(f"{question}{f' [{default}]' if default else ''}: ").strip()
+    text = text or default
+    try:
+        if not text:
+            raise ValueError("it is missing")
+        return read(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{question}: {error}") from error
+
+
+def _rate(text: str) -> float:
+    rates = read_rates(text)
+    if list(rates) != [""]:
+        raise ValueError("write one rate, such as 0.6")
+    return rates[""]
+
+
+def _one_of(*valid: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in valid:
+            raise ValueError(f"{text!r} is none of {', '.join(valid)}")
+        return text
+
+    return read
+
+
+def _tasks(domain: str) -> tuple[Suite, Sequence[BenchTask]]:
+    """Return the suite of a domain, and the domain's tasks.
+
+    :raises ConfigurationError: if there is none, or it is not installed.
+    """
+    for suite in registry.known():
+        if domain in suite.domains:
+            if domain not in suite.available():
+                raise ConfigurationError(f"the domain {domain!r} {suite.absence(domain)}")
+            return suite, suite.load_tasks(domain, "base")
+    there = ", ".join(name for suite in registry.known() for name in suite.domains)
+    raise ConfigurationError(f"--domain: there is no {domain!r}; valid are: {there}")
+
+
+def _contents(wish: _starter.Wish, ci: str, directory: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield path and text of what the project gets; None where it stays as it is."""
+    project = directory / "pyproject.toml"
+    before = project.read_text(encoding="utf-8") if project.is_file() else ""
+    after = _starter.with_section(before, _starter.ini_keys(wish))
+    yield project.name, after if after != before else None
+    for path, text in _starter.files(wish, ci).items():
+        yield path, None if (directory / path).exists() else text
+
+
+def _write(path: Path, text: str | None, *, dry: bool) -> None:
+    if text is None:
+        print(f"{path}: it is there already, and stays as it is")
+        return
+    if not dry:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+    print(f"{path}: {'would be written' if dry else 'written'}")
+
+
+def _meet(namespace: Namespace, wish: _starter.Wish, stack: contextlib.ExitStack) -> float | None:
+    """Show what the agent is like; return the seconds of a turn.
+
+    :raises A2ABenchError: if it cannot be met.
+    """
+    endpoint = wish.endpoint
+    if endpoint.startswith(BUILTIN_PREFIX):
+        endpoint = stack.enter_context(start_builtin(endpoint)).url
+    turn = None
+    for what, found in meet(_connection.read_config(namespace, endpoint), {}):
+        print(f"{what:<12}{found}", flush=True)
+        if what == "a turn":
+            turn = float(found.split()[0])
+    if not namespace.no_try:
+        _try(namespace, wish, endpoint)
+    return turn
+
+
+def _try(namespace: Namespace, wish: _starter.Wish, endpoint: str) -> None:
+    """Judge the protocol, and hold some conversations, as the commands that are shown would."""
+    given = [f"--a2a-{name.replace('_', '-')}={value}" for name in ("auth_env", "ca") if (value := getattr(wish, name))]
+    judged = _output("pytest_a2a_bench.cli", "conformance", endpoint, "--level", "MUST", *given)
+    last = next((line for line in reversed(judged) if line.strip()), "no answer")
+    print(f"{'protocol':<12}{last} (a2a-bench conformance {wish.endpoint} says more)", flush=True)
+    suite, tasks = _tasks(wish.domain)
+    label = f"{suite.node_prefix}{wish.domain}"
+    ids = [f"a2a/{label}::test_{label}[{task.key(0).short_id}]" for task in tasks[:_SAMPLE]]
+    print(f"{'tasks':<12}{count(len(ids), 'task')} of {len(tasks)}:", flush=True)
+    target = wish.endpoint if wish.endpoint.startswith(BUILTIN_PREFIX) else endpoint
+    held = _output(
+        "pytest", "-q", "-p", "no:cacheprovider", "--a2a-endpoint", target, "--a2a-results", "a2a-results/init", *given,
+        *ids,
+    )  # fmt: skip
+    print("\n".join(f"  {line}" for line in held if line.strip()), flush=True)
+
+
+def _output(module: str, *arguments: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-m", module, *arguments], stdout=subprocess.PIPE, text=True, check=False)
+    return done.stdout.splitlines()
+
+
+def _advice(wish: _starter.Wish, turn: float | None) -> Iterator[str]:
+    """Say how often the gate passes agents that are better than its floor, and what it costs."""
+    _, tasks = _tasks(wish.domain)
+    rates = [rate for rate in (round(wish.floor + above, 4) for above in _ABOVE) if rate <= 1]
+    yield f"how often agents pass a floor of {wish.floor:g} with {count(len(tasks), 'task')}, by their true rate:"
+    table = [["trials", "conversations", "about", *(f"{rate:.2f}" for rate in rates)]]
+    for trials in sorted({*_TRIALS, wish.trials}):
+        held = len(tasks) * trials
+        took = duration(held * TURNS * turn / wish.concurrency) if turn is not None else "?"
+        chances = [f"{planning.floor_chance(rate, wish.floor, held):.0%}" for rate in rates]
+        table.append([f"{trials}{' *' if trials == wish.trials else ''}", f"{held:,}", took, *chances])
+    yield from aligned(table)
+    yield f"* as written; the time is that of {TURNS} turns a conversation, {wish.concurrency} at once"
+    yield "a2a-bench plan says more, once there is a baseline with --baseline, too"
+
+
+def _next_steps(directory: Path, ci: str) -> Iterator[str]:
+    at = f"cd {directory} && " if os.fspath(directory) != "." else ""
+    baseline = _starter.BASELINE
+    yield "next:"
+    yield f"  {at}./{_starter.GATE:<24} the gate: exit code 0 where the agent is good enough"
+    yield f"  a2a-bench promote a2a-results -o {baseline}   from then on, it may not get worse either"
+    yield "  a2a-bench diagnose a2a-results   why tasks were missed; a2a-bench show TASK, one conversation"
+    if ci == "gitlab":
+        yield f"  in .gitlab-ci.yml: include: [{{local: {_starter.WORKFLOWS[ci]}}}]"
+    if ci != "script":
+        yield "  in your CI: the agent's URL as variable A2A_ENDPOINT, its token as secret A2A_AUTH_TOKEN"
+    for other in ("pytest.ini", "pytest.toml"):
+        if (directory / other).is_file():
+            yield f"  {other} keeps pytest from reading pyproject.toml: put the a2a_ lines there"

@@ -1,0 +1,171 @@
+"""``a2a-bench init``: the files that a project gets, and that they work."""
+
+from __future__ import annotations
+
+import ast
+import io
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.cli import _starter
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.gates import quarantine
+
+KEYS = {"a2a_endpoint": "http://127.0.0.1:1", "a2a_history_file": "a2a-history.jsonl"}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    return tmp_path
+
+
+def init(*arguments: str) -> int:
+    return main(["init", *arguments])
+
+
+def everything(directory: Path) -> dict[str, str]:
+    found = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_text(encoding="utf-8") for path in found}
+
+
+def test_a_project_is_set_up_once(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init("https://agent.example", "--offline", "--domain", "retail", "--min-pass", "0.6", "--trials", "4") == 0
+    first, told = everything(project), capsys.readouterr().out
+
+    assert sorted(first) == [
+        ".github/workflows/a2a.yml",
+        "a2a-gate.sh",
+        "a2a-quarantine.toml",
+        "agent_tests/test_agent.py",
+        "pyproject.toml",
+    ]
+    ini = tomllib.loads(first["pyproject.toml"])["tool"]["pytest"]["ini_options"]
+    assert ini["a2a_endpoint"] == "https://agent.example"
+    assert "a2a_suite" not in ini  # plain pytest goes on running the project's own tests
+    steps = yaml.safe_load(first[".github/workflows/a2a.yml"])["jobs"]["gate"]["steps"]
+    assert any(step.get("run") == "sh a2a-gate.sh" for step in steps)
+    assert '@pytest.mark.tau2("retail", tasks=["0", "1"], label="starter")' in first["agent_tests/test_agent.py"]
+    ast.parse(first["agent_tests/test_agent.py"])
+    assert "--a2a-suite retail" in first["a2a-gate.sh"]
+    assert "--a2a-trials 4 --a2a-concurrency 8 --a2a-min-pass 0.6" in first["a2a-gate.sh"]
+    assert os.access(project / "a2a-gate.sh", os.X_OK)
+    subprocess.run(["sh", "-n", "a2a-gate.sh"], check=True)
+    assert quarantine.read(project / "a2a-quarantine.toml") == ()
+    assert "4 *" in told
+
+    (project / "agent_tests" / "test_agent.py").write_text("# mine\n", encoding="utf-8")
+    assert init("https://agent.example", "--offline") == 0
+    assert everything(project) == {**first, "agent_tests/test_agent.py": "# mine\n"}
+    assert capsys.readouterr().out.count("it is there already, and stays as it is") == 5
+
+
+def test_gitlab_and_dry_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["http://127.0.0.1:1", "--offline", "--ci", "gitlab", "--auth-env", "SHOP_TOKEN"]
+
+    assert init(*arguments, "--dry-run") == 0
+    assert everything(project) == {}
+    assert capsys.readouterr().out.count("would be written") == 5
+
+    assert init(*arguments) == 0
+    found = everything(project)
+    assert yaml.safe_load(found["a2a.gitlab-ci.yml"])["a2a-gate"]["script"][-1] == "sh a2a-gate.sh"
+    assert 'a2a_auth_env = "SHOP_TOKEN"' in found["pyproject.toml"]
+
+
+def test_who_cannot_be_met_gets_no_files(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init("http://127.0.0.1:9") == 1
+    assert "cannot connect" in capsys.readouterr().out
+    assert everything(project) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([], "URL"),
+        (["nonsense"], "nonsense"),
+        (["http://127.0.0.1:1", "--domain", "airlien"], "there is no 'airlien'"),
+        (["http://127.0.0.1:1", "--min-pass", "2"], "lowest success rate"),
+        (["http://127.0.0.1:1", "--trials", "0"], "attempts at each task"),
+        (["http://127.0.0.1:1", "--directory", "nowhere"], "nowhere is no directory"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(
+    project: Path, arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(*arguments, "--offline") == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert why in printed.err
+    assert everything(project) == {}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "[project]\nname = 'x'",
+        "[tool.pytest.ini_options]\naddopts = '-q'\n\n[tool.ruff]\nline-length = 3\n",
+        "[tool.pytest.ini_options]  # ours",
+        "[tool.pytest]\nminversion = '9.0'\n",
+        "[tool.other]\ntext = '''\n[tool.pytest.ini_options]\n'''\n[tool.pytest.ini_options]\na2a_endpoint = 'mine'\n",
+    ],
+)
+def test_a_section_is_added_to_whatever_there_is(before: str) -> None:
+    try:
+        after = tomllib.loads(_starter.with_section(before, KEYS))
+    except ConfigurationError as error:
+        assert "'''" in before  # a header inside of a text
+        assert "cannot be changed safely" in str(error)  # noqa: PT017
+        return
+    own = after["tool"]["pytest"]
+    place = own.get("ini_options", own)
+    old = tomllib.loads(before).get("tool", {}).get("pytest", {})
+    assert place == {**KEYS, **old.get("ini_options", old)}
+    assert _starter.with_section(_starter.with_section(before, KEYS), KEYS) == _starter.with_section(before, KEYS)
+
+
+@given(st.text(max_size=60))
+@example('[tool.pytest.ini_options]\n"a\\"b" = "\\\\"')
+@example("tool.pytest.ini_options.addopts = '-q'")
+@example("tool = 3")
+@example("[tool]\npytest = 'x'")
+def test_any_text_is_changed_safely_or_refused(text: str) -> None:
+    try:
+        after = _starter.with_section(text, KEYS)
+    except ConfigurationError as error:
+        assert "pyproject.toml" in str(error)  # noqa: PT017
+        return
+    assert tomllib.loads(after)["tool"]["pytest"]
+
+
+@pytest.mark.slow
+def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way: met, judged, tried; then the gate passes, has a baseline, and passes with it."""
+
+    def done(*command: str) -> str:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+    python = sys.executable
+    told = done(python, "-m", "pytest_a2a_bench.cli", "init", "builtin:oracle", "--domain", "mock", "--ci", "script")
+    assert "3 passed" in told
+    assert "passed, " in told
+    monkeypatch.setenv("PATH", str(Path(python).parent), prepend=os.pathsep)
+    first = done("sh", "a2a-gate.sh")
+    assert "19 passed" in first  # the gate is one
+    done(python, "-m", "pytest_a2a_bench.cli", "promote", "a2a-results", "-o", "a2a-baseline.json")
+    assert "19 passed, 1 skipped" in done("sh", "a2a-gate.sh")  # 9 tasks are too few to tell; there is no sign of a drop
+    assert "passed" in done(python, "-m", "pytest", "agent_tests")
+    assert len((project / "a2a-history.jsonl").read_text(encoding="utf-8").splitlines()) == 3
