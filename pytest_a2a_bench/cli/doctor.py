@@ -28,10 +28,15 @@ _CORE = ("pytest-a2a-bench", "pytest", "a2a-sdk", "httpx")
 _EXTRAS: Mapping[str, tuple[str, ...]] = {
     "pytest-a2a-bench[agents]": ("uvicorn", "starlette", "sse_starlette"),
     "pytest-a2a-bench[assessor]": ("sqlalchemy", "aiosqlite", "prometheus_client"),
+    "pytest-a2a-bench[postgresql]": ("asyncpg",),
+    "pytest-a2a-bench[adk]": ("google.adk",),
     "pytest-a2a-bench[grpc]": ("grpc", "cryptography"),
     "pytest-a2a-bench[mcp]": ("mcp_types", "uvicorn"),
     "pytest-a2a-bench[oauth]": ("authlib",),
     "pytest-a2a-bench[xdist]": ("xdist",),
+    "pytest-a2a-bench[ray]": ("ray",),
+    "pytest-a2a-bench[cloud]": ("fsspec", "s3fs"),
+    "pytest-a2a-bench[otel]": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
     "pytest-a2a-bench[signatures]": ("jwt", "cryptography", "rfc8785"),
 }
 _LLM_VARIABLES = ("A2A_AGENT_LLM", "A2A_USER_LLM", "A2A_JUDGE_LLM", "OPENAI_API_BASE", "OPENAI_BASE_URL")

@@ -166,6 +166,8 @@ def test_what_was_written_works(project: Path, monkeypatch: pytest.MonkeyPatch) 
     first = done("sh", "a2a-gate.sh")
     assert "19 passed" in first  # the gate is one
     done(python, "-m", "pytest_a2a_bench.cli", "promote", "a2a-results", "-o", "a2a-baseline.json")
-    assert "19 passed, 1 skipped" in done("sh", "a2a-gate.sh")  # 9 tasks are too few to tell; there is no sign of a drop
+    assert "19 passed, 1 skipped" in done(
+        "sh", "a2a-gate.sh"
+    )  # 9 tasks are too few to tell; there is no sign of a drop
     assert "passed" in done(python, "-m", "pytest", "agent_tests")
     assert len((project / "a2a-history.jsonl").read_text(encoding="utf-8").splitlines()) == 3
