@@ -91,7 +91,10 @@ class Benchmark(Protocol):
     name: str
 
     def data_version(self, domain: str, settings: Settings) -> str:
-        """Return the name and version of a domain's data: a result of other data is not reused."""
+        """Return the name and version of a domain's data: a result of other data is not reused.
+
+        Where tasks change one by one, an optional ``task_version(domain, task_id, settings)`` says which this one is.
+        """
         ...
 
     def run_trial(self, context: TrialContext) -> Outcome:

@@ -27,6 +27,7 @@ ENTRY_POINT_GROUP = "pytest_a2a_bench.suites"
 BUILT_IN = {
     "tau2": "pytest_a2a_bench.benchmarks.tau2.suite",
     "crmarena": "pytest_a2a_bench.benchmarks.crmarena.suite",
+    "a2a_scenario": "pytest_a2a_bench.benchmarks.scenario.suite",
 }
 """Our own suites, and the modules that have them as ``SUITE``: the one place that names them."""
 

@@ -175,6 +175,7 @@ def complete_report(item: pytest.Item, call: pytest.CallInfo[object], report: py
     if TRIAL in item.stash:
         from pytest_a2a_bench.plugin.trials import misses, outcome
 
+        misses.fail_unsolved(item, report)
         outcome.explain_failure(item, report)
         misses.excuse_miss(item, call, report)
         if report.when == "teardown":

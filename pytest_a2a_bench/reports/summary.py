@@ -218,7 +218,9 @@ def provenance_lines(results: Sequence[TrialResult]) -> Iterator[str]:
     """Yield what produced the numbers: without it they cannot be compared with others."""
     # Where trouble came before the user did, nobody played one.
     users = Counter(_user(r) for r in [r for r in results if r.provenance.get("user")] or results)
-    other = any(r.provenance.get("user") in NO_MODEL for r in results)
+    # Of conversations that a project's own tests describe there is no leaderboard.
+    listed = [r for r in results if (suite := registry.find(r.key.suite)) is None or suite.from_test is None]
+    other = any(r.provenance.get("user") in NO_MODEL for r in listed)
     note = " (not comparable with leaderboard numbers, which need an LLM user)" if other else ""
     yield f"user simulator: {_counted(users)}{note}"
     judgement = sum(bool(r.provenance.get("user_judgement")) for r in results)

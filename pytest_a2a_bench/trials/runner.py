@@ -266,12 +266,16 @@ class Runner:
 
     def _fingerprint(self, attempt: Attempt) -> str:
         # A benchmark of somebody else's may not know its data's version; then only the settings tell.
-        version = getattr(get_benchmark(attempt.key.suite), "data_version", None)
+        benchmark = get_benchmark(attempt.key.suite)
+        version = getattr(benchmark, "data_version", None)
+        of_task = getattr(benchmark, "task_version", None)
         try:
             data = version(attempt.key.domain, self.settings) if version else ""
         except A2ABenchError:  # not installed, or not found: its trial will say so
             data = ""
         everything: dict[str, Any] = {"metadata": attempt.metadata, "reached": self._reached}
+        if of_task is not None:
+            everything["task"] = of_task(attempt.key.domain, attempt.key.task_id, self.settings)
         if self._further:
             everything["parties"] = {role: [further.where, further.agent] for role, further in self._further.items()}
         settings = registry.without_places(self.settings) if data else self.settings

@@ -9,6 +9,7 @@ from harness import DESK, DESK_CONFTEST, DESK_TEST, ROOT, Bench
 
 import pytest_a2a_bench.a2a.client
 import pytest_a2a_bench.conformance
+import pytest_a2a_bench.plugin.lifecycle
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import upstream
 

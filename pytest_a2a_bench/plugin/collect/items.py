@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -68,10 +68,13 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
     where = metafunc.definition.nodeid
     try:
         suite = registry.load(marker.name, run.settings)
-        request = markers.read(marker, suite)
+        if suite.from_test is not None:
+            request, tasks = markers.read_own(marker, suite, _function(metafunc))
+        else:
+            request = markers.read(marker, suite)
+            tasks = markers.tasks_of(request, suite, run.settings.split)
         # An id that was pasted from a run of more trials must exist here.
         trials = request.trials or max(run.settings.trials, _named_trials(run.plan.selection.ids, where))
-        tasks = markers.tasks_of(request, suite, run.settings.split)
     except ConfigurationError as error:
         yield _wrong(metafunc, marker, run, str(error))
         return
@@ -83,6 +86,13 @@ def _parameters(metafunc: pytest.Metafunc, marker: pytest.Mark, run: BenchRun) -
             for agent in next(turns):
                 key = task.key(trial, request.label, agent)
                 yield pytest.param(ItemTrial(task, key), id=key.short_id, marks=marks)
+
+
+def _function(metafunc: pytest.Metafunc) -> Callable[..., object]:
+    """Return what a test does, called without ``self``; each call of a class's has an instance of its own."""
+    plain: Callable[..., object] = metafunc.function
+    bound: Callable[..., object] = getattr(metafunc.cls(), plain.__name__) if metafunc.cls is not None else plain
+    return bound
 
 
 def _in_turns(names: tuple[str | None, ...]) -> Iterator[tuple[str | None, ...]]:

@@ -45,16 +45,14 @@ class MarkerRequest:
 
 def signature(suite: Suite) -> str:
     """Return the arguments that a suite's marker takes."""
+    if suite.marker_signature:
+        return suite.marker_signature
     return SIGNATURE + CATEGORY_SIGNATURE * bool(suite.categories) + INTERACTIVE_SIGNATURE * suite.interactive
 
 
 def lines(suites: Sequence[Suite]) -> list[str]:
     """Return the ini lines that register our markers: of suites, domains and categories."""
-    registered = [
-        f"{suite.name}({signature(suite)}): one item per trial of the tasks of a {suite.name} domain; the test takes "
-        "the fixture 'trial' (tasks: ids, glob patterns or a function of the id; label: for a task that is used twice)."
-        for suite in suites
-    ]
+    registered = [f"{suite.name}({signature(suite)}): {_told(suite)}" for suite in suites]
     registered.append(
         f"conformance({CONFORMANCE_SIGNATURE}): one item per requirement of the agent's card or of the protocol; "
         "the test takes the fixture 'conformance_check'. Items carry their own suite, group, level, id, binding and "
@@ -67,6 +65,18 @@ def lines(suites: Sequence[Suite]) -> list[str]:
     return registered + [
         f"{category}: set on items of the task category {category}, for -m." for category in categories
     ]
+
+
+def _told(suite: Suite) -> str:
+    if suite.from_test is not None:
+        return (
+            "one item per trial of the conversation that is described; the test takes the fixture 'trial' and asserts "
+            "what has to come of it."
+        )
+    return (
+        f"one item per trial of the tasks of a {suite.name} domain; the test takes the fixture 'trial' (tasks: ids, "
+        "glob patterns or a function of the id; label: for a task that is used twice)."
+    )
 
 
 def read(marker: pytest.Mark, suite: Suite) -> MarkerRequest:
@@ -95,6 +105,23 @@ def read(marker: pytest.Mark, suite: Suite) -> MarkerRequest:
         raise ConfigurationError(f"@pytest.mark.{marker.name}({arguments}) " + "; ".join(problems))
     values |= {"tasks": _task_filter(values.get("tasks")), "category": _names(values.get("category"))}
     return MarkerRequest(**values)
+
+
+def read_own(
+    marker: pytest.Mark, suite: Suite, function: Callable[..., object]
+) -> tuple[MarkerRequest, list[BenchTask]]:
+    """Read a marker whose test brings its own task.
+
+    :raises ConfigurationError: naming every wrong argument.
+    """
+    assert suite.from_test is not None
+    shared = {name: marker.kwargs.get(name) for name in ("trials", "label")}
+    problems = [f"{name}: {text}" for name, value in shared.items() if (text := _wrong(name, value, suite))]
+    if problems:
+        raise ConfigurationError(f"@pytest.mark.{marker.name}({signature(suite)}) " + "; ".join(problems))
+    own = {name: value for name, value in marker.kwargs.items() if name not in shared}
+    task = suite.from_test(function, marker.args, own)
+    return MarkerRequest(task.domain, trials=shared["trials"], label=shared["label"]), [task]
 
 
 def _interactive_domain(domain: str, suite: Suite) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.gates.misses import PREFIX, is_counted, is_left_out, is_unsolved, quarantine_of
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.plugin import shim
@@ -27,9 +28,9 @@ def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.Te
     if report.when != "call" or not report.failed or item.config.option.runxfail:
         return
     result = item.stash.get(outcome.RESULT, None)
-    if result is None or not is_unsolved(result) or call.excinfo is None:
+    if result is None or not is_unsolved(result):
         return
-    if not _asserts_success(call.excinfo, result, item):
+    if not _decides_reward(result) and (call.excinfo is None or not _asserts_success(call.excinfo, result, item)):
         return
     run = state.of(item.config)
     reason = _reason(item, result, run)
@@ -40,6 +41,20 @@ def excuse_miss(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.Te
     elif not run.settings.traceback:
         # "assert False" of a line that everybody knows: what matters is in the sections below.
         shim.hide_traceback(report)
+
+
+def fail_unsolved(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Let a test fail that decides its trial's reward together with a judge, where the judge saw what it did not."""
+    result = item.stash.get(outcome.RESULT, None)
+    if report.when == "call" and report.passed and result is not None and is_unsolved(result):
+        if _decides_reward(result):
+            report.outcome, report.longrepr = "failed", failures.headline(result)
+
+
+def _decides_reward(result: TrialResult) -> bool:
+    """Tell whether a trial's reward is what its own test asserts."""
+    suite = registry.find(result.key.suite)
+    return suite is not None and suite.from_test is not None
 
 
 def _reason(item: pytest.Item, result: TrialResult, run: BenchRun) -> str | None:

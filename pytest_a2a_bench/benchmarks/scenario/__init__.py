@@ -1,0 +1,1 @@
+"""Scenarios: conversations that a project's own tests describe, about its agent's own job."""

@@ -1,0 +1,54 @@
+"""The methods of an object as tools that an agent may call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_a2a_bench.model import ToolCall, ToolReturned, ToolSpec
+from pytest_a2a_bench.redact import one_line
+
+
+def specs_of(world: object) -> tuple[ToolSpec, ...]:
+    """Return the public methods: their names, docstrings, and JSON Schemas of their annotations."""
+    return tuple(_spec(name, method) for name, method in _methods(world).items())
+
+
+def carry_out(world: object, call: ToolCall) -> ToolReturned:
+    """Call a method as an agent asks; what it may not be called with, and what it raises, are errors for the agent."""
+    method = _methods(world).get(call.name)
+    if method is None:
+        return ToolReturned(call.id, call.name, f"Error: there is no tool {call.name!r}", error=True)
+    try:
+        arguments = inspect.signature(method).bind(**call.arguments).arguments
+        hints = inspect.get_annotations(method, eval_str=True)
+        read = {
+            name: TypeAdapter(hints[name]).validate_python(value) if name in hints else value
+            for name, value in arguments.items()
+        }
+        said = method(**read)
+    except ValidationError as error:
+        return ToolReturned(call.id, call.name, f"Error: {one_line(str(error))}", error=True)
+    except Exception as error:  # a tool of the project's own: an agent hears of it, as of any tool's error
+        return ToolReturned(call.id, call.name, f"Error: {one_line(str(error) or type(error).__name__)}", error=True)
+    return ToolReturned(call.id, call.name, said if isinstance(said, str) else json.dumps(said, default=str))
+
+
+def _methods(world: object) -> dict[str, Any]:
+    names = (name for name, _ in inspect.getmembers(type(world), inspect.isroutine) if not name.startswith("_"))
+    return {name: getattr(world, name) for name in names}
+
+
+def _spec(name: str, method: Any) -> ToolSpec:
+    hints = inspect.get_annotations(method, eval_str=True)
+    properties, required = {}, []
+    for parameter in inspect.signature(method).parameters.values():
+        known = TypeAdapter(hints[parameter.name]).json_schema() if parameter.name in hints else {}
+        properties[parameter.name] = known
+        if parameter.default is inspect.Parameter.empty:
+            required.append(parameter.name)
+    schema = {"type": "object", "properties": properties, "required": required}
+    return ToolSpec(name, inspect.getdoc(method) or "", schema)

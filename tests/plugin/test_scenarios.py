@@ -1,0 +1,210 @@
+"""``@pytest.mark.a2a_scenario``: conversations that a project's own tests describe."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_llm import FakeLLM, say
+from harness import Bench
+
+SHOP = Path(__file__).parents[2] / "example_suites" / "own_scenarios"
+
+
+@pytest.fixture(scope="module")
+def shop_url() -> Iterator[str]:
+    with subprocess.Popen([sys.executable, str(SHOP / "agent.py")], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+@pytest.fixture
+def shop(pytester: pytest.Pytester, bench: Bench, shop_url: str) -> Bench:
+    pytester.makeconftest("")
+    return Bench(pytester, f"--a2a-endpoint={shop_url}")
+
+
+def write(pytester: pytest.Pytester, text: str) -> None:
+    pytester.makepyfile(test_own=f"import pytest\n\n{text}")
+
+
+def stored(pytester: pytest.Pytester) -> list[dict[str, object]]:
+    return [json.loads(p.read_text()) for p in sorted((pytester.path / "a2a-results" / "trials").glob("*.json"))]
+
+
+def test_the_example_passes_alone_and_with_workers(pytester: pytest.Pytester, shop: Bench) -> None:
+    pytester.makepyfile(test_shop=(SHOP / "test_shop.py").read_text(encoding="utf-8"))
+
+    result = shop.apart("-n2", "--a2a-trials=2", "--a2a-min-pass=1", "-rs", "--junitxml=j.xml")
+
+    result.assert_outcomes(passed=7, skipped=2)  # the gate is one
+    result.stdout.fnmatch_lines(["*a scenario with a goal needs a model that plays its user: --a2a-user-llm*"])
+    assert "leaderboard" not in result.stdout.str().partition("summary")[2]
+    assert {r["dialect"] for r in stored(pytester) if r["status"] == "evaluated"} == {None, "tool_call"}
+
+
+def test_what_the_test_asserts_is_the_reward(pytester: pytest.Pytester, shop: Bench) -> None:
+    write(
+        pytester,
+        '@pytest.mark.a2a_scenario("Where is my order A1?")\n'
+        "def test_it_is_there(trial):\n"
+        '    assert trial.said("has arrived"), "it should be there by now"\n'
+        '@pytest.mark.a2a_scenario("Where is my order A1?", trials=2)\n'
+        "class TestAll:\n"
+        "    def test_way(self, trial):\n"
+        '        assert trial.said("on its way")\n',
+    )
+
+    alone = shop("--junitxml=j.xml")
+    gated = shop("--a2a-min-pass=0.5")
+
+    alone.assert_outcomes(failed=1, passed=2)
+    alone.stdout.fnmatch_lines(
+        ["*did not do what the test asserts: it should be there by now*", "*what the test asserts:*"]
+    )
+    # Beside a gate a miss fails nothing by itself.
+    assert gated.ret == 0
+    gated.stdout.fnmatch_lines(["*2 of 3 trials succeeded*"])
+    assert sorted(r["reward"] for r in stored(pytester)) == [0.0, 1.0, 1.0]  # type: ignore[type-var]
+
+
+def test_another_scenario_of_that_name_is_held_anew(pytester: pytest.Pytester, shop: Bench) -> None:
+    body = "def test_way(trial):\n    assert trial.turns == 1\n"
+    write(pytester, f'@pytest.mark.a2a_scenario("Where is my order A1?")\n{body}')
+    shop("--a2a-resume").assert_outcomes(passed=1)
+    (first,) = stored(pytester)
+    shop("--a2a-resume").assert_outcomes(passed=1)
+    (again,) = stored(pytester)
+    assert again["reused_from"] == first["run_id"]
+
+    write(pytester, f'@pytest.mark.a2a_scenario("I want my money back")\n{body}')
+    shop.apart("--a2a-resume").assert_outcomes(passed=1)
+    (other,) = stored(pytester)
+    assert other["reused_from"] is None
+
+
+def test_what_is_no_assertion_is_an_error_and_no_verdict(pytester: pytest.Pytester, shop: Bench) -> None:
+    write(
+        pytester,
+        '@pytest.mark.a2a_scenario("Hello")\n'
+        "def test_broken(trial):\n"
+        "    assert 1 / 0\n"
+        '@pytest.mark.a2a_scenario("Hello")\n'
+        "def test_skips(trial):\n"
+        '    pytest.skip("not today")\n',
+    )
+
+    result = shop()
+
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(["*the test failed with ZeroDivisionError: division by zero*"])
+
+
+@pytest.mark.parametrize(
+    ("marker", "problem"),
+    [
+        ("", "there is nothing to say"),
+        ("3", "what the user says are texts"),
+        ('"Hi", goal="x"', "not both"),
+        ('"Hi", answers={"(": "x"}', "is not a dict of regular expressions and answers"),
+        ('"Hi", tools=3', "is not a class, or a function that makes an object"),
+        ('"Hi", max_turns=0, criteria="polite"', "criteria: 'polite' is not a list of sentences; max_turns: 0 is not"),
+        ('"Hi", persno="x"', "does not know persno"),
+        ('"Hi", trials=0', "trials: 0 is not a whole number"),
+    ],
+)
+def test_a_wrong_marker_is_one_line(pytester: pytest.Pytester, shop: Bench, marker: str, problem: str) -> None:
+    write(pytester, f"@pytest.mark.a2a_scenario({marker})\ndef test_it(trial):\n    pass\n")
+
+    result = shop()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert problem in result.stderr.str()
+
+
+def test_the_test_takes_its_trial_alone(pytester: pytest.Pytester, shop: Bench) -> None:
+    write(pytester, '@pytest.mark.a2a_scenario("Hi")\ndef test_it(trial, tmp_path):\n    pass\n')
+
+    assert "the test takes tmp_path, but it decides the reward" in shop().stderr.str()
+
+
+TOOLS = '''
+class World:
+    def __init__(self):
+        self.orders = {"B2": "open"}
+
+    def get_status(self, order: str) -> str:
+        """Return the status."""
+        return self.orders[order]
+
+    def cancel(self, order: str, reason: str = "") -> dict:
+        if "asked" in reason:
+            raise ValueError("no such reason")
+        return {}
+
+    def _hidden(self): ...
+
+
+@pytest.mark.a2a_scenario("Cancel order B2.", tools=World)
+def test_tools(trial):
+    assert trial.called("get_status", order="B2")
+    (failed,) = [t for t in trial.transcript if t.role == "tool" and t.error]
+    assert failed.text == "Error: no such reason"
+'''
+
+
+def test_tools_are_methods_and_their_errors_are_told(pytester: pytest.Pytester, shop: Bench) -> None:
+    write(pytester, TOOLS)
+
+    shop().assert_outcomes(passed=1)
+
+
+@pytest.mark.slow
+def test_a_model_plays_the_user_and_another_judges(
+    pytester: pytest.Pytester, shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    write(
+        pytester,
+        '@pytest.mark.a2a_scenario(goal="Know where order A1 is.", persona="An aunt.", '
+        'criteria=("it is polite", "it lies"))\n'
+        "def test_goal(trial):\n"
+        '    assert trial.said("on its way")\n',
+    )
+    played = iter([say("Where is A1, dear?"), say("Thanks ###STOP###")])
+
+    def answer(request: dict[str, object]) -> dict[str, object]:
+        is_judge = "You judge a conversation" in str(request["messages"])
+        return dict(say('{"true": [true, false]}') if is_judge else next(played))
+
+    with FakeLLM(answer) as llm:
+        reach = json.dumps({"api_base": llm.api_base, "num_retries": 0})
+        result = shop.apart(
+            "--a2a-user-llm=openai/user", f"--a2a-user-llm-args={reach}", "--a2a-judge-llm=openai/judge"
+        )
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*broke a criterion: it lies*", "*CRITERIA 0*"])
+    (found,) = stored(pytester)
+    assert [t["role"] for t in found["transcript"]] == ["user", "agent"]  # type: ignore[attr-defined]
+    assert found["provenance"]["judge"] == "openai/judge"  # type: ignore[index]
+    first = llm.requests[0]["messages"][0]["content"]
+    assert "An aunt." in first
+    assert "Know where order A1 is." in first
+
+
+def test_an_agent_that_gives_up_has_failed_and_one_that_is_gone_has_not(
+    pytester: pytest.Pytester, bench: Bench
+) -> None:
+    pytester.makeconftest("")
+    write(pytester, '@pytest.mark.a2a_scenario("Hello")\ndef test_it(trial):\n    assert trial.turns\n')
+    rejecting = Bench(pytester, "--a2a-endpoint=builtin:oracle")
+    failing = Bench(pytester, "--a2a-endpoint=builtin:noop?chaos=500=1", "--a2a-redeliver=0")
+
+    rejecting("--a2a-no-tag-trials").assert_outcomes(failed=1)
+    failing.apart().assert_outcomes(errors=1)
