@@ -57,6 +57,10 @@ class Browser:
 
     def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False, after: str = "") -> None:
         """Open a page as somebody who has never seen it; ``after`` follows the address."""
+        self.visit(path.as_uri() + after, width=width, height=height, dark=dark)
+
+    def visit(self, url: str, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """Open a URL likewise."""
         self.command(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
@@ -66,7 +70,7 @@ class Browser:
         self.driver.get("about:blank")
         self.messages()
         self.requests()
-        self.driver.get(path.as_uri() + after)
+        self.driver.get(url)
 
     def command(self, name: str, **arguments: Any) -> None:
         """Tell the browser something that pages cannot."""

@@ -1,0 +1,154 @@
+"""``a2a-bench view``: a run in a browser while it goes on, over real HTTP and in a real Chromium."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from browser import Browser, axe_source
+from finished_runs import write_run
+from made_trials import made_trial
+
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.cli.view import Server, serving
+from pytest_a2a_bench.results import lock
+from pytest_a2a_bench.results.store import Store
+
+KEYS = [f"made/even/{i}#0" for i in range(6)]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of which two of six trials have finished."""
+    results = [made_trial(KEYS[0]), made_trial(KEYS[1], success=False)]
+    return write_run(tmp_path / "results", results, absent=KEYS[2:])
+
+
+@pytest.fixture
+def going(run: Path) -> Iterator[lock.Lock]:
+    """The run goes on: somebody holds its directory."""
+    held = lock.take(run, "pytest")
+    yield held
+    held.release()
+
+
+@pytest.fixture
+def server(run: Path, going: lock.Lock) -> Iterator[Server]:
+    with serving(run) as started:
+        yield started
+
+
+def finish(run: Path, *keys: str) -> None:
+    for key in keys:
+        Store(run).write(made_trial(key, run_id="run"))
+
+
+def fetch(url: str, **headers: str) -> str:
+    with urlopen(Request(url, headers=headers)) as answer:
+        assert answer.headers["Cache-Control"] == "no-store"
+        return str(answer.read().decode())
+
+
+def events(server: Server) -> Iterator[dict[str, object]]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1])
+    connection.request("GET", f"/{server.token}/events")
+    stream = connection.getresponse()
+    try:
+        for line in stream:
+            if line.startswith(b"data: "):
+                yield json.loads(line[6:])
+    finally:
+        connection.close()
+
+
+def test_it_tells_of_each_trial_as_it_finishes_until_the_run_is_over(
+    run: Path, going: lock.Lock, server: Server
+) -> None:
+    told = events(server)
+    first = next(told)
+    assert (first["done"], first["total"], first["running"]) == (2, 6, True)
+    assert str(first["line"]).startswith("2 of 6 trials, 1 of 2 passed (50%), $0.02")
+    assert first["last"] == ["made/even/1#0: communicate: the agent says 42", "made/even/0#0: passed"]
+
+    finish(run, *KEYS[2:4])
+    later = next(e for e in told if e["done"] == 4)
+    assert later["last"][0] == "made/even/3#0: passed"  # type: ignore[index]
+
+    going.release()
+    last = next(e for e in told if not e["running"])
+    assert str(last["line"]).endswith("the run is over")
+    assert next(told, None) is None
+
+
+def test_the_page_says_all_of_it_without_javascript_too(run: Path, server: Server) -> None:
+    page = fetch(server.url)
+
+    assert 'value="2"' in page
+    assert "2 of 6 trials" in page
+    assert "<noscript><meta http-equiv" in page
+    assert "made/even/1#0" in fetch(server.url + "report")
+    finish(run, KEYS[5])
+    assert "made/even/5#0" in fetch(server.url + "report")
+
+
+@pytest.mark.parametrize("path", ["", "report", "events", "x", "../x"])
+def test_who_does_not_know_the_token_sees_nothing(server: Server, path: str) -> None:
+    base = f"http://127.0.0.1:{server.server_address[1]}"
+    for url in (f"{base}/{path}", f"{base}/{'x' * len(server.token)}/{path}"):
+        with pytest.raises(HTTPError, match="404"):
+            fetch(url)
+    # A name that was made to lead here is no way in, either.
+    with pytest.raises(HTTPError, match="404"):
+        fetch(server.url + path, Host="evil.example")
+
+
+def test_a_directory_without_a_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(tmp_path) as empty:
+        assert "it has no run.json" in fetch(empty.url)
+        assert "there are no trial files" in fetch(empty.url + "report")
+    assert main(["view", str(tmp_path / "nowhere")]) == 2
+    assert "no such directory" in capsys.readouterr().err
+
+
+def test_the_command_says_where_and_ends_by_ctrl_c(run: Path) -> None:
+    command = [sys.executable, "-m", "pytest_a2a_bench.cli", "view", str(run)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[0]
+        assert "the run is over" in fetch(url)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+
+
+@pytest.mark.slow
+def test_a_person_sees_it_grow(run: Path, going: lock.Lock, server: Server, browser: Browser) -> None:
+    browser.visit(server.url)
+    browser.wait("document.getElementById('line').textContent.startsWith('2 of 6')")
+    browser.wait("document.getElementById('report').contentDocument.readyState === 'complete'")
+    browser.run("window.loads = 0; document.getElementById('report').addEventListener('load', () => window.loads++)")
+
+    finish(run, *KEYS[2:5])
+    browser.wait("document.getElementById('more').textContent === 'Show 3 more'")
+    assert browser.run("return document.getElementById('bar').value") == 5
+    # Whoever reads is not disturbed.
+    assert browser.run("return window.loads") == 0
+    browser.one("#more").click()
+    browser.wait("window.loads === 1")
+    assert browser.one("#more").is_displayed() is False
+
+    browser.run(axe_source())
+    found = browser.driver.execute_async_script("axe.run({iframes: false}).then(arguments[0])")
+    assert [v["id"] for v in found["violations"]] == []
+    finish(run, KEYS[5])
+    going.release()
+    browser.wait("document.getElementById('line').textContent.endsWith('the run is over')")
+    browser.wait("window.loads === 2")
+    assert [m for m in browser.messages() if "favicon" not in m] == []
