@@ -1,0 +1,54 @@
+"""``example_suites/agents``: each is served as its file says, met, and solves a task with a model that is a script."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_llm import FakeLLM, Step, say
+from harness import Bench
+
+AGENTS = Path(__file__).parents[2] / "example_suites" / "agents"
+
+pytestmark = pytest.mark.slow  # each starts a server from nothing
+
+
+def think(request: dict[str, Any]) -> Step:
+    """Do what the first message asks for, in the form that it shows; then talk."""
+    said = [m["content"] if isinstance(m["content"], str) else json.dumps(m["content"]) for m in request["messages"]]
+    if "Tool result" in said[-1]:
+        return say("It is done.")
+    if re.search(r"task_1|complete", said[-1]) and "<available_tools>" in "".join(said):
+        call = {"name": "update_task_status", "arguments": {"task_id": "task_1", "status": "completed"}}
+        return say(json.dumps({"tool_call": call}))
+    return say("What can I do for you?")
+
+
+@pytest.fixture(params=["sdk_agent.py", "adk_agent.py", "js_agent.mjs"])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    path = AGENTS / request.param
+    program = sys.executable if path.suffix == ".py" else shutil.which("node")
+    if program is None:
+        pytest.skip("no node here")
+    if path.name == "adk_agent.py":
+        pytest.importorskip("google.adk")
+    with FakeLLM(think) as llm:
+        environ = os.environ | {"OPENAI_BASE_URL": llm.api_base, "OPENAI_API_KEY": "key"}
+        with subprocess.Popen([program, str(path)], stdout=subprocess.PIPE, text=True, env=environ) as process:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+            process.kill()
+
+
+def test_it_solves_a_task(pytester: pytest.Pytester, bench: Bench, url: str) -> None:
+    result = bench.apart(f"--a2a-endpoint={url}", "a2a/mock::test_mock[update_task_1-t0]")
+
+    result.assert_outcomes(passed=1)
