@@ -110,9 +110,7 @@ def _coordinates(scope: Scope, path: Path) -> tuple[Resolved, Resolved]:
         scope.resolve(path)
         raise scope.refuse(path.position, f"field {name} is not a location and has no distance", "INVALID_FIELD")
     ends = ("__latitude__s", "__longitude__s") if custom else ("Latitude", "Longitude")
-    latitude, longitude = (
-        scope.resolve(Path((*path.names[:-1], stem + end), path.positions)) for end in ends
-    )
+    latitude, longitude = (scope.resolve(Path((*path.names[:-1], stem + end), path.positions)) for end in ends)
     return latitude, longitude
 
 
