@@ -62,6 +62,13 @@ _QUOTE_RULES: tuple[tuple[str, _Check], ...] = (
 )
 
 
+def _said(article: Record) -> str:
+    """Return what holds by an article: the section of that name, and all of it where it has none."""
+    text = str(article.get("FAQ_Answer__c"))
+    _, _, rest = text.partition("## What holds\n")
+    return rest.partition("\n\n##")[0] or text
+
+
 def broken_rule(task: AgentTask) -> Steps:
     """Read the rules about quotes and see which one a quote breaks."""
     configuration = re.search(r"configuration|combination", task.query, re.I)
@@ -76,7 +83,7 @@ def broken_rule(task: AgentTask) -> Steps:
     offer = _offer(quotes[0], lines)
     for rule in in_force(rules):
         for pattern, breaks in _QUOTE_RULES:
-            found = re.search(pattern, rule["FAQ_Answer__c"])
+            found = re.search(pattern, _said(rule))
             if found and breaks(found, offer):
                 return str(rule["Id"])
     return NONE
@@ -149,7 +156,7 @@ def policy_violation(task: AgentTask) -> Steps:
     said = "\n".join([*lines, *(chat["Body"] for chat in chats)])
     for policy in in_force(policies):
         for pattern, breaks in _POLICY_RULES:
-            found = re.search(pattern, policy["FAQ_Answer__c"])
+            found = re.search(pattern, _said(policy))
             if found and breaks(int(found[1]) if found.groups() else 0, said):
                 return str(policy["Id"])
     return NONE
