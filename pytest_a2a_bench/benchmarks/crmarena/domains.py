@@ -20,6 +20,7 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
+from pytest_a2a_bench.benchmarks.crmarena.org.likeness import check_likeness
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
@@ -76,6 +77,7 @@ _LOCK = threading.RLock()
 _SOURCES: dict[tuple[str, str | None, str, int, int], opening.Source] = {}
 _ORGS: dict[_OrgKey, Org] = {}
 _TRAPS: dict[_OrgKey, dict[str, dict[str, str]]] = {}
+_UNLIKE: dict[_OrgKey, ConfigurationError] = {}
 _DOMAINS: dict[tuple[str, _OrgKey], OpenDomain] = {}
 
 
@@ -90,7 +92,14 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
             source = open_source(domain, settings)
             tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
-                _ORGS[key], _TRAPS[key] = _open_org(source, settings)
+                if key in _UNLIKE:
+                    raise _UNLIKE[key]
+                try:
+                    _ORGS[key], _TRAPS[key] = _open_org(source, settings)
+                except ConfigurationError as error:
+                    # It stays so: a live org is not compared again for every trial.
+                    _UNLIKE[key] = error
+                    raise
             if CrmOptions.of(settings).drift:
                 tasks = {name: _reworded(task, source.schema, _ORGS[key].schema) for name, task in tasks.items()}
             _DOMAINS[domain, key] = OpenDomain(domain, tasks, _ORGS[key], source.provenance, _TRAPS[key])
@@ -116,7 +125,7 @@ def close_domains() -> None:
     with _LOCK:
         for org in _ORGS.values():
             org.close()
-        for cache in (_SOURCES, _ORGS, _TRAPS, _DOMAINS):
+        for cache in (_SOURCES, _ORGS, _TRAPS, _UNLIKE, _DOMAINS):
             cache.clear()
 
 
@@ -145,7 +154,7 @@ def _open_org(source: opening.Source, settings: Settings) -> tuple[Org, dict[str
     """Open an org, and tell what shortcuts come to in it where it has rows that are made for them."""
     chosen = CrmOptions.of(settings)
     if chosen.org == "salesforce":
-        return open_salesforce(os.environ, source.schema), {}
+        return _open_live(source), {}
     org = opening.open_org(source)
     caught: dict[str, dict[str, str]] = {}
     # Rows first: they are written under the original names.
@@ -159,6 +168,20 @@ def _open_org(source: opening.Source, settings: Settings) -> tuple[Org, dict[str
     if chosen.drift:
         org = _replace(org, drifted(org, cast("DriftLevel", chosen.drift), chosen.seed))
     return org, caught
+
+
+def _open_live(source: opening.Source) -> Org:
+    """Open a live org, and see that it is the one that the source's tasks are about.
+
+    :raises ConfigurationError: if it is another one.
+    """
+    org = open_salesforce(os.environ, source.schema)
+    try:
+        check_likeness(org, source.schema, opening.count_rows(source))
+    except BaseException:
+        org.close()
+        raise
+    return org
 
 
 def _replace(before: LocalOrg, after: LocalOrg) -> LocalOrg:
