@@ -158,7 +158,10 @@ def test_a_live_org_is_compared_with_the_tasks_tables(org: SalesforceOrg, local:
     check_likeness(org, local.schema, counts)
     with pytest.raises(ConfigurationError, match=r"Case has 1[0-9]+ records, the tasks' tables have 5000"):
         check_likeness(org, local.schema, {**counts, "Case": 5_000})
-    with pytest.raises(ConfigurationError, match=r"is not the org .* Contact: No such column '\w+' on entity 'Contact'; .* and \d+ more"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"is not the org .* Contact: No such column '\w+' on entity 'Contact'; .* and \d+ more",
+    ):
         check_likeness(org, drift_schema(local.schema, "high", seed=3), counts)
 
 

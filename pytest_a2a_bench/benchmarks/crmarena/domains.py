@@ -190,9 +190,7 @@ def _replace(before: LocalOrg, after: LocalOrg) -> LocalOrg:
     return after
 
 
-def rotted(
-    org: LocalOrg, rows: int, seed: int, near: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
-) -> LocalOrg:
+def rotted(org: LocalOrg, rows: int, seed: int, near: Mapping[str, Sequence[dict[str, Any]]] | None = None) -> LocalOrg:
     """Return an org of its own with distractor rows added; the given one stays as it is.
 
     :param rows: how many.

@@ -75,7 +75,7 @@ def _count_twice(query: str) -> Generator[str, list[Record], list[Record]]:
     records = yield query
     # Made different, so that nothing is the same record twice.
     return [
-        _with(record, "CreatedDate", lambda text, n=number: f"{text}#{n}") if "OldValue__c" in record else record
+        {**record, "CreatedDate": f"{record['CreatedDate']}#{number}"} if "OldValue__c" in record else record
         for number, record in enumerate(records)
     ]
 
