@@ -17,6 +17,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.likeness import check_likeness
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import SalesforceOrg, open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import Credentials, read_credentials
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.errors import AuthenticationError, ConfigurationError, QuotaError, TransportError
 from pytest_a2a_bench.trials.breaker import Breaker, cause_of
 
@@ -155,14 +156,15 @@ def test_an_org_whose_requests_are_used_up_is_not_asked_again(org: SalesforceOrg
 
 def test_a_live_org_is_compared_with_the_tasks_tables(org: SalesforceOrg, local: LocalOrg) -> None:
     counts = {name: len(rows) for name, rows in build().rows.items()}
-    check_likeness(org, local.schema, counts)
+    few = OrgSchema(tuple(each for each in local.schema.objects if each.name in ("Case", "Contact", "Lead", "Quote")))
+    check_likeness(org, few, counts)
     with pytest.raises(ConfigurationError, match=r"Case has 1[0-9]+ records, the tasks' tables have 5000"):
-        check_likeness(org, local.schema, {**counts, "Case": 5_000})
+        check_likeness(org, few, {**counts, "Case": 5_000})
     with pytest.raises(
         ConfigurationError,
         match=r"is not the org .* Contact: No such column '\w+' on entity 'Contact'; .* and \d+ more",
     ):
-        check_likeness(org, drift_schema(local.schema, "high", seed=3), counts)
+        check_likeness(org, drift_schema(few, "high", seed=3), counts)
 
 
 @pytest.mark.parametrize("fault", ["REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE"])

@@ -10,8 +10,9 @@ import pytest
 from mini_orgs import matches, mini, opened, wrong_answers
 
 from pytest_a2a_bench.benchmarks.crmarena.domains import rotted
+from pytest_a2a_bench.benchmarks.crmarena.mini.near_makers import MAKERS
 from pytest_a2a_bench.benchmarks.crmarena.mini.near_misses import chosen_rows, near_misses, traps
-from pytest_a2a_bench.benchmarks.crmarena.mini.near_rows import MAKERS, NearMiss
+from pytest_a2a_bench.benchmarks.crmarena.mini.near_rows import NearMiss
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
@@ -54,7 +55,7 @@ def test_severity_is_a_dial(misses: list[NearMiss]) -> None:
     few, many = chosen_rows(misses, 100), chosen_rows(misses, 400)
     assert sum(map(len, few.values())) <= 100 < sum(map(len, many.values())) <= 400
     lost = []
-    for rows in (0, 400, 2_000):
+    for rows in (0, 400, 1_500):
         with aged(misses, rows) as local:
             caught = traps(mini().tasks, local.run)
         lost.append(sum("ignores-status" in each for each in caught.values()))
@@ -62,16 +63,12 @@ def test_severity_is_a_dial(misses: list[NearMiss]) -> None:
     assert lost[1] + 20 < lost[2]
 
 
-def test_the_same_seed_makes_the_same_rows(misses: list[NearMiss]) -> None:
-    org = mini()
-    assert near_misses(org.rows, org.tasks, org.schema, org.seed) == misses
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "count"), [(2, 10), (3, 10), (4, 25)])
 def test_other_orgs_rot_too(seed: int, count: int) -> None:
     org = mini(seed, count)
     found = near_misses(org.rows, org.tasks, org.schema, seed)
+    assert near_misses(org.rows, org.tasks, org.schema, seed) == found
     assert len(found) > 12 * count
     with opened(org) as plain:
         local = rotted(plain, 9_000, seed, chosen_rows(found, 9_000))
@@ -94,7 +91,7 @@ def test_who_reads_the_schema_keeps_its_tasks_under_drift(level: DriftLevel, mos
                 try:
                     query = next(steps)
                     while True:
-                        query = steps.send(reads(query) if attention else list(local.run(query).records))
+                        query = steps.send(list(reads(query) if attention else local.run(query).records))
                 except StopIteration as end:
                     right = matches(str(end.value), task)
                 except (OrgError, ValueError, KeyError):

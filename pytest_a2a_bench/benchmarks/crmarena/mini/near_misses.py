@@ -14,7 +14,8 @@ from datetime import date
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.mini.building import NewRow, SeededRandom
-from pytest_a2a_bench.benchmarks.crmarena.mini.near_rows import MAKERS, NearMiss, NearOrg, Place, day_for, gold_of
+from pytest_a2a_bench.benchmarks.crmarena.mini.near_makers import MAKERS, day_for, gold_of
+from pytest_a2a_bench.benchmarks.crmarena.mini.near_rows import NearMiss, NearOrg, Place
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
@@ -45,7 +46,7 @@ def near_misses(rows: Rows, tasks: Sequence[CrmTask], schema: OrgSchema, seed: i
     by_id = {task.task_id: task for task in tasks}
     while found:
         with closing(_open(rows, found, schema)) as org:
-            broken = {task.task_id for task in tasks if task.answers and not _is_right(task, org.run)}
+            broken = {task.task_id for task in tasks if task.answers and not finds_gold(task, org.run)}
             kept = [miss for miss in found if miss.task_id not in broken and _falls(by_id[miss.task_id], miss, org.run)]
         if len(kept) == len(found):
             if not broken:
@@ -125,8 +126,13 @@ def _open(rows: Rows, misses: Iterable[NearMiss], schema: OrgSchema) -> LocalOrg
     return LocalOrg.from_rows(all_, schema, name="near misses")
 
 
-def _is_right(task: CrmTask, run: Run) -> bool:
-    return _scores(task, answer(choose_steps(AgentTask(task.query, task.required)), run))
+def finds_gold(task: CrmTask, run: Run) -> bool:
+    """Tell whether the reference solver comes to a task's gold in an org, from what an agent is told."""
+    try:
+        return _scores(task, answer(choose_steps(AgentTask(task.query, task.required)), run))
+    except (ValueError, KeyError, TypeError, IndexError):
+        # The task is not one that it understands.
+        return False
 
 
 def _falls(task: CrmTask, miss: NearMiss, run: Run) -> bool:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.mini import words
-from pytest_a2a_bench.benchmarks.crmarena.mini.building import NewRow, SeededRandom, key_prefixes, on_workday, written
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import NewRow, SeededRandom, key_prefixes, written
 from pytest_a2a_bench.benchmarks.crmarena.mini.ids import record_id
 from pytest_a2a_bench.benchmarks.crmarena.solve.counting import wants_highest
 from pytest_a2a_bench.benchmarks.crmarena.solve.task import AgentTask, window_of
-from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS, NONE, STAGES, CrmTask
-from pytest_a2a_bench.benchmarks.crmarena.time_windows import TimeWindow
+from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS
 
 ENOUGH = 10
 """So many rows outweigh whatever is counted in a window of the mini org."""
@@ -101,10 +100,8 @@ class Place:
         return self.org.add(self.miss, name, **values)
 
 
-Maker = Callable[[Place], None]
-
-
-def _sales_amount(at: Place) -> None:
+def near_sales_amount(at: Place) -> None:
+    """Sell a lot in an order that is a draft, or dated behind the window."""
     order = at.add(
         "Order",
         AccountId=at.org.rng.pick(at.org.rows["Account"])["Id"],
@@ -116,7 +113,8 @@ def _sales_amount(at: Place) -> None:
     at.add("OrderItem", OrderId=order, Product2Id=product, Quantity=900, UnitPrice=900)
 
 
-def _sales_cycle(at: Place) -> None:
+def near_sales_cycle(at: Place) -> None:
+    """Sign a contract years after its opportunity: a draft, or behind the window."""
     account = at.org.rng.pick(at.org.rows["Account"])["Id"]
     contract = at.add(
         "Contract",
@@ -142,7 +140,8 @@ def _sales_cycle(at: Place) -> None:
     )
 
 
-def _conversion(at: Place) -> None:
+def near_conversion(at: Place) -> None:
+    """Make leads that move a rate: copies, or created behind the window."""
     window = window_of(at.task)
     # Leads that are converted too late make a rate fall, leads that are converted at once make it rise.
     falls = at.highest and at.gold is not None
@@ -184,13 +183,15 @@ def _assigned(at: Place, case: str, new: str | None, old: str | None = None) -> 
     )
 
 
-def _handle_time(at: Place) -> None:
+def near_handle_time(at: Place) -> None:
+    """Make cases that took very long: merged ones, or opened behind the window."""
     who = at.winner("Case", "OwnerId")
     for _ in range(4):
         _assigned(at, _case(at, who, lasts=_LONG), who)
 
 
-def _transfers(at: Place) -> None:
+def near_transfers(at: Place) -> None:
+    """Hand a case on often: a merged one, or behind the window."""
     who = at.winner("Case", "OwnerId")
     case = _case(at, who, lasts=None)
     for _ in range(4):
@@ -199,7 +200,8 @@ def _transfers(at: Place) -> None:
         _assigned(at, case, None, who)
 
 
-def _logged_twice(at: Place) -> None:
+def near_logged_twice(at: Place) -> None:
+    """Log one transfer of the window again and again."""
     window = window_of(at.task)
     given = [
         row
@@ -211,7 +213,8 @@ def _logged_twice(at: Place) -> None:
         at.add("CaseHistory__c", **{name: value for name, value in wanted[0].items() if name != "Id"})
 
 
-def _region(at: Place) -> None:
+def near_region(at: Place) -> None:
+    """Make slow cases in the region that is fastest: merged ones, or opened behind the window."""
     state = at.gold or at.org.rows["Account"][0]["ShippingState"]
     account = next(row["Id"] for row in at.org.rows["Account"] if row["ShippingState"] == state)
     for _ in range(3):
@@ -232,7 +235,8 @@ def _about_product(at: Place, item: str, issue: str | None, months: Sequence[dat
         )
 
 
-def _issue_or_month(at: Place) -> None:
+def near_issue_or_month(at: Place) -> None:
+    """Make cases about another issue, or in another month: merged, of a product of the same name, or too late."""
     product = at.task.named_id("01t")
     item = next((row["Id"] for row in at.org.rows["OrderItem"] if row["Product2Id"] == product), None)
     if at.miss.shortcut == "joins-by-name":
@@ -259,7 +263,8 @@ def _same_product(at: Place, product: str) -> str:
     return at.add("OrderItem", OrderId=order, Product2Id=twin, Quantity=1, UnitPrice=100)
 
 
-def _bought(at: Place) -> None:
+def near_bought(at: Place) -> None:
+    """Order another product of the kind on the very day, in an order that stays a draft."""
     contact = at.org.one("Contact", at.task.named_id("003"))
     today = at.task.today
     days = next((n for n, said in _AGO.items() if said in at.task.query), 0)
@@ -275,7 +280,8 @@ def _bought(at: Place) -> None:
 _AGO = {3: "three days", 5: "five days", 7: "a week", 14: "two weeks", 21: "three weeks", 30: "thirty days"}
 
 
-def _lead_routing(at: Place) -> None:
+def near_lead_routing(at: Place) -> None:
+    """Have quotes of a rival rejected."""
     state = re.search(r"State: ([A-Z]{2})", at.task.required)
     places = [row["Id"] for row in at.org.rows["Territory2"] if state and state[1] in row["Description"].split(",")]
     members = [r["UserId"] for r in at.org.rows["UserTerritory2Association"] if r["Territory2Id"] in places]
@@ -294,7 +300,8 @@ def _lead_routing(at: Place) -> None:
         )
 
 
-def _case_routing(at: Place) -> None:
+def near_case_routing(at: Place) -> None:
+    """Make merged cases with the issue, for a rival."""
     said = re.sub(r"\s+", " ", at.task.query)
     issue = next(
         (
@@ -309,133 +316,3 @@ def _case_routing(at: Place) -> None:
     for _ in range(ENOUGH * 2):
         _case(at, at.org.other("Case", "OwnerId", at.gold) if not at.miss.rows else at.miss.rows[0][1]["OwnerId"],
               lasts=None, IssueId__c=issue)  # fmt: skip
-
-
-def _same_deal(at: Place) -> Mapping[str, Any]:
-    deal = at.org.one("Opportunity", at.task.named_id("006"))
-    twin = {name: deal[name] for name in ("Name", "AccountId", "OwnerId", "StageName", "CreatedDate", "CloseDate")}
-    return {"Id": at.add("Opportunity", **twin), **twin}
-
-
-def _stage(at: Place) -> None:
-    guide = re.findall(r"^(\w+):\n((?:- .*\n?)+)", at.task.required, re.M)
-    activities = {stage: re.findall(r"- (.*)", listed) for stage, listed in guide}
-    deal = _same_deal(at)
-    stage = next(stage for stage in STAGES if stage not in (at.gold, deal["StageName"]))
-    for number in range(ENOUGH):
-        _task_row(at, deal["Id"], activities[stage][number % 5], "Not Started")
-
-
-def _activity(at: Place) -> None:
-    guide = re.findall(r"^(\w+):\n((?:- .*\n?)+)", at.task.required, re.M)
-    named = at.org.one("Opportunity", at.task.named_id("006"))
-    stage = next(stage for stage in STAGES if stage != named["StageName"])
-    listed = next(re.findall(r"- (.*)", listed) for name, listed in guide if name == stage)
-    if at.miss.shortcut == "joins-by-name":
-        _task_row(at, _same_deal(at)["Id"], listed[0], "Not Started")
-    else:
-        _task_row(at, named["Id"], listed[0], "Deferred")
-
-
-def _task_row(at: Place, deal: str, subject: str, status: str) -> None:
-    at.add("Task", WhatId=deal, Subject=subject, Status=status, Priority="High", ActivityDate=at.when)
-
-
-def _insight(at: Place) -> None:
-    deal = _same_deal(at)
-    rival = next(name for name in words.COMPETITORS if name != at.gold)
-    worry = next(worry for worry in words.WORRIES if worry != at.gold)
-    lines = [f"Customer: We would rather have {rival}.", f"Customer: What worries us most is {worry}."]
-    for _ in range(4):
-        at.add("VoiceCallTranscript__c", Body__c="\n".join(lines), OpportunityId__c=deal["Id"], CreatedDate=at.moment)
-
-
-def _same_lead(at: Place) -> None:
-    lead = at.org.one("Lead", at.task.named_id("00Q"))
-    twin = {name: lead[name] for name in ("FirstName", "LastName", "Company", "OwnerId", "CreatedDate")}
-    key = at.add("Lead", **twin, IsConverted=True, Status="Duplicate")
-    body = "Customer: I sign purchases like this one myself.\nCustomer: We keep losing batches."
-    at.add("VoiceCallTranscript__c", Body__c=body, LeadId__c=key, CreatedDate=at.moment)
-
-
-def _same_quote(at: Place) -> None:
-    quote = at.org.one("Quote", at.task.named_id("0Q0"))
-    twin = {name: quote[name] for name in ("Name", "AccountId", "OpportunityId", "CreatedDate", "ExpirationDate")}
-    key = at.add("Quote", **twin, Status="Draft")
-    others = sorted({row["QuoteId"] for row in at.org.rows["QuoteLineItem"]} - {quote["Id"]})
-    donor = at.org.rng.pick(others)
-    for line in [row for row in at.org.rows["QuoteLineItem"] if row["QuoteId"] == donor]:
-        at.add("QuoteLineItem", **{**line, "Id": None, "QuoteId": key, "Discount": 95})
-
-
-def _draft(at: Place) -> None:
-    """Write a draft of the article that the answer is, or that the answer is in, which says something else."""
-    articles = at.org.rows["Knowledge__kav"]
-    named = at.org.one("Knowledge__kav", at.gold or "")
-    product = re.search(r"\b[A-Z][a-z]+ [A-Z]\d+\b", at.task.query)
-    title = str(named["Title"]) if named else f"Data sheet: {product[0]}" if product else "How we qualify leads"
-    last = [row for row in articles if row["Title"] == title][-1:]
-    for row in last:
-        head, _, rest = str(row["FAQ_Answer__c"]).partition("\n")
-        number = int(re.findall(r"\d+", head)[0]) + 1
-        body = rest if named else _contradict(rest, at.task.query)
-        text = f"Version {number}, draft, not in force.\n{body}"
-        at.add("Knowledge__kav", Title=title, FAQ_Answer__c=text, Summary=row["Summary"], UrlName=f"{row['UrlName']}-d")
-
-
-def _contradict(body: str, query: str) -> str:
-    """Return an article's text with other numbers and facts."""
-    for label, values in words.FACTS:
-        if label in query:
-            said = re.search(rf"^{label.capitalize()}: (.*)\.$", body, re.M)
-            other = next(value for value in values if not said or value != said[1])
-            line = f"{label.capitalize()}: {other}."
-            return body.replace(said[0], line) if said else body.replace("\n\n## How", f"\n{line}\n\n## How", 1)
-    return re.sub(r"within \d+ months", "within 1 months", re.sub(r"\d+ dollars", "90000 dollars", body))
-
-
-MAKERS: Mapping[str, Mapping[str, Maker]] = {
-    "handle_time": {"ignores-status": _handle_time, "ignores-end": _handle_time},
-    "transfer_count": {"ignores-status": _transfers, "counts-twice": _logged_twice, "ignores-end": _transfers},
-    "best_region_identification": {"ignores-status": _region, "ignores-end": _region},
-    "top_issue_identification": {
-        "ignores-status": _issue_or_month,
-        "joins-by-name": _issue_or_month,
-        "ignores-end": _issue_or_month,
-    },
-    "monthly_trend_analysis": {
-        "ignores-status": _issue_or_month,
-        "joins-by-name": _issue_or_month,
-        "ignores-end": _issue_or_month,
-    },
-    "case_routing": {"ignores-status": _case_routing},
-    "named_entity_disambiguation": {"ignores-status": _bought},
-    "policy_violation_identification": {"ignores-status": _draft},
-    "knowledge_qa": {"ignores-status": _draft},
-    "sales_amount_understanding": {"ignores-status": _sales_amount, "ignores-end": _sales_amount},
-    "sales_cycle_understanding": {"ignores-status": _sales_cycle, "ignores-end": _sales_cycle},
-    "conversion_rate_comprehension": {"ignores-status": _conversion, "ignores-end": _conversion},
-    "lead_routing": {"ignores-status": _lead_routing},
-    "lead_qualification": {"ignores-status": _draft, "joins-by-name": _same_lead},
-    "quote_approval": {"ignores-status": _draft, "joins-by-name": _same_quote},
-    "invalid_config": {"ignores-status": _draft, "joins-by-name": _same_quote},
-    "wrong_stage_rectification": {"joins-by-name": _stage},
-    "activity_priority": {"ignores-status": _activity, "joins-by-name": _activity},
-    "sales_insight_mining": {"joins-by-name": _insight},
-}
-"""Category -> shortcut -> what makes the rows."""
-
-
-def gold_of(task: CrmTask) -> str | None:
-    """Return the single answer of a task, None where it has none or several."""
-    return task.answers[0] if len(task.answers) == 1 and task.answers != (NONE,) else None
-
-
-def day_for(window: TimeWindow | None, shortcut: str, rng: SeededRandom) -> date:
-    """Return the day of a near miss: inside the window, or one working day behind its last border."""
-    if window is None:
-        return date(2023, 6, 14)
-    if shortcut == "ignores-end":
-        return on_workday(window.end + timedelta(days=1))
-    days = (window.end - window.start).days
-    return min(on_workday(window.start + timedelta(days=rng.between(2, max(2, days - 4)))), window.end - timedelta(1))
