@@ -162,7 +162,7 @@ def test_a_live_org_is_compared_with_the_tasks_tables(org: SalesforceOrg, local:
         check_likeness(org, few, {**counts, "Case": 5_000})
     with pytest.raises(
         ConfigurationError,
-        match=r"is not the org .* Contact: No such column '\w+' on entity 'Contact'; .* and \d+ more",
+        match=r"Contact: No such column '\w+' on entity 'Contact'; ",
     ):
         check_likeness(org, drift_schema(few, "high", seed=3), counts)
 
