@@ -16,6 +16,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.mini.building import NewRow, SeededRandom
 from pytest_a2a_bench.benchmarks.crmarena.mini.near_makers import MAKERS, day_for, gold_of
 from pytest_a2a_bench.benchmarks.crmarena.mini.near_rows import NearMiss, NearOrg, Place
+from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.solve import choose_steps
@@ -26,6 +27,8 @@ from pytest_a2a_bench.benchmarks.crmarena.time_windows import TimeWindow, parse_
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 Run = Callable[[str], Any]
+
+_NO_ANSWER = (OrgError, ValueError, KeyError, TypeError, IndexError)
 
 _COUNT_THE_SAME = (
     frozenset({"handle_time", "transfer_count", "best_region_identification"}),
@@ -130,7 +133,7 @@ def finds_gold(task: CrmTask, run: Run) -> bool:
     """Tell whether the reference solver comes to a task's gold in an org, from what an agent is told."""
     try:
         return _scores(task, answer(choose_steps(AgentTask(task.query, task.required)), run))
-    except (ValueError, KeyError, TypeError, IndexError):
+    except _NO_ANSWER:
         # The task is not one that it understands.
         return False
 
@@ -143,7 +146,7 @@ def _falls(task: CrmTask, miss: NearMiss, run: Run) -> bool:
 def _take(task: CrmTask, shortcut: str, run: Run) -> str | None:
     try:
         return answer(take(SHORTCUTS[shortcut], AgentTask(task.query, task.required)), run)
-    except (ValueError, KeyError, TypeError, IndexError):
+    except _NO_ANSWER:
         # A shortcut may read what is not there: then it has no answer.
         return None
 

@@ -32,7 +32,7 @@ TOO_LONG = "Your query request was running for too long."
 class Connection:
     """One connection, used by one thread at a time.
 
-    :param time_limit: seconds that a query may take.
+    :param time_limit: seconds of CPU time that a query may take.
     """
 
     def __init__(self, path: Path, time_limit: float) -> None:
@@ -62,9 +62,11 @@ class Connection:
     def start_query(self, spent: float = 0.0) -> None:
         """Begin to count the time of a query, which may be several statements.
 
+        CPU time of this thread: a machine that is busy with something else is not the query's fault.
+
         :param spent: seconds that it has taken already: compiling it counts.
         """
-        self._deadline = time.monotonic() + self._time_limit - spent
+        self._deadline = time.thread_time() + self._time_limit - spent
 
     # Some queries are several statements: the clock is the query's and not each statement's.
     def fetch(self, sql: str, parameters: tuple[Any, ...], most: int) -> list[tuple[Any, ...]]:
@@ -99,7 +101,7 @@ class Connection:
         return OrgError("MALFORMED_QUERY", str(error))
 
     def _is_late(self) -> bool:
-        return time.monotonic() > self._deadline
+        return time.thread_time() > self._deadline
 
     def _matches(self, *arguments: Any) -> bool:
         # A search function runs in Python, where SQLite's progress handler does not look.
