@@ -216,7 +216,7 @@ class _Trial:
         """Return which shortcut a wrong answer is that of, in an org with rows that are made for them."""
         caught = self.domain.traps.get(self.task.task_id, {})
         answer = self.episode.answer if self.episode.ended in ANSWERED else None
-        if not caught or reward is None or reward.value >= 1 or not answer:
+        if not caught or reward is None or reward.success or not answer:
             return {}
         for name, said in caught.items():
             values = tuple(said.split(", ")) if self.task.kind.answer in ("ids", "bant") else (said,)

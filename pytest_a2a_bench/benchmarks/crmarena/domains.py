@@ -27,7 +27,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError, ConfigurationError, QuotaError
 from pytest_a2a_bench.settings import Settings
 
 
@@ -77,7 +77,7 @@ _LOCK = threading.RLock()
 _SOURCES: dict[tuple[str, str | None, str, int, int], opening.Source] = {}
 _ORGS: dict[_OrgKey, Org] = {}
 _TRAPS: dict[_OrgKey, dict[str, dict[str, str]]] = {}
-_UNLIKE: dict[_OrgKey, ConfigurationError] = {}
+_REFUSED: dict[_OrgKey, A2ABenchError] = {}
 _DOMAINS: dict[tuple[str, _OrgKey], OpenDomain] = {}
 
 
@@ -92,13 +92,13 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
             source = open_source(domain, settings)
             tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
-                if key in _UNLIKE:
-                    raise _UNLIKE[key]
+                if key in _REFUSED:
+                    raise _REFUSED[key]
                 try:
                     _ORGS[key], _TRAPS[key] = _open_org(source, settings)
-                except ConfigurationError as error:
-                    # It stays so: a live org is not compared again for every trial.
-                    _UNLIKE[key] = error
+                except (ConfigurationError, AuthenticationError, QuotaError) as error:
+                    # It stays so: no trial may log in, or compare a live org with its tasks, in vain once more.
+                    _REFUSED[key] = error
                     raise
             if CrmOptions.of(settings).drift:
                 tasks = {name: _reworded(task, source.schema, _ORGS[key].schema) for name, task in tasks.items()}
@@ -125,7 +125,7 @@ def close_domains() -> None:
     with _LOCK:
         for org in _ORGS.values():
             org.close()
-        for cache in (_SOURCES, _ORGS, _TRAPS, _UNLIKE, _DOMAINS):
+        for cache in (_SOURCES, _ORGS, _TRAPS, _REFUSED, _DOMAINS):
             cache.clear()
 
 

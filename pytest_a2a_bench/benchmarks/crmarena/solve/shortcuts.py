@@ -21,7 +21,7 @@ Asking = Callable[[str], Generator[str, list[Record], list[Record]]]
 class Shortcut:
     """A way to answer wrongly.
 
-    :param says: what who takes it does, as the end of a sentence that begins with "it".
+    :param says: what is done, as it stands behind "one who".
     """
 
     name: str
