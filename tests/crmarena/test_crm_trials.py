@@ -230,6 +230,7 @@ def test_a_task_that_is_not_there_is_no_verdict_on_the_agent(run_trials: RunTria
     assert "'handle_time-99'" in str(result.error)
 
 
+@pytest.mark.slow
 def test_the_result_says_which_shortcut_a_wrong_answer_is_that_of(run_trials: RunTrials) -> None:
     """Some shortcut comes to None where there is an answer, as an agent does that always says None."""
     options = settings(crm_rot=1_500)

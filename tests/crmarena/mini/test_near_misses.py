@@ -50,6 +50,7 @@ def test_every_shortcut_that_rows_are_made_for_falls_and_no_gold_does(misses: li
     assert len(misses) > 150
 
 
+@pytest.mark.slow
 def test_severity_is_a_dial(misses: list[NearMiss]) -> None:
     """More rows hold those of fewer, and more tasks are lost to who looks at no status."""
     few, many = chosen_rows(misses, 100), chosen_rows(misses, 400)
@@ -76,7 +77,14 @@ def test_other_orgs_rot_too(seed: int, count: int) -> None:
         local.close()
 
 
-@pytest.mark.parametrize(("level", "most"), [("low", 0.95), ("medium", 0.6), ("high", 0.1)])
+@pytest.mark.parametrize(
+    ("level", "most"),
+    [
+        pytest.param("low", 0.95, marks=pytest.mark.slow),
+        pytest.param("medium", 0.6, marks=pytest.mark.slow),
+        ("high", 0.1),
+    ],
+)
 def test_who_reads_the_schema_keeps_its_tasks_under_drift(level: DriftLevel, most: float) -> None:
     org = mini()
     tasks = [task for task in org.tasks if task.answers]
