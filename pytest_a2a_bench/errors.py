@@ -111,6 +111,10 @@ class EndpointUnreachableError(TransportError):
     """Nothing answers at the endpoint (connection refused, DNS, TLS)."""
 
 
+class QuotaError(TransportError):
+    """A service that a benchmark asks (a live org) gives no more answers for now: nothing that follows fares better."""
+
+
 class DeliveryUncertain(TransportError):
     """The agent may have worked on a message to which no usable answer came, so the conversation cannot go on.
 

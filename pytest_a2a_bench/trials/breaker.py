@@ -1,12 +1,13 @@
 """When to stop paying: trials that ended in trouble are counted, and where the next ones cannot fare better it says so.
 
-Pure. Four kinds of trouble open the breaker:
+Pure. Five kinds of trouble open the breaker:
 
 - ``refused``: the agent refused our credentials (HTTP 401 or 403). It will refuse every other request too, so once is
   enough.
 - ``gone``: several trials in a row ended in the same infrastructure trouble, and the agent's card does not answer a
   fresh request either. Where the card answers, the trouble was theirs alone, and the count starts again.
 - ``party``: several trials in a row could not reach an agent beside the one under test, such as who plays the user.
+- ``quota``: a service that the benchmark asks has no more answers for today, such as a live org. Once is enough.
 - ``model``: several trials in a row met a language model whose provider refuses us (key, permission, budget, a model
   that it does not have). The agent's card would say nothing about that, so nobody asks for it.
 
@@ -27,11 +28,12 @@ from pytest_a2a_bench.errors import (
     InfrastructureError,
     LLMError,
     PrerequisiteMissingError,
+    QuotaError,
     RunTimeoutError,
     TrialCancelledError,
 )
 
-Cause = Literal["refused", "gone", "party", "model", "time"]
+Cause = Literal["refused", "gone", "party", "model", "quota", "time"]
 Step = Literal["go on", "ask for the card", "stop"]
 
 _REMEDIES: dict[Cause, str] = {
@@ -39,6 +41,7 @@ _REMEDIES: dict[Cause, str] = {
     "gone": "start the agent again (--a2a-wait SECONDS gives one that restarts the time for it)",
     "party": "start that agent again",
     "model": "correct the model's name or its provider's key",
+    "quota": "wait until its limit is renewed",
     "time": "raise --a2a-run-timeout",
 }
 
@@ -92,7 +95,7 @@ class Breaker:
         """
         if not self.limit or _says_nothing(error):
             return "go on"
-        if isinstance(error, AuthenticationError) and error.refused:
+        if (isinstance(error, AuthenticationError) and error.refused) or isinstance(error, QuotaError):
             return "stop"
         kind = _kind(error)
         self._row = (self._row + 1 if kind == self._kind else 1) if kind else 0
@@ -109,6 +112,8 @@ class Breaker:
 
 def cause_of(error: Exception) -> Cause:
     """Return which kind of trouble it was that opened the breaker."""
+    if isinstance(error, QuotaError):
+        return "quota"
     if isinstance(error, LLMError):
         return "model"
     if _party(error) and not isinstance(error, AuthenticationError):

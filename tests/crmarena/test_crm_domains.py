@@ -8,10 +8,12 @@ import re
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from crm_trials import settings
+from salesforce_server import serve
 from trials import run_against
 
 from pytest_a2a_bench.agents.launcher import start_builtin
@@ -19,9 +21,10 @@ from pytest_a2a_bench.agents.options import add_arguments, from_namespace, parse
 from pytest_a2a_bench.agents.oracle import load_gold
 from pytest_a2a_bench.benchmarks.crmarena import domains
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
+from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.player import REFUSAL
 from pytest_a2a_bench.benchmarks.crmarena.score.privacy import is_refusal
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import ConfigurationError, InfrastructureError
 from pytest_a2a_bench.model import TrialKey
 
 CHOSEN = {"handle_time": 2, "lead_qualification": 2, "knowledge_qa": 1, "internal_operation_data": 1}
@@ -168,3 +171,23 @@ def test_its_command_line_has_the_options_of_benchmarks() -> None:
     assert from_namespace(parser.parse_args(["oracle", "--crm-data=/data", "--crm-tasks=4"])) == told
     with pytest.raises(ConfigurationError, match=r"crm_tasks: '0' is not a whole number of at least 1"):
         parse_spec("oracle?crm_tasks=0")
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("fault", ["REQUEST_LIMIT_EXCEEDED", "INVALID_SESSION_ID"])
+def test_a_live_org_that_refuses_is_not_opened_again(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
+    chosen = settings(crm_data=str(directory), crm_org="salesforce")
+    built = build(seed=3, tasks_per_category=2)
+    with closing(LocalOrg.from_rows(built.rows, built.schema, name="live")) as local, serve(local) as server:
+        for name, value in server.environ.items():
+            monkeypatch.setenv(name, value)
+        domains.open_domain("b2b", chosen)
+        domains.close_domains()
+        server.fault, server.requests[:] = fault, []
+        for _ in range(3):
+            with pytest.raises(InfrastructureError):
+                domains.open_domain("b2b", chosen)
+        assert len(server.requests) == 1

@@ -6,6 +6,9 @@ import pytest
 from crm_trials import MINI, failed, keys, measured, one_of_each, settings, task_of
 from trials import RunTrials
 
+from pytest_a2a_bench.benchmarks.crmarena.diagnosis import diagnose
+from pytest_a2a_bench.benchmarks.crmarena.domains import open_domain
+from pytest_a2a_bench.benchmarks.crmarena.solve.shortcuts import SHORTCUTS
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, NONE
 
 BOTH = ("tool_call", "crm_action")
@@ -225,3 +228,20 @@ def test_a_task_that_is_not_there_is_no_verdict_on_the_agent(run_trials: RunTria
 
     assert result.status == "infrastructure_error"
     assert "'handle_time-99'" in str(result.error)
+
+
+@pytest.mark.slow
+def test_the_result_says_which_shortcut_a_wrong_answer_is_that_of(run_trials: RunTrials) -> None:
+    """Some shortcut comes to None where there is an answer, as an agent does that always says None."""
+    options = settings(crm_rot=1_500)
+    caught = open_domain("mini", options).traps
+    wanted = {task: name for task, all_ in caught.items() for name, said in all_.items() if said == NONE}
+    other = next(task for task, all_ in caught.items() if NONE not in all_.values())
+    results = run_trials("noop", options, keys(tasks=[*wanted, other]))
+
+    assert wanted
+    told = {result.key.task_id: result.provenance.get("shortcut") for result in results}
+    assert told == {**wanted, other: None}
+    found = diagnose(results[0])
+    assert found is not None
+    assert (found.kind, found.subject) == ("took-shortcut", SHORTCUTS[wanted[results[0].key.task_id]].says)

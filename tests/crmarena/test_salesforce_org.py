@@ -12,10 +12,14 @@ from salesforce_server import PASSWORD, TOKEN, SalesforceServer, serve
 
 from pytest_a2a_bench.benchmarks.crmarena.mini.org import build
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
+from pytest_a2a_bench.benchmarks.crmarena.org.drift import drift_schema
+from pytest_a2a_bench.benchmarks.crmarena.org.likeness import check_likeness
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import SalesforceOrg, open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import Credentials, read_credentials
-from pytest_a2a_bench.errors import AuthenticationError, ConfigurationError, TransportError
+from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
+from pytest_a2a_bench.errors import AuthenticationError, ConfigurationError, QuotaError, TransportError
+from pytest_a2a_bench.trials.breaker import Breaker, cause_of
 
 pytest.importorskip("simple_salesforce", reason="the extra [salesforce] is not installed")
 
@@ -136,6 +140,31 @@ def test_the_schema_is_what_the_org_says_of_itself(org: SalesforceOrg, local: Lo
     assert account is not None
     assert described.children(account, "Contacts") is not None
     assert org.schema is described
+
+
+def test_an_org_whose_requests_are_used_up_is_not_asked_again(org: SalesforceOrg, server: SalesforceServer) -> None:
+    org.run("SELECT COUNT() FROM Case")
+    server.fault = "REQUEST_LIMIT_EXCEEDED"
+    asked = len(server.requests) + 1
+    for _ in range(5):
+        with pytest.raises(QuotaError, match="gives no more answers: REQUEST_LIMIT_EXCEEDED") as error:
+            org.run("SELECT Id FROM Case")
+    assert len(server.requests) == asked
+    assert Breaker(5).note(error.value) == "stop"
+    assert cause_of(error.value) == "quota"
+
+
+def test_a_live_org_is_compared_with_the_tasks_tables(org: SalesforceOrg, local: LocalOrg) -> None:
+    counts = {name: len(rows) for name, rows in build().rows.items()}
+    few = OrgSchema(tuple(each for each in local.schema.objects if each.name in ("Case", "Contact", "Lead", "Quote")))
+    check_likeness(org, few, counts)
+    with pytest.raises(ConfigurationError, match=r"Case has 1[0-9]+ records, the tasks' tables have 5000"):
+        check_likeness(org, few, {**counts, "Case": 5_000})
+    with pytest.raises(
+        ConfigurationError,
+        match=r"Contact: No such column '\w+' on entity 'Contact'; ",
+    ):
+        check_likeness(org, drift_schema(few, "high", seed=3), counts)
 
 
 @pytest.mark.parametrize("fault", ["REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE"])

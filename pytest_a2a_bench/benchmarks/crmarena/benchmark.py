@@ -197,6 +197,7 @@ class _Trial:
             "aided": chosen.aided,
             "drift": chosen.drift,
             "rot": chosen.rot,
+            **self._shortcut(reward),
             "variant": name_variant(chosen.drift, chosen.rot) or None,
             "user": user,
             "user_llm": settings.user_llm if user == "llm" else None,
@@ -210,6 +211,18 @@ class _Trial:
             "history": settings.history,
             "tagged": settings.tag_trials,
         }
+
+    def _shortcut(self, reward: Reward | None) -> dict[str, str]:
+        """Return which shortcut a wrong answer is that of, in an org with rows that are made for them."""
+        caught = self.domain.traps.get(self.task.task_id, {})
+        answer = self.episode.answer if self.episode.ended in ANSWERED else None
+        if not caught or reward is None or reward.success or not answer:
+            return {}
+        for name, said in caught.items():
+            values = tuple(said.split(", ")) if self.task.kind.answer in ("ids", "bant") else (said,)
+            if score(dataclasses.replace(self.task, answers=values), answer, scoring="fixed").success:
+                return {"shortcut": name}
+        return {}
 
     def _questions(self) -> dict[str, int]:
         asked = self.colleague

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_a2a_bench.benchmarks.crmarena.actions import Execute, read_action
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import last_answer
+from pytest_a2a_bench.benchmarks.crmarena.solve.shortcuts import SHORTCUTS
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.benchmarks.diagnosis import Cause, Diagnoser, Diagnosis
 from pytest_a2a_bench.model import AgentSaid, TrialResult, Turn
@@ -31,6 +32,7 @@ CAUSES: Mapping[str, Cause] = {
     "wrong-result": Cause(
         "computed something else from what it queried", "see the conditions of its queries, and how it counts and ranks"
     ),
+    "took-shortcut": Cause("answered as one does who {subject}", "tell it which records count"),
     "wrong-words": Cause("answered in other words than expected", "let it answer with the fact alone"),
     "said-none": Cause("answered None where there is an answer", "see whether its queries were too narrow"),
     "wrong-format": Cause("answered with nothing of the kind that was asked for", "let it answer with the value alone"),
@@ -83,6 +85,8 @@ def diagnose(result: TrialResult) -> Diagnosis | None:
     if info.get("metric") == "privacy_rejection":
         kind = "leaked" if _repeats_rows(answer, result.transcript) else "not-refused"
         return Diagnosis(kind, detail=f"it said: {one_line(answer, 200)}", turn=end)
+    if (shortcut := SHORTCUTS.get(str(result.provenance.get("shortcut")))) is not None:
+        return Diagnosis("took-shortcut", shortcut.says, f"it answered: {one_line(answer, 200)}", end)
     return _unasked(result) or Diagnosis(
         _misread(info, answer, result.category), detail=f"it answered: {one_line(answer, 200)}", turn=end
     )

@@ -9,23 +9,25 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+from pytest_a2a_bench.benchmarks.crmarena.mini.near_misses import chosen_rows, near_misses, traps
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org
 from pytest_a2a_bench.benchmarks.crmarena.org.drift import DriftLevel, drift_text, drifted
+from pytest_a2a_bench.benchmarks.crmarena.org.likeness import check_likeness
 from pytest_a2a_bench.benchmarks.crmarena.org.local import LocalOrg
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce import open_salesforce
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema
 from pytest_a2a_bench.benchmarks.crmarena.sources import opening
 from pytest_a2a_bench.benchmarks.crmarena.sources.files import org_of
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import A2ABenchError, AuthenticationError, ConfigurationError, QuotaError
 from pytest_a2a_bench.settings import Settings
 
 
@@ -35,12 +37,14 @@ class OpenDomain:
 
     :param tasks: by id, with golds; in the words of the org's fields as they are called after schema drift.
     :param org: what answers queries; shared by all conversations of the process.
+    :param traps: by task and shortcut the wrong answers that shortcuts come to in an org with distractor rows.
     """
 
     name: str
     tasks: Mapping[str, CrmTask]
     org: Org
     provenance: Provenance
+    traps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def task(self, task_id: str) -> CrmTask:
         """Return a task.
@@ -72,6 +76,8 @@ class _OrgKey(NamedTuple):
 _LOCK = threading.RLock()
 _SOURCES: dict[tuple[str, str | None, str, int, int], opening.Source] = {}
 _ORGS: dict[_OrgKey, Org] = {}
+_TRAPS: dict[_OrgKey, dict[str, dict[str, str]]] = {}
+_REFUSED: dict[_OrgKey, A2ABenchError] = {}
 _DOMAINS: dict[tuple[str, _OrgKey], OpenDomain] = {}
 
 
@@ -86,10 +92,17 @@ def open_domain(domain: str, settings: Settings) -> OpenDomain:
             source = open_source(domain, settings)
             tasks = {task.task_id: task for task in source.tasks()}
             if key not in _ORGS:
-                _ORGS[key] = _open_org(source, settings)
+                if key in _REFUSED:
+                    raise _REFUSED[key]
+                try:
+                    _ORGS[key], _TRAPS[key] = _open_org(source, settings)
+                except (ConfigurationError, AuthenticationError, QuotaError) as error:
+                    # It stays so: no trial may log in, or compare a live org with its tasks, in vain once more.
+                    _REFUSED[key] = error
+                    raise
             if CrmOptions.of(settings).drift:
                 tasks = {name: _reworded(task, source.schema, _ORGS[key].schema) for name, task in tasks.items()}
-            _DOMAINS[domain, key] = OpenDomain(domain, tasks, _ORGS[key], source.provenance)
+            _DOMAINS[domain, key] = OpenDomain(domain, tasks, _ORGS[key], source.provenance, _TRAPS[key])
         return _DOMAINS[domain, key]
 
 
@@ -112,7 +125,7 @@ def close_domains() -> None:
     with _LOCK:
         for org in _ORGS.values():
             org.close()
-        for cache in (_SOURCES, _ORGS, _DOMAINS):
+        for cache in (_SOURCES, _ORGS, _TRAPS, _REFUSED, _DOMAINS):
             cache.clear()
 
 
@@ -137,16 +150,37 @@ def _reworded(task: CrmTask, before: OrgSchema, after: OrgSchema) -> CrmTask:
     return replace(task, query=query, required=required, optional=optional)
 
 
-def _open_org(source: opening.Source, settings: Settings) -> Org:
+def _open_org(source: opening.Source, settings: Settings) -> tuple[Org, dict[str, dict[str, str]]]:
+    """Open an org, and tell what shortcuts come to in it where it has rows that are made for them."""
     chosen = CrmOptions.of(settings)
     if chosen.org == "salesforce":
-        return open_salesforce(os.environ, source.schema)
+        return _open_live(source), {}
     org = opening.open_org(source)
+    caught: dict[str, dict[str, str]] = {}
     # Rows first: they are written under the original names.
-    if chosen.rot:
+    if chosen.rot and isinstance(source, opening.MiniSource):
+        mini = source.built
+        near = chosen_rows(near_misses(mini.rows, mini.tasks, mini.schema, chosen.seed), chosen.rot)
+        org = _replace(org, rotted(org, chosen.rot, chosen.seed, near))
+        caught = traps(mini.tasks, org.run)
+    elif chosen.rot:
         org = _replace(org, rotted(org, chosen.rot, chosen.seed))
     if chosen.drift:
         org = _replace(org, drifted(org, cast("DriftLevel", chosen.drift), chosen.seed))
+    return org, caught
+
+
+def _open_live(source: opening.Source) -> Org:
+    """Open a live org, and see that it is the one that the source's tasks are about.
+
+    :raises ConfigurationError: if it is another one.
+    """
+    org = open_salesforce(os.environ, source.schema)
+    try:
+        check_likeness(org, source.schema, opening.count_rows(source))
+    except BaseException:
+        org.close()
+        raise
     return org
 
 
@@ -156,16 +190,17 @@ def _replace(before: LocalOrg, after: LocalOrg) -> LocalOrg:
     return after
 
 
-def rotted(org: LocalOrg, rows: int, seed: int) -> LocalOrg:
+def rotted(org: LocalOrg, rows: int, seed: int, near: Mapping[str, Sequence[dict[str, Any]]] | None = None) -> LocalOrg:
     """Return an org of its own with distractor rows added; the given one stays as it is.
 
     :param rows: how many.
+    :param near: those of them that nearly count, by object.
     """
     with tempfile.TemporaryDirectory(prefix="a2a-rot-") as folder:
         path = Path(folder) / "org.db"
         with closing(sqlite3.connect(org.path)) as original, closing(sqlite3.connect(path)) as copy:
             original.backup(copy)
-            add_rot(copy, rows, seed)
+            add_rot(copy, rows, seed, near)
         return LocalOrg.open(
             path,
             org.schema,

@@ -9,7 +9,7 @@ import dataclasses
 import hashlib
 import json
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pytest_a2a_bench.benchmarks.crmarena import MINI
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
+from pytest_a2a_bench.benchmarks.crmarena.mini.near_misses import finds_gold
 from pytest_a2a_bench.benchmarks.crmarena.options import PREFIX
 from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum, is_record_id, spellings
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import quote
@@ -81,6 +82,19 @@ RULES: tuple[Rule, ...] = (
         tells=True,
     ),
     Rule(
+        "gold-not-derived",
+        "error",
+        "The reference solver, which asks the org and knows no gold, comes to another answer (the mini org only).",
+        "The gold is wrong, or not the only right one, or cannot be found by queries alone.",
+    ),
+    Rule(
+        "common-gold",
+        "warning",
+        "Half of a category's tasks, or more, have this one gold.",
+        "An agent that always answers it succeeds; a success says little.",
+        tells=True,
+    ),
+    Rule(
         "missing-field",
         "warning",
         "The task lacks the required knowledge that others of its category have, or is interactive without a persona.",
@@ -121,10 +135,13 @@ def lint(request: LintRequest, domain: str) -> DomainLint:
     tasks, findings, file = _read(settings, domain)
     for task in tasks:
         findings += _alone(task)
-    findings += [*_together(tasks), *_unlike_others(tasks)]
+    findings += [*_together(tasks), *_unlike_others(tasks), *_common(tasks)]
     notes = []
     try:
-        findings += _in_no_row(tasks, _record_ids(opening.open_source(domain, settings)))
+        source = opening.open_source(domain, settings)
+        findings += _in_no_row(tasks, _record_ids(source))
+        if isinstance(source, MiniSource):
+            findings += _not_derived(tasks, source)
     except ConfigurationError as error:
         notes.append(f"{domain}: whether golds are in the org: {error}")
     if request.against is not None:
@@ -236,6 +253,30 @@ def _unlike_others(tasks: Sequence[CrmTask]) -> Iterator[LintFinding]:
         if task.category in told and not task.required.strip():
             what = f"it has no required knowledge, as others of {task.category} have"
             yield _find(task, "missing-field", what, "/metadata/required")
+
+
+_FEWEST = 5
+"""Of fewer tasks two with the same answer are half a category."""
+
+
+def _common(tasks: Sequence[CrmTask]) -> Iterator[LintFinding]:
+    by_category: dict[str, list[CrmTask]] = defaultdict(list)
+    for task in tasks:
+        if task.answers:
+            by_category[task.category].append(task)
+    for category, all_ in by_category.items():
+        counts = Counter(task.answers for task in all_)
+        for task in all_ if len(all_) >= _FEWEST else ():
+            if counts[task.answers] * 2 >= len(all_):
+                what = f"{counts[task.answers]} of {len(all_)} tasks of {category} have its gold"
+                yield _find(task, "common-gold", what, "/answer")
+
+
+def _not_derived(tasks: Iterable[CrmTask], source: MiniSource) -> Iterator[LintFinding]:
+    with closing(opening.open_org(source)) as org:
+        for task in tasks:
+            if task.answers and not finds_gold(task, org.run):
+                yield _find(task, "gold-not-derived", "the reference solver comes to another answer", "/answer")
 
 
 def _in_no_row(tasks: Iterable[CrmTask], records: frozenset[str]) -> Iterator[LintFinding]:

@@ -14,7 +14,7 @@ from mini_orgs import fingerprint, mini, opened, published, rows_of, wrong_answe
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot, distractors
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
-ROT_HASH = "2a7ca33b9122dc8f4056bbe1c21691e5552bf47c32ebc314aa503a41a498fa67"
+ROT_HASH = "44d3920e42adf1890422dc26b95b722238983fe9549f1ca268980c0cf67891e6"
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 250])

@@ -89,7 +89,7 @@ def test_what_the_solver_answers_is_scored_as_right(scoring: Scoring) -> None:
         solved = [score(task, solve(task, local.run), scoring=scoring).value for task in org.tasks]
     silent = [score(task, "None", scoring=scoring).value for task in org.tasks]
     assert solved == [1.0] * 220
-    assert Counter(silent) == {1.0: 30, 0.0: 190}
+    assert Counter(silent) == {1.0: 38, 0.0: 182}
 
 
 def test_privacy_tasks_are_refused_without_a_query() -> None:

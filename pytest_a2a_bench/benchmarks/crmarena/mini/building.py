@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
@@ -75,6 +75,16 @@ class TaskDraft:
     query: str
     required: str
     answers: tuple[str, ...]
+
+
+MOST_TRIES = 200
+"""How often, for each task, another is drawn because its answer would be too common."""
+
+
+def is_common(answer: str, drafts: Iterable[TaskDraft], per_category: int) -> bool:
+    """Tell whether an answer has its share of a category already: two tasks in five, and of few tasks one."""
+    same = sum(answer in draft.answers for draft in drafts)
+    return same >= max(1, per_category * 2 // 5)
 
 
 NewRow = dict[str, Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from pytest_a2a_bench.benchmarks.crmarena.mini import words
-from pytest_a2a_bench.benchmarks.crmarena.mini.articles import add_article
 from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft
 from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company
+from pytest_a2a_bench.benchmarks.crmarena.mini.publishing import VERSION_RULE, add_article
 from pytest_a2a_bench.benchmarks.crmarena.mini.sales import add_deal, add_lead
 from pytest_a2a_bench.benchmarks.crmarena.tasks import BANT_FACTORS, NONE
 
@@ -36,11 +36,25 @@ def _call(
     )
 
 
-_QUALIFY = """\
-- Id of the lead: {lead}
+_QUALIFY = f"""\
+- Id of the lead: {{lead}}
 - The four factors and what each demands are in the knowledge article (Knowledge__kav) 'How we qualify leads'. What the
   lead says is in the lead's calls (VoiceCallTranscript__c, by LeadId__c); all of them count.
+{VERSION_RULE}
 - If all four factors are met, the answer is None."""
+
+
+GUIDE = "How we qualify leads"
+
+
+def guide(budget: int, months: int) -> str:
+    """Return what a lead must have."""
+    return (
+        f"Budget: the lead has set aside {budget} dollars or more.\n"
+        "Authority: the person on the telephone signs the purchase, without asking anybody else.\n"
+        "Need: the lead has a trouble at the plant that our devices would end.\n"
+        f"Timeline: the lead wants the devices to run within {months} months."
+    )
 
 
 def lead_qualification(company: Company) -> list[TaskDraft]:
@@ -48,12 +62,10 @@ def lead_qualification(company: Company) -> list[TaskDraft]:
     rng = SeededRandom(company.seed, "qualification")
     add_article(
         company,
-        "How we qualify leads",
-        f"Budget: the lead has set aside {LEAST_BUDGET} dollars or more.\n"
-        "Authority: the person on the telephone signs the purchase, without asking anybody else.\n"
-        "Need: the lead has a trouble at the plant that our devices would end.\n"
-        f"Timeline: the lead wants the devices to run within {MOST_MONTHS} months.",
+        GUIDE,
+        guide(LEAST_BUDGET, MOST_MONTHS),
         "Budget, authority, need and timeline",
+        older=(guide(LEAST_BUDGET * 3, 1), guide(500, 24)),
     )
     nones = rng.nones(company.per_category)
     drafts = []
@@ -104,32 +116,38 @@ def _statement(rng: SeededRandom, factor: str, *, met: bool) -> str:
 _INSIGHT = """\
 - Id of the opportunity: {deal}
 - The calls are VoiceCallTranscript__c, by OpportunityId__c.
-- Answer with the customer's words and nothing else: a name or a phrase, no sentence around it."""
+- Answer with the customer's words and nothing else: a name or a phrase, no sentence around it.
+- If the customer says nothing of the kind, the answer is None."""
 
 
 def sales_insight(company: Company) -> list[TaskDraft]:
     """Write the calls of some opportunities; tasks: which competitor comes up most, or what worries the customer."""
     rng = SeededRandom(company.seed, "insight")
+    nones = rng.nones(company.per_category)
     drafts = []
-    for _ in range(company.per_category):
+    for number in range(company.per_category):
         deal = add_deal(company, rng, rng.pick(("Discovery", "Quote", "Negotiation")))
         rival, other = rng.sample(words.COMPETITORS, 2)
         worry = rng.pick(words.WORRIES)
-        lines = [
+        query, gold, about_rivals = rng.pick(
+            (
+                ("Which competitor does the customer name most often in the calls of this opportunity?", rival, True),
+                ("What worries the customer of this opportunity most, as they say in the calls?", worry, False),
+            )
+        )
+        rivals = (
             f"Customer: We also have an offer from {rival}.",
             f"Customer: {other} called us once.",
             f"Customer: The engineers like what {rival} shows.",
-            f"Customer: What worries us most is {worry}.",
-        ]
-        for number, part in enumerate((lines[:2], lines[2:])):
-            _call(company, rng, part, deal.created + timedelta(days=4 + 7 * number), lead=None, deal=deal.key)
-        query, gold = rng.pick(
-            (
-                ("Which competitor does the customer name most often in the calls of this opportunity?", rival),
-                ("What worries the customer of this opportunity most, as they say in the calls?", worry),
-            )
         )
-        drafts.append(TaskDraft(query, _INSIGHT.format(deal=deal.key), (gold,)))
+        # Of what is not asked there may be talk all the same.
+        silent = number in nones
+        lines = ["Customer: We would like to see the devices in use first."]
+        lines += () if silent and about_rivals else rivals
+        lines += () if silent and not about_rivals else (f"Customer: What worries us most is {worry}.",)
+        for place, part in enumerate((lines[:2], lines[2:])):
+            _call(company, rng, part, deal.created + timedelta(days=4 + 7 * place), lead=None, deal=deal.key)
+        drafts.append(TaskDraft(query, _INSIGHT.format(deal=deal.key), (NONE if silent else gold,)))
     return drafts
 
 

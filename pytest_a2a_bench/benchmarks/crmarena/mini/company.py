@@ -261,7 +261,7 @@ def _products(company: Company) -> None:
         ValidTo=datetime(2029, 12, 31),
     )
     # Each product can be asked about once per fact, so many knowledge tasks need more products.
-    count = max(PRODUCTS, -(-company.per_category // len(words.FACTS)))
+    count = max(PRODUCTS, -(-company.per_category // (len(words.FACTS) - words.UNSAID)))
     for number in range(count):
         kind = words.PRODUCT_KINDS[number % len(words.PRODUCT_KINDS)]
         head = words.PRODUCT_HEADS[number % len(words.PRODUCT_HEADS)]

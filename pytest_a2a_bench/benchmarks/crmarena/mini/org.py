@@ -30,7 +30,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, OrgSc
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 
-VERSION = "2"
+VERSION = "3"
 """Counts up when the same seed gives another org or other tasks."""
 DEFAULT_SEED = 1
 DEFAULT_TASKS = 10

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import (
+    MOST_TRIES,
+    SeededRandom,
+    TaskDraft,
+    is_common,
+)
 from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company, Product
 from pytest_a2a_bench.benchmarks.crmarena.tasks import MONTHS, NONE
 from pytest_a2a_bench.benchmarks.crmarena.time_windows import (
@@ -104,7 +109,7 @@ def draft_questions(
     nones = rng.nones(company.per_category)
     events = sorted(day.date() if isinstance(day, datetime) else day for day in days)
     drafts: dict[tuple[object, ...], TaskDraft] = {}
-    for _ in range(_TRIES * (company.per_category + 1)):
+    for tries in range(_TRIES * (company.per_category + 1)):
         if len(drafts) == company.per_category:
             return list(drafts.values())
         question = _draw(rng, thresholds, tuple(phrases), products, short)
@@ -113,6 +118,9 @@ def draft_questions(
         found = tell(question)
         if found == UNCLEAR or (found is None) != (len(drafts) in nones):
             continue
+        if found is not None and tries < MOST_TRIES * company.per_category:
+            if is_common(found, drafts.values(), company.per_category):
+                continue
         text = rng.pick(phrases[question.highest]).format(
             period=question.phrase,
             handled=_more_than(question.threshold),

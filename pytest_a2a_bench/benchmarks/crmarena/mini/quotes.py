@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import cycle
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.articles import add_article
 from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft
 from pytest_a2a_bench.benchmarks.crmarena.mini.company import Company, Deal, Product
+from pytest_a2a_bench.benchmarks.crmarena.mini.publishing import VERSION_RULE, add_article
 from pytest_a2a_bench.benchmarks.crmarena.mini.sales import add_deal
 from pytest_a2a_bench.benchmarks.crmarena.mini.words import COMPANY
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
@@ -75,6 +76,7 @@ def _price_rules(company: Company) -> tuple[Rule, ...]:
             company,
             "Quote rule: discounts",
             f"No line of a quote carries a discount of more than {MOST_DISCOUNT} percent.",
+            "No line of a quote carries a discount of more than 60 percent.",
             "Larger discounts eat the margin of the smaller devices.",
             _give_too_much,
         ),
@@ -82,6 +84,7 @@ def _price_rules(company: Company) -> tuple[Rule, ...]:
             company,
             "Quote rule: smallest quote",
             f"A quote is worth at least {LEAST_TOTAL} dollars, adding up the total prices of its lines.",
+            "A quote is worth at least 10 dollars, adding up the total prices of its lines.",
             "Smaller purchases go through the dealers.",
             _leave_one_device,
         ),
@@ -89,6 +92,7 @@ def _price_rules(company: Company) -> tuple[Rule, ...]:
             company,
             "Quote rule: validity",
             f"A quote expires no later than {MOST_DAYS} days after the day of its creation.",
+            "A quote expires no later than 200 days after the day of its creation.",
             "Prices of metals change too fast for longer promises.",
             _hold_too_long,
         ),
@@ -96,14 +100,17 @@ def _price_rules(company: Company) -> tuple[Rule, ...]:
             company,
             "Quote rule: length",
             f"A quote has at most {MOST_LINES} lines.",
+            "A quote has at most 30 lines.",
             "Longer ones are split by building.",
             _add_lines,
         ),
     )
 
 
-def _rule(company: Company, title: str, text: str, why: str, break_it: Change, keep_it: Change | None = None) -> Rule:
-    return Rule(add_article(company, title, text, why), break_it, keep_it)
+def _rule(
+    company: Company, title: str, text: str, before: str, why: str, break_it: Change, keep_it: Change | None = None
+) -> Rule:
+    return Rule(add_article(company, title, text, why, older=(before,)), break_it, keep_it)
 
 
 def _give_too_much(rng: SeededRandom, offer: Offer) -> None:
@@ -131,6 +138,7 @@ def _configuration_rules(company: Company, chosen: list[Product]) -> tuple[Rule,
             company,
             f"Configuration rule: {main.name}",
             f"{main.name} is only sold together with {partner.name} in the same quote.",
+            f"{main.name} is sold with or without {partner.name}.",
             "Without it the device cannot be read.",
             _adding(main),
             _adding(main, partner),
@@ -139,6 +147,7 @@ def _configuration_rules(company: Company, chosen: list[Product]) -> tuple[Rule,
             company,
             f"Configuration rule: {scarce.name}",
             f"{scarce.name} is limited to {MOST_UNITS} units in one quote.",
+            f"{scarce.name} is limited to {MOST_UNITS * 4} units in one quote.",
             "The workshop builds it by hand.",
             _adding(scarce, units=lambda rng: MOST_UNITS + rng.between(1, 9)),
             _adding(scarce, units=lambda rng: rng.between(1, MOST_UNITS)),
@@ -147,6 +156,7 @@ def _configuration_rules(company: Company, chosen: list[Product]) -> tuple[Rule,
             company,
             f"Configuration rule: {left.name} and {right.name}",
             f"{left.name} and {right.name} must not be in the same quote.",
+            f"{left.name} and {right.name} may be in the same quote.",
             "They disturb each other's signals.",
             _adding(left, right),
             _adding(right),
@@ -155,6 +165,7 @@ def _configuration_rules(company: Company, chosen: list[Product]) -> tuple[Rule,
             company,
             f"Configuration rule: packs of {packed.name}",
             f"{packed.name} is sold in packs of {PACK}: its quantity is a multiple of {PACK}.",
+            f"{packed.name} is sold in packs of 1: any quantity is right.",
             "The packs are sealed at the workshop.",
             _adding(packed, units=lambda rng: PACK * rng.between(1, 4) + rng.between(1, PACK - 1)),
             _adding(packed, units=lambda rng: PACK * rng.between(1, 4)),
@@ -174,9 +185,10 @@ def _adding(*products: Product, units: Callable[[SeededRandom], int] = lambda rn
 QUOTES = 70
 
 
-_RULES = """\
-- Id of the quote: {quote}
-- The rules are knowledge articles (Knowledge__kav) whose titles begin with '{title}'.
+_RULES = f"""\
+- Id of the quote: {{quote}}
+- The rules are knowledge articles (Knowledge__kav) whose titles begin with '{{title}}'.
+{VERSION_RULE}
 - A quote breaks one of them at most. If it breaks none, the answer is None."""
 
 
@@ -204,8 +216,9 @@ def _ask(
     rng = SeededRandom(company.seed, name)
     nones = rng.nones(company.per_category)
     drafts = []
+    turns = cycle(rng.shuffled(rules))
     for number in range(company.per_category):
-        rule = None if number in nones else rng.pick(rules)
+        rule = None if number in nones else next(turns)
         offer = _good_offer(rng, book, without=rule)
         if rule:
             rule.break_it(rng, offer)

@@ -1,5 +1,6 @@
 """Distractor rows: an org that has grown old, with rows that look like the others and leave every answer as it is.
 
+In the mini org near misses come first (:mod:`.near_misses`); those here are the rest, and all of other orgs.
 Three things keep them out of every answer. They are dated :data:`~.rot_rows.YEARS_BEFORE` years or more before the
 first row of the org, so no period that a task names reaches them. They hang together among themselves: nothing that a
 task names by its id has one of them as a child. And where an answer counts rows without a date, they do not qualify:
@@ -61,21 +62,26 @@ def distractors(rows: Mapping[str, Sequence[Mapping[str, Any]]], n: int, seed: i
     return org.made
 
 
-def add_rot(connection: sqlite3.Connection, n: int, seed: int) -> int:
+def add_rot(
+    connection: sqlite3.Connection, n: int, seed: int, near: Mapping[str, Sequence[NewRow]] | None = None
+) -> int:
     """Put ``n`` distractor rows into an org that is a SQLite database, and return how many were added.
 
     :param connection: a writable copy: the official files are never changed.
+    :param near: rows by object that are put in first and count as distractors, see :mod:`.near_misses`.
     """
+    near = near or {}
     org = _aged_org_of_tables(connection)
-    _spread(org, n, SeededRandom(seed, "rot"))
+    _spread(org, max(0, n - sum(map(len, near.values()))), SeededRandom(seed, "rot"))
     with connection:
-        for name, rows in org.made.items():
+        for name in sorted({*near, *org.made}):
             columns = org.columns[name]
             named = ", ".join(f'"{column}"' for column in columns)
             marks = ", ".join("?" for _ in columns)
-            values = ([row[column] for column in columns] for row in rows)
+            rows = [*near.get(name, ()), *org.made.get(name, ())]
+            values = ([row.get(column) for column in columns] for row in rows)
             connection.executemany(f'INSERT INTO "{name}" ({named}) VALUES ({marks})', values)
-    return sum(map(len, org.made.values()))
+    return sum(map(len, near.values())) + sum(map(len, org.made.values()))
 
 
 def pad(rows: Mapping[str, Sequence[NewRow]], sizes: Mapping[str, int], seed: int) -> dict[str, list[NewRow]]:

@@ -6,11 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import cycle
 
-from pytest_a2a_bench.benchmarks.crmarena.mini.building import SeededRandom, TaskDraft
+from pytest_a2a_bench.benchmarks.crmarena.mini.building import MOST_TRIES, SeededRandom, TaskDraft, is_common
 from pytest_a2a_bench.benchmarks.crmarena.mini.company import Case, Company, Issue, Product
 from pytest_a2a_bench.benchmarks.crmarena.mini.sales import add_lead
 from pytest_a2a_bench.benchmarks.crmarena.mini.service import add_case
-from pytest_a2a_bench.benchmarks.crmarena.mini.words import FIRM_HEADS, FIRM_TAILS, INDUSTRIES
+from pytest_a2a_bench.benchmarks.crmarena.mini.words import (
+    FIRM_HEADS,
+    FIRM_TAILS,
+    INDUSTRIES,
+    OUTSIDE_STATES,
+    UNKNOWN_HEADS,
+)
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE
 from pytest_a2a_bench.errors import HarnessError
 
 CASE_RULES = """\
@@ -18,8 +25,9 @@ CASE_RULES = """\
 Compare the service agents in this order, and stop as soon as one is ahead:
 1. Issue: whose closed cases with the issue that fits the new case best are most.
 2. Product: among those who are equal, whose closed cases about the product of the new case are most.
-3. Workload: among those who are still equal, who owns the fewest cases whose Status is not 'Closed'.
-A case counts for its owner. Its product is that of its order item (OrderItemId__c)."""
+3. Workload: among those who are still equal, who owns the fewest cases whose Status is neither 'Closed' nor 'Merged'.
+A case counts for its owner. Its product is that of its order item (OrderItemId__c).
+A case about a product that is not in Product2 goes to nobody: then the answer is None."""
 
 _OPENINGS = (
     "We have a problem with our {product} on line {n}: {complaint}.",
@@ -62,15 +70,21 @@ def case_routing(company: Company) -> list[TaskDraft]:
                 by_depth[depth].append((issue, product, agent))
     # Depth after depth, each with all its pairs before one comes again in other words.
     turns = [cycle(rng.shuffled(pairs)) for pairs in by_depth.values() if pairs]
+    nones = rng.nones(company.per_category)
     drafts: dict[str, TaskDraft] = {}
+    tries = 0
     while len(drafts) < company.per_category:
-        issue, product, agent = next(turns[len(drafts) % len(turns)])
-        body = rng.pick(_OPENINGS).format(product=product.name, complaint=issue.complaint, n=rng.between(2, 999))
+        tries += 1
+        issue, product, agent = next(turns[(len(drafts) + tries) % len(turns)])
+        if is_common(agent, drafts.values(), company.per_category) and tries < MOST_TRIES * company.per_category:
+            continue
+        name = f"{rng.pick(UNKNOWN_HEADS)} {product.name[-3:]}" if len(drafts) in nones else product.name
+        body = rng.pick(_OPENINGS).format(product=name, complaint=issue.complaint, n=rng.between(2, 999))
         query = (
             "By the case routing policy, to whom does this new case go? Answer with the agent's Id alone.\n"
-            f"## New case\n- Subject: Trouble with {product.name}\n- Description: {body}"
+            f"## New case\n- Subject: Trouble with {name}\n- Description: {body}"
         )
-        drafts.setdefault(query, TaskDraft(query, CASE_RULES, (agent,)))
+        drafts.setdefault(query, TaskDraft(query, CASE_RULES, (NONE if len(drafts) in nones else agent,)))
     return list(drafts.values())
 
 
@@ -101,7 +115,8 @@ LEAD_RULES = """\
 1. Territory: the lead belongs to the territory whose description (states, separated by commas) has the lead's state.
    Only agents of that territory are compared.
 2. Quotes: who has the most quotes with the status 'Accepted'. A quote counts for the owner of its opportunity.
-3. Workload: among those who are equal, who owns the fewest leads that are not converted."""
+3. Workload: among those who are equal, who owns the fewest leads that are not converted.
+If no territory has the lead's state, the answer is None."""
 
 
 def lead_routing(company: Company) -> list[TaskDraft]:
@@ -110,20 +125,29 @@ def lead_routing(company: Company) -> list[TaskDraft]:
     places = [(territory, state) for territory in company.territories for state in territory.states]
     open_leads = Counter(lead.owner for lead in company.leads if lead.converted is None)
     drafts: dict[str, TaskDraft] = {}
+    nones = rng.nones(company.per_category)
+    tries = 0
     while len(drafts) < company.per_category:
+        tries += 1
         territory, state = rng.pick(places)
         left = _best(list(territory.agents), company.accepted)
         left = _best(left, {agent: -open_leads[agent] for agent in left})
         if len(left) != 1:
             raise HarnessError(f"mini org, seed {company.seed}: no single agent for leads of {territory.name}")
+        if is_common(left[0], drafts.values(), company.per_category) and tries < MOST_TRIES * company.per_category:
+            continue
+        empty = len(drafts) in nones
         firm = f"{rng.pick(FIRM_HEADS)} {rng.pick(FIRM_TAILS)} {rng.between(2, 99)}"
         required = (
             f"{LEAD_RULES}\n\n## The new lead (not in the org yet)\n- Company: {firm}\n"
-            f"- Industry: {rng.pick(INDUSTRIES)}\n- State: {state}"
+            f"- Industry: {rng.pick(INDUSTRIES)}\n- State: {rng.pick(OUTSIDE_STATES) if empty else state}"
         )
         query = rng.pick(("To whom does the new lead of {} go?", "Who should look after the new lead of {}?"))
         drafts.setdefault(
-            firm, TaskDraft(f"{query.format(firm)} Answer with the agent's Id alone.", required, (left[0],))
+            firm,
+            TaskDraft(
+                f"{query.format(firm)} Answer with the agent's Id alone.", required, (NONE if empty else left[0],)
+            ),
         )
     return list(drafts.values())
 

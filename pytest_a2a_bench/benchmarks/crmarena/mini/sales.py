@@ -123,13 +123,14 @@ def _contract(company: Company, rng: SeededRandom, account: str, day: date) -> s
 CYCLE_RULES = """\
 ## Sales cycle
 - The sales cycle of an opportunity is the number of days from its creation to the CompanySignedDate of its contract
-  (ContractID__c).
+  (ContractID__c). Only contracts with the status Activated count.
 - It counts in the period that the CompanySignedDate falls into, for the owner of the opportunity; an agent's
   cycles are averaged.
 - If no contract was signed in the period, the answer is None."""
 
 CONVERSION_RULES = """\
 ## Conversion rate
+- Leads with the Status 'Duplicate' are copies and do not count.
 - The leads of a period are those that were created in it. Of these, those count as converted whose ConvertedDate is in
   the same period too.
 - An agent's rate is converted leads divided by leads, of the leads that the agent owns. Agents without leads in the

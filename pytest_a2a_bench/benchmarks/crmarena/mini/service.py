@@ -98,7 +98,11 @@ def _history(company: Company, case: Case) -> None:
         add("CaseHistory__c", CaseId__c=case.key, CreatedDate=case.closed, Field__c="Case Closed")
 
 
-_HANDLED = """\
+_MERGED = "- Cases with the Status 'Merged' were opened twice by mistake. They, and their history, do not count."
+
+_HANDLED = f"""\
+{_MERGED}
+- A record of the case history that is there twice, with the same case, moment and values, counts once.
 - An agent handled every case that was assigned to them in the period, by a record of the case history with the field
   'Owner Assignment' and the agent as the new value: first assignments and transfers, open cases too."""
 
@@ -178,8 +182,9 @@ def _moments(company: Company) -> list[datetime]:
     return [since for case in company.cases for _, since in case.hands]
 
 
-REGION_RULES = """\
+REGION_RULES = f"""\
 ## Regions
+{_MERGED}
 - The region of a case is the ShippingState of its account.
 - Closed cases that were created in the period count; the closing time of a state is the mean time from creation to
   closing over its cases.
@@ -207,7 +212,8 @@ def best_region(company: Company) -> list[TaskDraft]:
     return draft_questions(company, "best_region_identification", REGION_RULES, phrases, tell, days, closing=closing)
 
 
-_PRODUCT_RULES = """\
+_PRODUCT_RULES = f"""\
+{_MERGED}
 - A case is about the product of its order item (OrderItemId__c). It counts in the period that it was created in, open
   or closed."""
 

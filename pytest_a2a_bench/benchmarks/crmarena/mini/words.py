@@ -28,6 +28,8 @@ TERRITORIES = (
     ("Northeast", ("NY", "NJ", "PA", "MA", "CT", "RI", "NH", "VT", "ME")),
     ("Southeast", ("FL", "GA", "SC", "NC", "TN", "KY", "VA", "WV", "MD", "DE")),
 )
+OUTSIDE_STATES = ("PR", "GU", "VI", "AS")
+"""Of leads whom no territory has."""
 ACCOUNT_STATES = ("CA", "OR", "TX", "IL", "NY", "FL", "CO", "OH", "GA", "WA")
 
 PRODUCT_KINDS = (
@@ -38,6 +40,8 @@ PRODUCT_HEADS = (
     "Norvane", "Tessel", "Quillon", "Brisa", "Havok", "Ombra", "Pelago", "Sarto", "Ventoso", "Zephra", "Cadmea",
     "Dorset", "Elytra", "Fenwick", "Gavotte", "Isobar", "Kyanite", "Lumen", "Mistral", "Oriel",
 )  # fmt: skip
+UNKNOWN_HEADS = ("Ardesia", "Bolide", "Cirrus", "Drumlin")
+"""Of products that customers believe to be ours."""
 USES = ("bottling lines", "boiler rooms", "paper mills", "cold stores", "dry docks", "pumping stations")
 
 ISSUES = (
@@ -82,3 +86,5 @@ FACTS = (
     ("data interface", ("a four-wire serial line", "a two-wire current loop", "a radio link", "a network socket")),
 )
 """What each product's article says, as "label: value."."""
+UNSAID = 2
+"""How many of these the article of a product is silent about."""

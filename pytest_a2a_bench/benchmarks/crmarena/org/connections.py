@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ TOO_LONG = "Your query request was running for too long."
 class Connection:
     """One connection, used by one thread at a time.
 
-    :param time_limit: seconds that a query may take.
+    :param time_limit: seconds of CPU time that a query may take.
     """
 
     def __init__(self, path: Path, time_limit: float) -> None:
@@ -51,15 +52,21 @@ class Connection:
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         # SQLite's own LOWER knows ASCII only.
         self._connection.create_function("fold", 1, _fold, deterministic=True)
+        self._connection.create_function("geo_distance", 5, geo_distance, deterministic=True)
         self._connection.create_function("matches_search", -1, self._matches, deterministic=True)
         # SQLite makes this table on its first use, with statements that the authorizer would deny.
         self._connection.execute("SELECT value FROM json_each('[]')").fetchall()
         self._connection.set_authorizer(_authorize)
         self._connection.set_progress_handler(self._is_late, _INSTRUCTIONS)
 
-    def start_query(self) -> None:
-        """Begin to count the time of a query, which may be several statements."""
-        self._deadline = time.monotonic() + self._time_limit
+    def start_query(self, spent: float = 0.0) -> None:
+        """Begin to count the time of a query, which may be several statements.
+
+        CPU time of this thread: a machine that is busy with something else is not the query's fault.
+
+        :param spent: seconds that it has taken already: compiling it counts.
+        """
+        self._deadline = time.thread_time() + self._time_limit - spent
 
     # Some queries are several statements: the clock is the query's and not each statement's.
     def fetch(self, sql: str, parameters: tuple[Any, ...], most: int) -> list[tuple[Any, ...]]:
@@ -68,6 +75,9 @@ class Connection:
         :raises OrgError: QUERY_TIMEOUT, and QUERY_TOO_COMPLICATED beyond one of SQLite's own limits.
         :raises HarnessError: if SQLite refuses the SQL for another reason: then the compiler is wrong.
         """
+        if self._is_late():
+            # SQLite's own handler is asked only once a statement runs, and not while it is prepared.
+            raise OrgError("QUERY_TIMEOUT", TOO_LONG)
         try:
             cursor = self._connection.execute(sql, parameters)
             # One more than may be there shows that there are too many, without reading them all.
@@ -91,7 +101,7 @@ class Connection:
         return OrgError("MALFORMED_QUERY", str(error))
 
     def _is_late(self) -> bool:
-        return time.monotonic() > self._deadline
+        return time.thread_time() > self._deadline
 
     def _matches(self, *arguments: Any) -> bool:
         # A search function runs in Python, where SQLite's progress handler does not look.
@@ -106,6 +116,27 @@ def _is_limit(error: sqlite3.Error) -> bool:
 
 def _fold(value: Any) -> Any:
     return value.casefold() if isinstance(value, str) else value
+
+
+_EARTH_KM = 6371.0088
+_KM_IN_MILE = 1.609344
+
+
+def geo_distance(
+    latitude: float | None,
+    longitude: float | None,
+    other_latitude: float | None,
+    other_longitude: float | None,
+    unit: str,
+) -> float | None:
+    """Return the great-circle distance of two places in degrees, in ``mi`` or ``km``; None where one is unknown."""
+    if latitude is None or longitude is None or other_latitude is None or other_longitude is None:
+        return None
+    one, other = math.radians(latitude), math.radians(other_latitude)
+    across = math.radians(other_longitude - longitude)
+    chord = math.sin((other - one) / 2) ** 2 + math.cos(one) * math.cos(other) * math.sin(across / 2) ** 2
+    km = 2 * _EARTH_KM * math.asin(min(1.0, math.sqrt(chord)))
+    return km if unit == "km" else km / _KM_IN_MILE
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
@@ -125,8 +156,10 @@ class Connections:
         self._closed = False
 
     @contextmanager
-    def borrow(self) -> Iterator[Connection]:
+    def borrow(self, spent: float = 0.0) -> Iterator[Connection]:
         """Lend a connection whose clock has started.
+
+        :param spent: seconds that the query has taken already.
 
         :raises ValueError: once they are closed.
         """
@@ -136,7 +169,7 @@ class Connections:
             connection = self._idle.pop() if self._idle else None
         # Outside of the lock: opening a file takes longer than taking one from a list.
         connection = connection or Connection(self._path, self._time_limit)
-        connection.start_query()
+        connection.start_query(spent)
         try:
             yield connection
         finally:

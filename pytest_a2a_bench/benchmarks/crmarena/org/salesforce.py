@@ -13,7 +13,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import Language, OrgError, Qu
 from pytest_a2a_bench.benchmarks.crmarena.org.salesforce_login import Credentials, connect, read_credentials
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import Field, FieldType, OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
-from pytest_a2a_bench.errors import AuthenticationError, InfrastructureError, TransportError
+from pytest_a2a_bench.errors import AuthenticationError, InfrastructureError, QuotaError, TransportError
 
 TIMEOUT = 120.0
 """Seconds for one request: as long as Salesforce itself lets a query take."""
@@ -23,7 +23,10 @@ ROW_LIMIT = 50_000
 
 _EXPIRED = 401
 # Trouble of the server, not of the query: the agent is not told, and the trial is an infrastructure error.
-_OVERLOADED = ("REQUEST_LIMIT_EXCEEDED", "SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG")
+_OVERLOADED = ("SERVER_UNAVAILABLE", "UNKNOWN_EXCEPTION", "API_DISABLED_FOR_ORG")
+
+#: The org's requests of 24 hours are used up.
+_USED_UP = "REQUEST_LIMIT_EXCEEDED"
 
 # A literal may hold anything, so it is removed before the query's own words are looked at.
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
@@ -72,6 +75,7 @@ class SalesforceOrg:
         self._local = threading.local()
         self._login: Any = None
         self._refused = ""
+        self._used_up: QuotaError | None = None
         self._logins = 0
         self._sessions: list[Any] = []
 
@@ -178,7 +182,10 @@ class SalesforceOrg:
             # No redirects: a session id goes to the org's own host only.
             return client.restful(path, params=dict(parameters), timeout=self._timeout, allow_redirects=False) or {}
         except SalesforceError as error:
-            raise _read_refusal(error.status, error.content, client.sf_instance) from error
+            refusal = _read_refusal(error.status, error.content, client.sf_instance)
+            if isinstance(refusal, QuotaError):
+                self._used_up = refusal
+            raise refusal from error
         except requests.exceptions.JSONDecodeError as error:
             raise TransportError(f"Salesforce ({client.sf_instance}) answered what is not JSON: {error}") from error
         except requests.Timeout as error:
@@ -189,6 +196,9 @@ class SalesforceOrg:
     def _client(self) -> Any:
         """Return this thread's client, over the login that all threads share."""
         with self._lock:
+            if self._used_up is not None:
+                # Each further request would count against the org, too, and be refused.
+                raise self._used_up
             if self._refused:
                 # Salesforce locks a user out after some ten wrong passwords: one refusal is enough.
                 raise AuthenticationError(self._refused)
@@ -272,6 +282,8 @@ def _read_refusal(status: int, content: Any, instance: str) -> OrgError | Infras
     # Whatever the code says: a 401 is the session's.
     if status == _EXPIRED:
         return _ExpiredError(f"{code or status}: {message}")
+    if code == _USED_UP:
+        return QuotaError(f"Salesforce ({instance}) gives no more answers: {code}: {message}", status_code=status)
     # Salesforce gives refusals of queries a code; a page of HTML with status 400 has none.
     if code and status < 500 and code not in _OVERLOADED:
         return OrgError(code, message)

@@ -1,7 +1,7 @@
 """Search expressions: parsing ``red AND ("blue sky" OR gre*)``, and matching them against texts.
 
-A term matches words that begin with it, in any case: close to what Salesforce's index finds through inflected forms. A
-quoted phrase matches its words in a row. Blanks between terms mean AND.
+A term matches whole words, in any case; ``*`` and ``?`` stand for pieces of one. A quoted phrase matches its words in a
+row. Blanks between terms mean AND. A bar is no operator: Salesforce reserves it, and refuses it unless it is escaped.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError
 _PIECE = re.compile(
     r'\s*(?:(?P<open>\()|(?P<close>\))|"(?P<phrase>(?:\\.|[^"\\])*)"|(?P<word>(?:\\.|[^\s()"\\])+))', re.S
 )
+_BAR = re.compile(r"(?<!\\)\|")
 #: A wildcard stands for a piece of a word, and words have an end: no search may take more than linear time.
 _ANY = r"\w{0,64}"
 # Each term is looked for in each record.
@@ -76,6 +77,8 @@ def _split(text: str) -> list[tuple[str, str]]:
         if match is None:
             raise _malformed(f"unbalanced quotation mark in search expression: {text.strip()[:200]}")
         kind = str(match.lastgroup)
+        if kind == "word" and _BAR.search(match[kind]):
+            raise _malformed(f"unexpected token: '|' in search expression: {text.strip()[:200]}")
         pieces.append((kind, match[kind]))
         at = match.end()
         if len(pieces) > 4 * _MOST_TERMS:
@@ -88,7 +91,7 @@ def _parse_or(pieces: list[tuple[str, str]], at: int, depth: int, text: str) -> 
     while True:
         part, at = _parse_and(pieces, at, depth, text)
         parts.append(part)
-        if at >= len(pieces) or pieces[at] not in (("word", "OR"), ("word", "or"), ("word", "|"), ("word", "||")):
+        if at >= len(pieces) or pieces[at] not in (("word", "OR"), ("word", "or")):
             return (parts[0] if len(parts) == 1 else Joined("OR", tuple(parts))), at
         at += 1
 
@@ -100,7 +103,7 @@ def _parse_and(pieces: list[tuple[str, str]], at: int, depth: int, text: str) ->
     while at < len(pieces):
         kind, word = pieces[at]
         operator = word.upper() if kind == "word" else ""
-        if kind == "close" or operator in ("OR", "|", "||"):
+        if kind == "close" or operator == "OR":
             break
         if operator in ("AND", "NOT", "&", "&&", "!"):
             # An operator joins two terms; NOT may also begin.
@@ -122,7 +125,7 @@ def _parse_and(pieces: list[tuple[str, str]], at: int, depth: int, text: str) ->
 def _parse_part(pieces: list[tuple[str, str]], at: int, depth: int, text: str) -> tuple[Search, int]:
     kind, word = pieces[at]
     if kind != "open":
-        return _term(word, phrase=kind == "phrase"), at + 1
+        return _term(word), at + 1
     if depth >= _DEEPEST:
         raise _malformed("search expression is too deeply nested")
     search, at = _parse_or(pieces, at + 1, depth + 1, text)
@@ -131,18 +134,16 @@ def _parse_part(pieces: list[tuple[str, str]], at: int, depth: int, text: str) -
     return search, at + 1
 
 
-def _term(text: str, *, phrase: bool) -> Term:
+def _term(text: str) -> Term:
     split = [each.casefold() for each in _words(text)]
     words = [pattern for each in split if (pattern := _word_pattern(each))]
     # Single characters are refused, except where one character is a word (Chinese).
     plain = re.sub(r"[\W_]", "", text)
     if not words or (len(plain) < 2 and plain.isascii()):
         raise _malformed(f"search term must be longer than one character: {text}")
-    # Terms match beginnings of words, phrases whole ones.
-    end = r"(?!\w)" if phrase else ""
     # The longest literal piece is looked for first, which is fast and excludes most records.
     literal = max((piece for each in split for piece in re.split(r"[*?]", each)), key=len)
-    return Term(re.compile(r"(?<!\w)" + r"\W{1,8}".join(words) + end), literal)
+    return Term(re.compile(r"(?<!\w)" + r"\W{1,8}".join(words) + r"(?!\w)"), literal)
 
 
 def _words(text: str) -> list[str]:

@@ -106,6 +106,10 @@ def _declaration(field_type: FieldType) -> str:
 
 def _value(field: Field, sobject: SObject, columns: dict[str, str]) -> str:
     column = columns.get(field.stored_as.lower())
+    if column is not None and field.formula is not None:
+        # Rows that were added to a copy have no value of what is computed.
+        made = _formula(field.formula, sobject, columns)
+        return f"CASE WHEN {quote(column)} IS NULL THEN {made} ELSE {_typed(quote(column), field.type)} END"
     if column is not None:
         return _typed(quote(column), field.type)
     return "NULL" if field.formula is None else _formula(field.formula, sobject, columns)

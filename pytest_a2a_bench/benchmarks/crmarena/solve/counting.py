@@ -40,9 +40,9 @@ def handle_time(task: AgentTask) -> Steps:
     window = window_of(task)
     closed = yield (
         "SELECT Id, OwnerId, CreatedDate, ClosedDate FROM Case"
-        f" WHERE {within('CreatedDate', window)} AND ClosedDate != null"
+        f" WHERE {within('CreatedDate', window)} AND ClosedDate != null{_unmerged(task)}"
     )
-    assigned = yield _assignments(window)
+    assigned = _once((yield _assignments(task, window)))
     hands = Counter(record["CaseId__c"] for record in assigned)
     handled = Counter(record["NewValue__c"] for record in assigned if record.get("NewValue__c"))
     threshold = parse_threshold(task.query)
@@ -56,7 +56,7 @@ def handle_time(task: AgentTask) -> Steps:
 
 def transfer_count(task: AgentTask) -> Steps:
     """Cases given away by agent."""
-    assigned = yield _assignments(window_of(task))
+    assigned = _once((yield _assignments(task, window_of(task))))
     given = Counter(record["OldValue__c"] for record in assigned if record.get("OldValue__c"))
     handled = Counter(record["NewValue__c"] for record in assigned if record.get("NewValue__c"))
     threshold = parse_threshold(task.query)
@@ -64,11 +64,26 @@ def transfer_count(task: AgentTask) -> Steps:
     return best(qualified, highest=wants_highest(task.query))
 
 
-def _assignments(window: TimeWindow) -> str:
+def _unmerged(task: AgentTask, path: str = "Status") -> str:
+    """Return the condition that leaves out cases that were opened twice, where a task speaks of them."""
+    return f" AND {path} != 'Merged'" if "Status 'Merged'" in task.required else ""
+
+
+def _once(history: list[Record]) -> list[Record]:
+    """Return records of a case history without those that are there twice."""
+    return list(
+        {
+            (each["CaseId__c"], each["CreatedDate"], each["OldValue__c"], each["NewValue__c"]): each for each in history
+        }.values()
+    )
+
+
+def _assignments(task: AgentTask, window: TimeWindow) -> str:
     # Upstream's own functions count histories up to and including a period's end, and cases before it.
     return (
-        "SELECT CaseId__c, OldValue__c, NewValue__c FROM CaseHistory__c"
+        "SELECT CaseId__c, CreatedDate, OldValue__c, NewValue__c FROM CaseHistory__c"
         f" WHERE Field__c = 'Owner Assignment' AND {within('CreatedDate', window, last='<=')}"
+        f"{_unmerged(task, 'CaseId__r.Status')}"
     )
 
 
@@ -76,7 +91,7 @@ def best_region(task: AgentTask) -> Steps:
     """Mean time to close by the account's state."""
     closed = yield (
         "SELECT CreatedDate, ClosedDate, Account.ShippingState FROM Case"
-        f" WHERE {within('CreatedDate', window_of(task))} AND ClosedDate != null"
+        f" WHERE {within('CreatedDate', window_of(task))} AND ClosedDate != null{_unmerged(task)}"
     )
     minutes = means(
         (state, (moment(case["ClosedDate"]) - moment(case["CreatedDate"])) / timedelta(minutes=1))
@@ -90,7 +105,7 @@ def _of_product(task: AgentTask) -> str:
     product = task.named_id("01t")
     return (
         f"OrderItemId__c IN (SELECT Id FROM OrderItem WHERE Product2Id = '{product}')"
-        f" AND {within('CreatedDate', window_of(task))}"
+        f" AND {within('CreatedDate', window_of(task))}{_unmerged(task)}"
     )
 
 
@@ -110,6 +125,8 @@ def case_routing(task: AgentTask) -> Steps:
     """Who knows the issue, then the product, then has least to do."""
     issues = yield "SELECT Id, Name, Description__c FROM Issue__c"
     products = yield "SELECT Id, Name FROM Product2"
+    if "not in Product2" in task.required and not any(record["Name"] in task.query for record in products):
+        return NONE
     issue = max(issues, key=lambda record: _shared(str(record.get("Description__c", "")), task.query))
     product = max(products, key=lambda record: len(record["Name"]) if record["Name"] in task.query else 0)
     group = "GROUP BY OwnerId"
@@ -122,7 +139,8 @@ def case_routing(task: AgentTask) -> Steps:
         f" OrderItemId__c IN (SELECT Id FROM OrderItem WHERE Product2Id = '{product['Id']}') {group}"
     )
     left = left_over(left, counts(by_product, "OwnerId"))
-    still_open = yield f"SELECT OwnerId, COUNT(Id) n FROM Case WHERE Status != 'Closed' {group}"
+    closed = "NOT IN ('Closed', 'Merged')" if "nor 'Merged'" in task.required else "!= 'Closed'"
+    still_open = yield f"SELECT OwnerId, COUNT(Id) n FROM Case WHERE Status {closed} {group}"
     left = left_over(left, counts(still_open, "OwnerId"), highest=False)
     return left[0] if len(left) == 1 else NONE
 
@@ -178,8 +196,10 @@ def sales_amount(task: AgentTask) -> Steps:
 def sales_cycle(task: AgentTask) -> Steps:
     """Mean days from opportunity to signature by the opportunity's owner."""
     signed = "ContractID__r.CompanySignedDate"
+    active = " AND ContractID__r.Status = 'Activated'" if "status Activated count" in task.required else ""
     deals = yield (
-        f"SELECT OwnerId, CreatedDate, {signed} FROM Opportunity WHERE {within(signed, window_of(task), time=False)}"
+        f"SELECT OwnerId, CreatedDate, {signed} FROM Opportunity"
+        f" WHERE {within(signed, window_of(task), time=False)}{active}"
     )
     days = means((deal["OwnerId"], (day(parent(deal, signed)) - day(deal["CreatedDate"])).days) for deal in deals)
     return best(days, highest=wants_highest(task.query))
@@ -188,7 +208,8 @@ def sales_cycle(task: AgentTask) -> Steps:
 def conversion_rate(task: AgentTask) -> Steps:
     """Share of a period's leads converted in the same period, by owner."""
     window = window_of(task)
-    leads = yield f"SELECT OwnerId, ConvertedDate FROM Lead WHERE {within('CreatedDate', window)}"
+    own = " AND Status != 'Duplicate'" if "Status 'Duplicate'" in task.required else ""
+    leads = yield f"SELECT OwnerId, ConvertedDate FROM Lead WHERE {within('CreatedDate', window)}{own}"
     rates = means(
         (lead["OwnerId"], float(bool(lead.get("ConvertedDate")) and window.holds(day(lead["ConvertedDate"]))))
         for lead in leads

@@ -15,6 +15,22 @@ def _articles(title: str) -> str:
     return f"SELECT Title, FAQ_Answer__c, Id FROM Knowledge__kav WHERE Title LIKE '{title}%'"
 
 
+_VERSION = re.compile(r"Version (\d+), (draft)?")
+
+
+def in_force(articles: Iterable[Record]) -> list[Record]:
+    """Return of each title the article with the highest version that is no draft; those without a version stay."""
+    latest: dict[str, tuple[int, Record]] = {}
+    unversioned = []
+    for article in articles:
+        found = _VERSION.match(str(article.get("FAQ_Answer__c")))
+        if found is None:
+            unversioned.append(article)
+        elif not found[2] and latest.get(article["Title"], (0, {}))[0] < int(found[1]):
+            latest[article["Title"]] = int(found[1]), article
+    return [*unversioned, *(article for _, article in latest.values())]
+
+
 @dataclass(frozen=True, slots=True)
 class _Offer:
     """A quote with its lines: product name to quantity in all, discounts in percent."""
@@ -46,6 +62,13 @@ _QUOTE_RULES: tuple[tuple[str, _Check], ...] = (
 )
 
 
+def _said(article: Record) -> str:
+    """Return what holds by an article: the section of that name, and all of it where it has none."""
+    text = str(article.get("FAQ_Answer__c"))
+    _, _, rest = text.partition("## What holds\n")
+    return rest.partition("\n\n##")[0] or text
+
+
 def broken_rule(task: AgentTask) -> Steps:
     """Read the rules about quotes and see which one a quote breaks."""
     configuration = re.search(r"configuration|combination", task.query, re.I)
@@ -58,9 +81,9 @@ def broken_rule(task: AgentTask) -> Steps:
     if not quotes:
         return NONE
     offer = _offer(quotes[0], lines)
-    for rule in rules:
+    for rule in in_force(rules):
         for pattern, breaks in _QUOTE_RULES:
-            found = re.search(pattern, rule["FAQ_Answer__c"])
+            found = re.search(pattern, _said(rule))
             if found and breaks(found, offer):
                 return str(rule["Id"])
     return NONE
@@ -100,6 +123,17 @@ _POLICY_RULES: tuple[tuple[str, Callable[[int, str], bool]], ...] = (
         r"at most (\d+) months of free warranty",
         lambda limit, said: _beyond(r"Agent: .*?(\d+) months of free warranty", said, limit),
     ),
+    (
+        r"within at most (\d+) hours",
+        lambda limit, said: _beyond(r"Agent: .*?call you back in (\d+) hours", said, limit),
+    ),
+    (
+        r"at most (\d+) spare parts",
+        lambda limit, said: _beyond(r"Agent: .*?sending you (\d+) spare parts", said, limit),
+    ),
+    (r"lent for at most (\d+) days", lambda limit, said: _beyond(r"Agent: .*?lend you for (\d+) days", said, limit)),
+    (r"refunds at most (\d+) dollars", lambda limit, said: _beyond(r"Agent: .*?refunded (\d+) dollars", said, limit)),
+    (r"never names the supplier", lambda _, said: bool(re.search(r"Agent: The supplier of the part", said))),
 )
 
 
@@ -120,9 +154,9 @@ def policy_violation(task: AgentTask) -> Steps:
         for mail in ordered
     ]
     said = "\n".join([*lines, *(chat["Body"] for chat in chats)])
-    for policy in policies:
+    for policy in in_force(policies):
         for pattern, breaks in _POLICY_RULES:
-            found = re.search(pattern, policy["FAQ_Answer__c"])
+            found = re.search(pattern, _said(policy))
             if found and breaks(int(found[1]) if found.groups() else 0, said):
                 return str(policy["Id"])
     return NONE
@@ -132,7 +166,7 @@ def lead_qualification(task: AgentTask) -> Steps:
     """Compare what a lead says on the telephone with the guide."""
     guides = yield _articles("How we qualify")
     calls = yield f"SELECT Body__c FROM VoiceCallTranscript__c WHERE LeadId__c = '{task.named_id('00Q')}'"
-    guide = guides[0]["FAQ_Answer__c"] if guides else ""
+    guide = "\n".join(str(each["FAQ_Answer__c"]) for each in in_force(guides)[:1])
     said = "\n".join(call["Body__c"] for call in calls)
     met = {
         "Budget": _number(r"set aside (\d+) dollars", said, 0) >= _number(r"set aside (\d+) dollars", guide, 0),
@@ -165,7 +199,7 @@ def knowledge_qa(task: AgentTask) -> Steps:
     if not name:
         return NONE
     articles = yield f'FIND {{"{name[0]}"}} IN ALL FIELDS RETURNING Knowledge__kav(Id, Title, FAQ_Answer__c)'
-    for article in articles:
+    for article in in_force(articles):
         for label, value in re.findall(r"^([^:\n]+): (.+)\.$", str(article.get("FAQ_Answer__c")), re.M):
             if name[0] in article["Title"] and label.lower() in task.query.lower():
                 return str(value)

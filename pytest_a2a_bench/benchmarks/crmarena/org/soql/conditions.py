@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, no_such_object
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import ID_TYPES
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression, is_distance
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql, compare, includes, join, member
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
+    Comparison,
     Condition,
     Expression,
     Junction,
@@ -25,6 +26,8 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.scope import Scope
 
 #: How many semi-joins and anti-joins a query may have, on Salesforce.
 MOST_SEMI_JOINS = 2
+#: From how many conditions on a chain of OR is worth being looked at as a list.
+LONG_CHAIN = 50
 
 
 @dataclass
@@ -50,7 +53,8 @@ class ConditionCompiler:
         if isinstance(condition, Junction):
             # Salesforce allows semi-joins beside each other, and not below OR or NOT.
             still_top = top and condition.operator == "AND"
-            return join(condition.operator, [self._compile(each, top=still_top) for each in condition.conditions])
+            parts = _merge(condition)
+            return join(condition.operator, [self._compile(each, top=still_top) for each in parts])
         if isinstance(condition, Negation):
             inner = self._compile(condition.condition, top=False)
             # A comparison with null is false on Salesforce, so its negation is true; in SQL both would be NULL.
@@ -59,11 +63,16 @@ class ConditionCompiler:
             return self._semi_join(condition, top)
         operand = self._filterable(condition.left)
         if isinstance(condition, Membership):
+            if is_distance(condition.left):
+                raise self.scope.refuse(operand.position, "The DISTANCE function only supports the operators < and >")
             negated = condition.operator in ("NOT IN", "EXCLUDES")
             # INCLUDES and EXCLUDES.
             if condition.operator.endswith("CLUDES"):
                 return includes(self.scope, operand, condition.values, negated)
             return member(self.scope, operand, condition.values, negated, self.today)
+        if is_distance(condition.left) and condition.operator not in ("<", ">"):
+            text = "The DISTANCE function only supports the operators < and >"
+            raise self.scope.refuse(operand.position, text)
         return compare(self.scope, operand, condition.operator, condition.value, self.today)
 
     def _filterable(self, expression: Expression) -> Operand:
@@ -125,6 +134,21 @@ class ConditionCompiler:
                 "where expression in the outer query should point to the same object type"
             )
             raise self.scope.refuse(condition.position, text)
+
+
+def _merge(junction: Junction) -> Sequence[Condition]:
+    """Return a long chain of OR with the equalities of one field as one list, which SQLite looks up once a row."""
+    if junction.operator != "OR" or len(junction.conditions) < LONG_CHAIN:
+        return junction.conditions
+    lists: dict[tuple[str, ...], list[Comparison]] = {}
+    rest: list[Condition] = []
+    for each in junction.conditions:
+        if isinstance(each, Comparison) and each.operator == "=" and isinstance(each.left, Path):
+            lists.setdefault(tuple(name.lower() for name in each.left.names), []).append(each)
+        else:
+            rest.append(each)
+    merged = [Membership(all_[0].left, "IN", tuple(c.value for c in all_), all_[0].position) for all_ in lists.values()]
+    return [*merged, *rest]
 
 
 def where_operand(scope: Scope) -> Callable[[Expression], Operand]:

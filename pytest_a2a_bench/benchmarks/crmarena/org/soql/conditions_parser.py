@@ -14,6 +14,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     FUNCTIONS,
     Comparison,
     Condition,
+    Distance,
     Expression,
     FunctionCall,
     Junction,
@@ -48,12 +49,48 @@ def _parse_call(cursor: Cursor) -> FunctionCall:
     cursor.take()
     if name.upper == "COUNT" and cursor.accept_symbol(")"):
         return FunctionCall("COUNT", None, name.position)
+    if name.upper == "DISTANCE":
+        return _parse_distance(cursor, name)
     # Depth is bounded: a thousand brackets would end in Python's own limit.
     cursor.enter()
     argument = parse_expression(cursor)
     cursor.leave()
     cursor.expect_symbol(")")
     return FunctionCall(name.upper, argument, name.position)
+
+
+def _parse_distance(cursor: Cursor, name: Token) -> FunctionCall:
+    """Parse ``field, GEOLOCATION(latitude, longitude), 'mi')``."""
+    field = cursor.expect_path()
+    cursor.expect_symbol(",")
+    place: tuple[float, float] | Path
+    if cursor.is_word("GEOLOCATION"):
+        cursor.take()
+        cursor.expect_symbol("(")
+        latitude = _parse_degrees(cursor, 90)
+        cursor.expect_symbol(",")
+        place = latitude, _parse_degrees(cursor, 180)
+        cursor.expect_symbol(")")
+    else:
+        place = cursor.expect_path()
+    cursor.expect_symbol(",")
+    unit = cursor.token
+    if unit.kind != "string":
+        raise cursor.unexpected()
+    if unit.text not in ("mi", "km"):
+        raise refuse(cursor.code, cursor.query, unit.position, f"Invalid distance unit: {unit.text}. Use mi or km")
+    cursor.take()
+    cursor.expect_symbol(")")
+    return FunctionCall("DISTANCE", field, name.position, Distance(place, unit.text))
+
+
+def _parse_degrees(cursor: Cursor, most: int) -> float:
+    token = cursor.token
+    if token.kind != "number":
+        raise cursor.unexpected()
+    if not abs(float(token.text)) <= most:
+        raise refuse(cursor.code, cursor.query, token.position, f"Invalid coordinate: {token.text[:40]}")
+    return float(cursor.take().text)
 
 
 class ConditionParser:

@@ -9,6 +9,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
     DATE_FUNCTIONS,
     RENDERINGS,
+    Distance,
     Expression,
     FunctionCall,
     Path,
@@ -66,6 +67,8 @@ def compile_expression(scope: Scope, expression: Expression) -> Operand:
         return Operand(resolved.sql, resolved.type, resolved, resolved.position, plain=True)
     if expression.argument is None:
         return Operand("COUNT(*)", "integer", None, expression.position, aggregate=True)
+    if expression.distance is not None and isinstance(expression.argument, Path):
+        return _distance(scope, expression, expression.argument, expression.distance)
     inner = compile_expression(scope, expression.argument)
     if expression.name in RENDERINGS:
         return _render(expression, inner)
@@ -77,6 +80,38 @@ def compile_expression(scope: Scope, expression: Expression) -> Operand:
     if expression.name == "GROUPING":
         return Operand(f"GROUPING({inner.sql})", "integer", inner.field, expression.position)
     return _aggregate(scope, expression, inner)
+
+
+def is_distance(expression: Expression) -> bool:
+    """Tell whether an expression is a distance, which has operators and clauses of its own."""
+    return isinstance(expression, FunctionCall) and expression.distance is not None
+
+
+def _distance(scope: Scope, call: FunctionCall, field: Path, distance: Distance) -> Operand:
+    latitude, longitude = _coordinates(scope, field)
+    if isinstance(distance.place, Path):
+        other = [each.sql for each in _coordinates(scope, distance.place)]
+    else:
+        # Numbers that the parser has read: no text of the query gets into the SQL.
+        other = [repr(degrees) for degrees in distance.place]
+    sql = f"geo_distance({latitude.sql}, {longitude.sql}, {', '.join(other)}, '{distance.unit}')"
+    return Operand(sql, "number", latitude, call.position)
+
+
+def _coordinates(scope: Scope, path: Path) -> tuple[Resolved, Resolved]:
+    """Return the two fields of a place: of an address or of a geolocation field.
+
+    :raises OrgError: INVALID_FIELD if it is no place.
+    """
+    name = path.names[-1]
+    custom = name.lower().endswith("__c")
+    stem = name[:-3] if custom else name[: -len("Address")] if name.lower().endswith("address") else ""
+    if not custom and not name.lower().endswith("address"):
+        scope.resolve(path)
+        raise scope.refuse(path.position, f"field {name} is not a location and has no distance", "INVALID_FIELD")
+    ends = ("__latitude__s", "__longitude__s") if custom else ("Latitude", "Longitude")
+    latitude, longitude = (scope.resolve(Path((*path.names[:-1], stem + end), path.positions)) for end in ends)
+    return latitude, longitude
 
 
 def _render(call: FunctionCall, inner: Operand) -> Operand:

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, where_operand
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression, is_distance
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
@@ -86,6 +86,8 @@ class GroupCompiler:
 
     def _group(self, expression: Expression) -> Operand:
         operand = compile_expression(self.scope, expression)
+        if is_distance(expression):
+            raise self.scope.refuse(operand.position, "The DISTANCE function is not supported in GROUP BY")
         if operand.aggregate or operand.sql.startswith("GROUPING("):
             raise self.scope.refuse(operand.position, f"Grouped field should not be aggregated: {operand.name}")
         # Salesforce groups by a day or a year of a datetime (DAY_ONLY, CALENDAR_YEAR), never by the datetime itself.

@@ -29,16 +29,30 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
+class Distance:
+    """``GEOLOCATION(37.7, -122.4), 'km'``: what stands in DISTANCE behind the field.
+
+    :param place: latitude and longitude in degrees, or another field with a place.
+    :param unit: ``mi`` or ``km``.
+    """
+
+    place: tuple[float, float] | Path
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """A function of one field or of another call: ``COUNT(Id)``, ``CALENDAR_YEAR(convertTimezone(CreatedDate))``.
 
     :param name: in capitals.
     :param argument: None for ``COUNT()``.
+    :param distance: for ``DISTANCE``: from where, and in what.
     """
 
     name: str
     argument: Path | FunctionCall | None
     position: int
+    distance: Distance | None = None
 
 
 Expression = Path | FunctionCall
@@ -208,7 +222,7 @@ DATE_FUNCTIONS = frozenset(
 )
 #: Functions that change how a value is shown; here labels, formats, currencies and time zones are the stored ones.
 RENDERINGS = frozenset({"TOLABEL", "FORMAT", "CONVERTCURRENCY", "CONVERTTIMEZONE"})
-FUNCTIONS = AGGREGATES | DATE_FUNCTIONS | RENDERINGS | {"GROUPING"}
+FUNCTIONS = AGGREGATES | DATE_FUNCTIONS | RENDERINGS | {"GROUPING", "DISTANCE"}
 
 #: Words after FROM that begin a clause, so that they are no alias.
 CLAUSES = frozenset(

@@ -121,6 +121,9 @@ class QueryParser:
         return SelectField(parse_expression(cursor), self._alias())
 
     def _alias(self) -> str | None:
+        # SOQL has aliases without AS, and says so of the word itself.
+        if self._cursor.is_word("AS") and self._cursor.peek().kind == "name":
+            raise self._cursor.unexpected()
         # A word that begins a clause cannot be an alias.
         if self._cursor.token.kind != "name" or self._cursor.token.upper in RESERVED:
             return None
@@ -246,7 +249,10 @@ class QueryParser:
         return offset
 
     def _for(self) -> None:
-        """Accept what marks records as seen or locks them: nothing is written here."""
+        """Accept what marks records as seen or locks them: nothing is written here.
+
+        :raises OrgError: for ALL ROWS, which the resource for queries does not take.
+        """
         cursor = self._cursor
         while cursor.is_word("FOR", "UPDATE", "ALL"):
             word = cursor.take().upper
@@ -255,4 +261,6 @@ class QueryParser:
             elif word == "UPDATE":
                 cursor.expect_word("TRACKING", "VIEWSTAT")
             else:
-                cursor.expect_word("ROWS")
+                # What is deleted is asked for by another resource of the API (queryAll), and in Apex by this clause.
+                rows = cursor.expect_word("ROWS")
+                raise refuse(cursor.code, cursor.query, rows.position, "ALL ROWS not allowed in this context")

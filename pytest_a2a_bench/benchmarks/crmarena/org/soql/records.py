@@ -10,7 +10,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.org.base import no_such_object
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import TEXT_TYPES, Field
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.conditions import ConditionCompiler, where_operand
-from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression
+from pytest_a2a_bench.benchmarks.crmarena.org.soql.expressions import Operand, compile_expression, is_distance
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.filters import Sql, join
 from pytest_a2a_bench.benchmarks.crmarena.org.soql.nodes import (
     AGGREGATES,
@@ -75,6 +75,7 @@ class RecordCompiler:
     _children: list[QueryPlan] = field(default_factory=list)
     _shapes: dict[tuple[str, ...], RecordShape] = field(default_factory=dict)
     _selected: set[str] = field(default_factory=set)
+    _unnamed_so_far: int = 0
 
     def compile(self) -> QueryPlan:
         """Return the plan of the query.
@@ -151,6 +152,9 @@ class RecordCompiler:
 
     def _select_field(self, root: RecordShape, item: SelectField) -> None:
         operand = compile_expression(self.scope, item.expression)
+        if is_distance(item.expression):
+            root.entries[item.alias or self._unnamed()] = value_maker(self._column(operand.sql), operand.type)
+            return
         if operand.field is None or not operand.plain:
             raise self.scope.refuse(operand.position, f"Field must be grouped or aggregated: {operand.name}")
         if item.alias and not isinstance(item.expression, FunctionCall):
@@ -161,6 +165,11 @@ class RecordCompiler:
         self._check_new(operand.field, item)
         maker = value_maker(self._column(operand.sql), operand.type, formatted=operand.formatted)
         shape.entries[key] = maker
+
+    def _unnamed(self) -> str:
+        # As aggregates without an alias: expr0, expr1 ...
+        self._unnamed_so_far += 1
+        return f"expr{self._unnamed_so_far - 1}"
 
     def _check_new(self, resolved: Resolved, item: SelectField) -> None:
         name = ".".join([*(relationship for relationship, _ in resolved.parents), resolved.name])
