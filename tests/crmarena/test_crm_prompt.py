@@ -36,7 +36,7 @@ def test_the_policy_has_the_role_the_org_and_the_rules() -> None:
     assert "## Rules\n  - Today: 2021" in text
     assert "You have 20 turns" in text
     assert text.endswith("# What you need to know for this task\n## Rules\n  - Today: 2021")
-    assert "the answer is None" in text
+    assert '{"answer": []} says that there is none' in text
     assert "Q1 ends" not in text
     assert "005GOLD" not in text
 

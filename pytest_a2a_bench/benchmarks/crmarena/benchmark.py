@@ -34,7 +34,9 @@ from pytest_a2a_bench.errors import (
 from pytest_a2a_bench.model import Reward, TrialResult, Usage
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.translate.auto import NATIVE
 from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
+from pytest_a2a_bench.translate.org_dialects import ACTION_HOW
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"
@@ -105,6 +107,7 @@ class _Trial:
             colleague=self.colleague,
             max_turns=chosen.max_turns,
             max_user_turns=chosen.max_user_turns,
+            prose_answers=context.native is not None,
         )
 
     def run(self) -> Outcome:
@@ -203,6 +206,7 @@ class _Trial:
             **({"user_agent": self.context.parties.seat("user").further.agent} if user == "a2a" else {}),
             "max_turns": chosen.max_turns,
             "max_user_turns": chosen.max_user_turns if self.user is not None else None,
+            **({"prose_answers": True} if self.episode.prose_answers else {}),
             "measured": {**self.episode.counts.to_json(), **self._questions()},
             **self._asked(),
             "split": SPLIT,
@@ -263,6 +267,10 @@ def _name_model(used: str | None, settings: Settings) -> str | None:
 
 def rule_for(dialect: str) -> str:
     """Return what an agent is told whose reply was no action: the rule, and how actions look where that is one text."""
+    if dialect == "auto":
+        return f"{rules.RULE}\n\n{ACTION_HOW}"
+    if dialect == NATIVE.name:
+        return f"{rules.RULE} Both are tools; an answer may be plain text at the end of your turn as well."
     if dialect not in ORG_DIALECTS:
         return f"{rules.RULE} Both are tools; text outside of a tool call reaches nobody."
     how = "\n".join(part.text for part in translate.get(dialect).reminder())

@@ -38,7 +38,7 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     told = result.provenance
     return score(
         task,
-        last_answer(result.transcript),
+        last_answer(result.transcript, prose=bool(told.get("prose_answers"))),
         result.transcript,
         # What the conversation was first scored by, where its file says so.
         scoring=cast("Scoring", told.get("scoring") or chosen.scoring),
@@ -47,12 +47,17 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     )
 
 
-def last_answer(transcript: Sequence[Turn]) -> str | None:
-    """Return what the agent last responded: in each of its turns the first ``respond`` counts."""
+def last_answer(transcript: Sequence[Turn], *, prose: bool = False) -> str | None:
+    """Return what the agent last responded: in each of its turns the first ``respond`` counts.
+
+    :param prose: whether plain text was an answer, too.
+    """
     answer = None
     for turn in transcript:
         if turn.role != "agent":
             continue
+        if prose and not turn.calls and (turn.text or "").strip():
+            answer = (turn.text or "").strip()
         actions = (read_action(AgentSaid(calls=(call,))) for call in turn.calls)
         answer = next((action.answer for action in actions if isinstance(action, Respond)), answer)
     return answer
