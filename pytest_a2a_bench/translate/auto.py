@@ -13,6 +13,7 @@ from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialec
 from pytest_a2a_bench.translate.data import DataDialect
 from pytest_a2a_bench.translate.org_actions import ASK, is_about_org, read_org_reply
 from pytest_a2a_bench.translate.org_dialects import ActionDialect, EntropicDialect, TagsDialect
+from pytest_a2a_bench.translate.org_official import OFFICIAL, is_first
 from pytest_a2a_bench.translate.reading import Rules, read_reply
 from pytest_a2a_bench.translate.tool_call import NATIVE_REMINDER, ToolCallDialect
 
@@ -41,7 +42,8 @@ class AutoDialect(ToolCallDialect):
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a request in whichever dialect it is written in."""
-        return DIALECTS[detect_request(parts)].decode_request(parts)
+        detected = detect_request(parts)
+        return (OFFICIAL if detected == OFFICIAL.name else DIALECTS[detected]).decode_request(parts)
 
     def _how(self, briefing: Briefing) -> str:
         # The shortest form, which agents without tools of their own can write as well; a colleague has no place in it.
@@ -120,4 +122,6 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
                 if tool_call.lists_tools(briefing.policy):
                     return "tool_call"
                 return "sierra" if agentbeats.TAG_LINE in part.text[end:] else "agentbeats"
+            if is_first(part.text):
+                return OFFICIAL.name
     return default

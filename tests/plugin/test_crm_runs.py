@@ -42,7 +42,7 @@ def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
             "handle_time * 10 * 10 * 1.000 *",
             "invalid_config * 10 * 10 * 1.000 *",
             "user simulator: none (the task is the question)",
-            "scoring: compat (upstream's, bug for bug); answers extracted by: *",
+            "scoring: fixed (without upstream's bugs); answers extracted by: *",
             "the mini org is our own: its numbers are not comparable with CRMArena's",
             "benchmark: crmarena (mini-*",
         ]
@@ -53,7 +53,7 @@ def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
     properties = junit_properties(case)
     assert properties["a2a.key"] == "crmarena/mini/handle_time-03#0"
     assert properties["a2a.category"] == "handle_time"
-    assert properties["a2a.scoring"] == "compat"
+    assert properties["a2a.scoring"] == "fixed"
     assert properties["a2a.rot"] == "0"
     assert properties["a2a.queries"] == "0"
     assert "a2a.drift" not in properties

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
+from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
@@ -38,26 +40,32 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     told = result.provenance
     return score(
         task,
-        last_answer(result.transcript, prose=bool(told.get("prose_answers"))),
+        last_answer(result.transcript, told),
         result.transcript,
         # What the conversation was first scored by, where its file says so.
         scoring=cast("Scoring", told.get("scoring") or chosen.scoring),
-        judge=make_judge(settings) if settings.judge_llm else None,
+        judge=make_judge(settings, texts=texts_of(chosen)) if settings.judge_llm else None,
         threshold=told.get("threshold") or chosen.threshold,
     )
 
 
-def last_answer(transcript: Sequence[Turn], *, prose: bool = False) -> str | None:
+def last_answer(transcript: Sequence[Turn], told: Mapping[str, Any] = MappingProxyType({})) -> str | None:
     """Return what the agent last responded: in each of its turns the first ``respond`` counts.
 
-    :param prose: whether plain text was an answer, too.
+    :param told: the result's provenance, which says whether plain text was an answer, too, and what read them.
     """
     answer = None
+    prose = bool(told.get("prose_answers"))
+    raw = told.get("profile") == "official"
     for turn in transcript:
         if turn.role != "agent":
             continue
         if prose and not turn.calls and (turn.text or "").strip():
             answer = (turn.text or "").strip()
+        if raw:
+            said = [str(call.arguments["answer"]) for call in turn.calls if "answer" in call.arguments]
+            answer = said[0] if said else answer
+            continue
         actions = (read_action(AgentSaid(calls=(call,))) for call in turn.calls)
         answer = next((action.answer for action in actions if isinstance(action, Respond)), answer)
     return answer
@@ -80,12 +88,22 @@ def _name(stored: Any) -> str:
     return str(stored.get("name")) if isinstance(stored, dict) else "not named"
 
 
-def make_judge(settings: Settings, before_call: Callable[[], Any] = lambda: None) -> Judge:
+def texts_of(chosen: CrmOptions) -> OfficialTexts | None:
+    """Return upstream's own texts where the profile is ``official``, else None.
+
+    :raises ConfigurationError: if they cannot be read.
+    """
+    return read_texts(chosen.official or "") if chosen.profile == "official" else None
+
+
+def make_judge(
+    settings: Settings, before_call: Callable[[], Any] = lambda: None, *, texts: OfficialTexts | None = None
+) -> Judge:
     """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
     # Never temperature or the like: the user's model may be sampled, the judge must not.
     wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
     reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
-    return Judge(str(settings.judge_llm), reach, before_call)
+    return Judge(str(settings.judge_llm), reach, before_call, texts=texts)
 
 
 def unanswered(task: CrmTask, ended: str, note: str = "") -> Reward:

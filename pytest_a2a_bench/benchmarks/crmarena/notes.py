@@ -34,10 +34,11 @@ def variant_of(provenance: Mapping[str, Any]) -> str:
 
 
 def describe_changes(settings: Settings) -> str:
-    """Say for the header how options change the org."""
+    """Say for the header how options change the org, and whose rules are followed where they are not ours."""
     chosen = CrmOptions.of(settings)
     variant = name_variant(chosen.drift, chosen.rot)
-    return f"CRMArena's org changed: {variant}" if variant else ""
+    changed = [f"CRMArena's org changed: {variant}"] * bool(variant)
+    return "; ".join(["CRMArena as its code was published"] * (chosen.profile == "official") + changed)
 
 
 def describe_asker(domains: Sequence[str], settings: Settings) -> str:
@@ -45,7 +46,8 @@ def describe_asker(domains: Sequence[str], settings: Settings) -> str:
     # Where a user speaks, the header says who plays it instead.
     if any(domain.endswith(INTERACTIVE) for domain in domains):
         return ""
-    return f"CRMArena scoring {CrmOptions.of(settings).scoring}"
+    chosen = CrmOptions.of(settings)
+    return f"CRMArena profile {chosen.profile}, scoring {chosen.scoring}"
 
 
 def describe_method(results: Sequence[TrialResult]) -> str:
@@ -65,6 +67,11 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     yield from _describe_sources([p["source"] for p in told if isinstance(p.get("source"), Mapping)])
     if any(p.get("aided") for p in told):
         yield "the agent was shown the general domain details too (--a2a-crm-aided)"
+    official = [p["official"] for p in told if isinstance(p.get("official"), Mapping)]
+    if official:
+        yield f"{len(official)} of these results are by upstream's own rules and texts (--a2a-crm-profile official)"
+    if any(not code.get("published") for code in official):
+        yield "the code of --a2a-crm-official is not, byte for byte, the one that the profile was certified against"
     variants = Counter(v for p in told if (v := variant_of(p)))
     if variants:
         named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
