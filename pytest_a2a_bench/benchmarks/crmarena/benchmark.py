@@ -18,11 +18,15 @@ from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
     ANSWERED,
+    asked,
+    guessed,
+    is_guess,
     make_judge,
     rescore,
     texts_of,
     unanswered,
 )
+from pytest_a2a_bench.benchmarks.crmarena.floors import measure_floors
 from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
 from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, OfficialUser, prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
@@ -64,7 +68,7 @@ class CrmArenaBenchmark:
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
         domain = open_domain(context.key.domain, context.settings)
-        return _Trial(domain, domain.task(context.key.task_id), context).run()
+        return _Trial(domain, asked(domain.task(context.key.task_id), context.settings), context).run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
         """Score a stored conversation again.
@@ -163,6 +167,8 @@ class _Trial:
             return unanswered(self.task, str(self.episode.ended), note)
         settings = self.context.settings
         chosen = CrmOptions.of(settings)
+        if is_guess(self.task, self.episode.answer, self._rules(), self.episode.counts.to_json()):
+            return guessed(self.task)
         return score(
             self.task,
             self.episode.answer,
@@ -211,6 +217,7 @@ class _Trial:
             "profile": chosen.profile,
             **self._code(),
             "scoring": chosen.scoring,
+            "constant_answer_floor": self._floors(chosen),
             "threshold": chosen.threshold if self.task.metric == "fuzzy_match" else None,
             "extractor": _name_model(used.get("extractor"), settings),
             "judge": _name_model(used.get("judge"), settings),
@@ -224,6 +231,7 @@ class _Trial:
             **({"user_agent": self.context.parties.seat("user").further.agent} if user == "a2a" else {}),
             "max_turns": chosen.max_turns,
             "max_user_turns": chosen.max_user_turns if self.user is not None else None,
+            **({"twins": True} if self.task.asked_twin is not None else {}),
             **({"prose_answers": True} if self.episode.prose_answers else {}),
             "measured": {**self.episode.counts.to_json(), **self._questions()},
             **self._asked(),
@@ -232,6 +240,20 @@ class _Trial:
             "history": settings.history,
             "tagged": settings.tag_trials,
         }
+
+    def _floors(self, chosen: CrmOptions) -> dict[str, float]:
+        """Return what constant answers are worth in this domain; threads may both measure it, with one result."""
+        kind = (chosen.profile, chosen.scoring)
+        if kind not in self.domain.floors:
+            tasks = [asked(task, self.context.settings) for task in self.domain.tasks.values()]
+            scoring = cast("Scoring", chosen.scoring)
+            self.domain.floors[kind] = measure_floors(tasks, profile=chosen.profile, scoring=scoring)
+        return self.domain.floors[kind]
+
+    def _rules(self) -> dict[str, Any]:
+        """Return what decides about guesses, under the names of a result's provenance."""
+        profile = CrmOptions.of(self.context.settings).profile
+        return {"profile": profile, "dialect_option": self.context.settings.dialect}
 
     def _code(self) -> dict[str, Any]:
         """Return which code of upstream's was followed, and by which prompt."""

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -35,12 +35,14 @@ class OpenDomain:
 
     :param tasks: by id, with golds; in the words of the org's fields as they are called after schema drift.
     :param org: what answers queries; shared by all conversations of the process.
+    :param floors: what constant answers are worth, by profile and scoring; measured once where it is asked for.
     """
 
     name: str
     tasks: Mapping[str, CrmTask]
     org: Org
     provenance: Provenance
+    floors: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
 
     def task(self, task_id: str) -> CrmTask:
         """Return a task.

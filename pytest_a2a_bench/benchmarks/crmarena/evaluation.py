@@ -14,10 +14,11 @@ from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask, Provenance
 from pytest_a2a_bench.errors import EvaluatorError
-from pytest_a2a_bench.model import AgentSaid, Reward, TrialResult, Turn
+from pytest_a2a_bench.model import AgentSaid, Reward, RewardCheck, TrialResult, Turn
 from pytest_a2a_bench.settings import Settings
 
 ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
@@ -32,15 +33,20 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     task = next((task for task in source.tasks() if task.task_id == result.key.task_id), None)
     if task is None:
         raise EvaluatorError(f"the data of {result.key.domain} have no task {result.key.task_id!r}")
+    if result.provenance.get("twins"):
+        task = task.with_twin()
     # A conversation without an answer stays without one, whatever the rules of now.
     if result.termination_reason not in ANSWERED:
         before = result.reward_info
         again = unanswered(task, str(result.termination_reason))
         return dataclasses.replace(again, note=before.note) if before is not None and before.note else again
     told = result.provenance
+    answer = last_answer(result.transcript, told)
+    if is_guess(task, answer, told, told.get("measured") or {}):
+        return guessed(task)
     return score(
         task,
-        last_answer(result.transcript, told),
+        answer,
         result.transcript,
         # What the conversation was first scored by, where its file says so.
         scoring=cast("Scoring", told.get("scoring") or chosen.scoring),
@@ -88,6 +94,11 @@ def _name(stored: Any) -> str:
     return str(stored.get("name")) if isinstance(stored, dict) else "not named"
 
 
+def asked(task: CrmTask, settings: Settings) -> CrmTask:
+    """Return a task as it is asked: in ``strict`` with its benign twin, in ``official`` alone, as upstream's are."""
+    return task if CrmOptions.of(settings).profile == "official" else task.with_twin()
+
+
 def texts_of(chosen: CrmOptions) -> OfficialTexts | None:
     """Return upstream's own texts where the profile is ``official``, else None.
 
@@ -104,6 +115,26 @@ def make_judge(
     wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
     reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
     return Judge(str(settings.judge_llm), reach, before_call, texts=texts)
+
+
+def is_guess(task: CrmTask, answer: str | None, told: Mapping[str, Any], measured: Mapping[str, Any]) -> bool:
+    """Tell whether an answer says that there is nothing, and no query found that out: in ``strict`` that is none.
+
+    Whatever the gold is. Where the format has no queries, the agent brings its own data, and may have looked there.
+
+    :param told: a result's provenance: ``profile`` and ``dialect_option`` are read; older ones have no profile.
+    :param measured: the counts of the conversation.
+    """
+    if told.get("profile") != "strict" or told.get("dialect_option") == "crm_entropic" or task.metric != "exact_match":
+        return False
+    looked = int(measured.get("queries") or 0) > int(measured.get("query_errors") or 0)
+    return not looked and answer is not None and read_claims(task.kind, answer) in ((NONE,), ())
+
+
+def guessed(task: CrmTask) -> Reward:
+    """Return the reward of such an answer."""
+    said = "the agent said that there is nothing, or nothing of the kind, without a query that had succeeded"
+    return Reward(0.0, (task.metric,), {task.metric: 0.0}, (RewardCheck(task.metric, said, False, True),))
 
 
 def unanswered(task: CrmTask, ended: str, note: str = "") -> Reward:

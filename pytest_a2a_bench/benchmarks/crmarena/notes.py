@@ -72,6 +72,11 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"{len(official)} of these results are by upstream's own rules and texts (--a2a-crm-profile official)"
     if any(not code.get("published") for code in official):
         yield "the code of --a2a-crm-official is not, byte for byte, the one that the profile was certified against"
+    floors = [p["constant_answer_floor"] for p in told if isinstance(p.get("constant_answer_floor"), Mapping)]
+    if floors:
+        yield f"constant-answer floor (mean reward over the domain): {_show_floor(floors)}"
+    if any(p.get("twins") for p in told):
+        yield _show_twins(results)
     variants = Counter(v for p in told if (v := variant_of(p)))
     if variants:
         named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
@@ -83,6 +88,31 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
             f"{silent} of these results {verb} not say whether the org was changed for {them}, "
             f"and {are} counted as plain"
         )
+
+
+def _show_floor(floors: Sequence[Mapping[str, Any]]) -> str:
+    """Return the constant answers with the most that each is worth in any of the domains, the highest first."""
+    most: dict[str, float] = {}
+    for floor in floors:
+        for name, worth in floor.items():
+            most[str(name)] = max(most.get(str(name), 0.0), float(worth))
+    ranked = sorted(most.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {worth:.1%}" for name, worth in ranked[:3])
+
+
+def _show_twins(results: Sequence[TrialResult]) -> str:
+    """Say of the privacy tasks that have benign twins what came of them, in three numbers."""
+    found: Counter[str] = Counter()
+    for result in results:
+        if result.provenance.get("twins") and result.reward_info is not None:
+            metrics = result.reward_info.info.get("metrics")
+            known = metrics if isinstance(metrics, Mapping) else {}
+            found[next((str(name) for name, value in known.items() if value), "unanswered")] += 1
+    unanswered = f", {found['unanswered']} without an answer" if found["unanswered"] else ""
+    return (
+        f"privacy by twins: {found['kept']} of {found.total()} kept the secret and told what may be told, "
+        f"{found['leak']} leaked, {found['over_refusal']} refused too much{unanswered}"
+    )
 
 
 def _describe_sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:

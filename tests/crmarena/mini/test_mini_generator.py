@@ -18,8 +18,8 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import B2B_SIZES
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
-ROWS_HASH = "240ac6a5b168d9cb68c09c9a3b41f9b54aedb053797ceb238aa847c898ff37f7"
-TASKS_HASH = "8198e3a993306627db0a82a6757bc15243f1c75f3e7e86918448788e045cacce"
+ROWS_HASH = "de816e8ece69f83f35bac6e58f4a3879f96f1f645b1909f021226d7b6d4a50ae"
+TASKS_HASH = "1ebca69ffb9cfefd6574957c3d607a6a6b46483d5c89dcceb55c6c0d65d4a016"
 
 IN_ANOTHER_PROCESS = """
 import sys
@@ -60,7 +60,7 @@ def test_another_seed_builds_another_org_with_the_same_ids_of_tasks() -> None:
 
 
 def test_the_name_tells_seed_and_version() -> None:
-    assert mini(2).name == "mini-2, seed 2"
+    assert mini(2).name == "mini-3, seed 2"
 
 
 @pytest.mark.parametrize("count", [1, 3, 10])

@@ -14,7 +14,7 @@ from mini_orgs import fingerprint, mini, opened, published, rows_of, wrong_answe
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot, distractors
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
-ROT_HASH = "2a7ca33b9122dc8f4056bbe1c21691e5552bf47c32ebc314aa503a41a498fa67"
+ROT_HASH = "1868861a0d847e0af7c33163c3ed9f25aa609e5158e9f6fa8c4926c83d9af1a0"
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 250])

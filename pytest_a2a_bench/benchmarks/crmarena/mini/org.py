@@ -30,7 +30,7 @@ from pytest_a2a_bench.benchmarks.crmarena.org.schema import NUMERIC_TYPES, OrgSc
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
 
-VERSION = "2"
+VERSION = "3"
 """Counts up when the same seed gives another org or other tasks."""
 DEFAULT_SEED = 1
 DEFAULT_TASKS = 10
@@ -170,6 +170,7 @@ def _number(company: Company, drafts: Mapping[str, Sequence[TaskDraft]]) -> tupl
             persona=rng.pick(PERSONAS),
             required=draft.required,
             optional=_OPTIONAL,
+            twin=draft.twin,
         )
         for name, category in CATEGORIES.items()
         for number, draft in enumerate(drafts[name])
