@@ -19,6 +19,7 @@ from trials import RunTrials
 
 from pytest_a2a_bench.benchmarks.crmarena.episode import Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import rescore
+from pytest_a2a_bench.benchmarks.crmarena.notes import variant_of
 from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, OfficialUser, prepare_query
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions, check_options
@@ -212,6 +213,8 @@ def test_trials_follow_the_profile_and_say_so(run_trials: RunTrials, checkout: P
         assert measured(result, "bad_format") == 0
         stored = dataclasses.replace(result, provenance=json.loads(json.dumps(result.provenance)))
         assert rescore(stored, chosen).value == result.reward
+        # A line of their own in every table: they are not averaged with those of the other profile.
+        assert variant_of(result.provenance) == "official"
     assert sum(result.reward or 0 for result in results) >= 3
 
 

@@ -23,6 +23,12 @@ def name_variant(drift: str | None, rot: int) -> str:
 
 
 def variant_of(provenance: Mapping[str, Any]) -> str:
+    """Return what sets a stored result apart: upstream's own rules, and the name of a changed org."""
+    official = ["official"] * (provenance.get("profile") == "official")
+    return ", ".join([*official, *filter(None, [_org_of(provenance)])])
+
+
+def _org_of(provenance: Mapping[str, Any]) -> str:
     """Return the name of the org that a stored result is of.
 
     The first versions stored drift and rot, and not the name.
@@ -77,7 +83,7 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"constant-answer floor (mean reward over the domain): {_show_floor(floors)}"
     if any(p.get("twins") for p in told):
         yield _show_twins(results)
-    variants = Counter(v for p in told if (v := variant_of(p)))
+    variants = Counter(v for p in told if (v := _org_of(p)))
     if variants:
         named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
         yield f"the org was changed: {named}; these are not results of the plain benchmark"
