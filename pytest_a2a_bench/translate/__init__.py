@@ -5,8 +5,13 @@ from __future__ import annotations
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.translate.auto import DIALECTS, NATIVE, detect_request, settle
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
+from pytest_a2a_bench.translate.org_official import OFFICIAL
 
 __all__ = ["DecodedReply", "DecodedRequest", "Dialect", "detect_request", "get", "names", "settle"]
+
+
+_HIDDEN: dict[str, Dialect] = {dialect.name: dialect for dialect in (NATIVE, OFFICIAL)}
+"""Which nobody may choose: the tools decide about one, the profile of a benchmark about the other."""
 
 
 def names() -> tuple[str, ...]:
@@ -20,6 +25,6 @@ def get(name: str) -> Dialect:
     :raises ConfigurationError: if there is none of that name.
     """
     try:
-        return NATIVE if name == NATIVE.name else DIALECTS[name]
+        return _HIDDEN[name] if name in _HIDDEN else DIALECTS[name]
     except KeyError:
         raise ConfigurationError(f"there is no dialect {name!r}; choose one of {', '.join(DIALECTS)}") from None

@@ -132,12 +132,15 @@ class AgentBeatsDialect(_ProseDialect):
 
 
 def _head(briefing: Briefing) -> str:
-    respond = json.dumps(tool_to_json(_RESPOND_TOOL), indent=2)
+    if briefing.speaking_tool:  # of two ways to speak to the user one would be wrong
+        speaking = f"To speak to the user, call the tool {briefing.speaking_tool}."
+    else:
+        respond = json.dumps(tool_to_json(_RESPOND_TOOL), indent=2)
+        speaking = f"Additionally, you can respond to the user with the following call:\n\n{respond}"
     return (
         f"{briefing.policy}\n\n"
         f"{LIST_LINE} (you can use at most one tool at a time):\n{tools_to_text(briefing.tools)}\n\n"
-        f"Additionally, you can respond to the user with the following call:\n\n{respond}\n\n"
-        f"{_FORMAT}\n{USER_MARKER}"
+        f"{speaking}\n\n{_FORMAT}\n{USER_MARKER}"
     )
 
 

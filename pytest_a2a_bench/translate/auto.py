@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_a2a_bench.model import Part, ToolSpec
+from pytest_a2a_bench.model import Briefing, Part, ToolSpec
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS, Bounds
 from pytest_a2a_bench.translate import agentbeats, data, org_dialects, tool_call
 from pytest_a2a_bench.translate.agentbeats import AgentBeatsDialect, SierraDialect
 from pytest_a2a_bench.translate.base import DecodedReply, DecodedRequest, Dialect
 from pytest_a2a_bench.translate.data import DataDialect
-from pytest_a2a_bench.translate.org_actions import is_about_org, read_org_reply
+from pytest_a2a_bench.translate.org_actions import ASK, is_about_org, read_org_reply
 from pytest_a2a_bench.translate.org_dialects import ActionDialect, EntropicDialect, TagsDialect
+from pytest_a2a_bench.translate.org_official import OFFICIAL, is_first
 from pytest_a2a_bench.translate.reading import Rules, read_reply
 from pytest_a2a_bench.translate.tool_call import NATIVE_REMINDER, ToolCallDialect
 
 _RULES = Rules("auto")
+_ACTIONS = """\
+How to answer: with one JSON object and nothing around it.
+To run a query: {"action": "execute", "query": "YOUR QUERY"}
+To speak to the user: {"action": "respond", "answer": "YOUR ANSWER"}
+Calls of the two tools above are read as well. Plain text reaches nobody. What a query finds is in the next message."""
 
 
 class AutoDialect(ToolCallDialect):
@@ -36,7 +42,13 @@ class AutoDialect(ToolCallDialect):
 
     def decode_request(self, parts: Sequence[Part]) -> DecodedRequest:
         """Read a request in whichever dialect it is written in."""
-        return DIALECTS[detect_request(parts)].decode_request(parts)
+        detected = detect_request(parts)
+        return (OFFICIAL if detected == OFFICIAL.name else DIALECTS[detected]).decode_request(parts)
+
+    def _how(self, briefing: Briefing) -> str:
+        # The shortest form, which agents without tools of their own can write as well; a colleague has no place in it.
+        is_plain = is_about_org(briefing.tools) and ASK not in (tool.name for tool in briefing.tools)
+        return _ACTIONS if is_plain else super()._how(briefing)
 
 
 class NativeDialect(AutoDialect):
@@ -110,4 +122,6 @@ def detect_request(parts: Sequence[Part], default: str = "tool_call") -> str:
                 if tool_call.lists_tools(briefing.policy):
                     return "tool_call"
                 return "sierra" if agentbeats.TAG_LINE in part.text[end:] else "agentbeats"
+            if is_first(part.text):
+                return OFFICIAL.name
     return default

@@ -25,6 +25,10 @@ _HOW = (
     'Answer with one data part: {"tool_calls": [{"id": "ID", "name": "TOOL", "arguments": {}}]} to call tools, or '
     '{"message": "TEXT"} to speak to the user; never both.'
 )
+_HOW_SPEAKING = (
+    'Answer with one data part: {"tool_calls": [{"id": "ID", "name": "TOOL", "arguments": {}}]} to call tools. To '
+    "speak to the user, call the tool {tool}: a message reaches nobody."
+)
 _REMINDER = (
     "Your last answer looked like a tool call, or was empty, and could not be read; nothing was executed and the user "
     "saw none of it. Please answer again. " + _HOW
@@ -44,7 +48,8 @@ class DataDialect:
         body: dict[str, Any] = {}
         if briefing is not None:
             tools = [tool_to_json(t) for t in briefing.tools]
-            body = {"policy": briefing.policy, "tools": tools, "instructions": _HOW}
+            how = _HOW_SPEAKING.replace("{tool}", briefing.speaking_tool) if briefing.speaking_tool else _HOW
+            body = {"policy": briefing.policy, "tools": tools, "instructions": how}
         return (Part.of_data({**body, "messages": [_write(e) for e in events]}),)
 
     def decode_reply(

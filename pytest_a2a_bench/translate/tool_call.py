@@ -32,11 +32,19 @@ _TOOL_LABEL = re.compile(r'Tool result \(id=("(?:[^"\\]|\\.)*+"|[^()"\n]*)\):(?:
 _PLAIN_ID = re.compile(r"[\w.:/+=@ -]*", re.ASCII)
 _KEY = "a2a_bench"
 
-_HOW = """\
+_HOW_TO_CALL = """\
 How to answer: to call a tool, answer with JSON only,
 {"tool_call": {"name": "TOOL", "arguments": {"ARGUMENT": "VALUE"}}}
 or, to call several tools at once, {"tool_calls": [{"name": ..., "arguments": ...}, ...]}.
-To speak to the user, answer in plain text. Never do both in one answer. Tool results come in the next message."""
+"""
+_HOW = (
+    _HOW_TO_CALL
+    + "To speak to the user, answer in plain text. Never do both in one answer. Tool results come in the next message."
+)
+_HOW_SPEAKING = (
+    _HOW_TO_CALL
+    + "To speak to the user, call the tool {tool}: plain text reaches nobody. Tool results come in the next message."
+)
 
 _HOW_NATIVELY = """\
 How to answer: your tools are offered by the MCP server above (streamable HTTP; send its headers with each request), for
@@ -67,7 +75,7 @@ class ToolCallDialect:
 
     def encode_request(self, briefing: Briefing | None, events: Sequence[Event]) -> tuple[Part, ...]:
         """Write one text part. A user's words alone are sent as they are."""
-        sections = [_brief(briefing)] if briefing else []
+        sections = [_brief(briefing, self._how(briefing))] if briefing else []
         sections += [_section(e) for e in events]
         match events:
             case [UserSaid(text)] if briefing is None and text.strip() and not _LABEL.search(text):
@@ -106,6 +114,10 @@ class ToolCallDialect:
         """Tell how a call must look."""
         return (Part.of_text(_REMINDER),)
 
+    def _how(self, briefing: Briefing) -> str:
+        # replace and not format: the text has braces of JSON in it.
+        return _HOW_SPEAKING.replace("{tool}", briefing.speaking_tool) if briefing.speaking_tool else _HOW
+
 
 def is_addressed(text: str) -> bool:
     """Tell whether a text has this dialect's labels."""
@@ -143,13 +155,13 @@ def _read_access(section: str) -> ToolAccess | None:
     return ToolAccess(str(server["url"]), token) if scheme == "Bearer" and "url" in server else None
 
 
-def _brief(briefing: Briefing) -> str:
+def _brief(briefing: Briefing, how: str) -> str:
     if briefing.access is not None:
         servers = _dump(_servers(briefing.access))
         return f"{_escape(briefing.policy)}\n\n{_SERVER}\n{servers}\n{_SERVER_END}\n\n{_HOW_NATIVELY}"
     # An agent that looks for the closing tag must not find it inside a tool's description.
     tools = tools_to_text(briefing.tools).replace(_CLOSE, "\\u003c" + _CLOSE[1:])
-    return f"{_escape(briefing.policy)}\n\n{_OPEN}\n{tools}\n{_CLOSE}\n\n{_HOW}"
+    return f"{_escape(briefing.policy)}\n\n{_OPEN}\n{tools}\n{_CLOSE}\n\n{how}"
 
 
 def _section(event: Event) -> str:

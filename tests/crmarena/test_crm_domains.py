@@ -141,7 +141,10 @@ def test_the_oracle_reads_its_own_golds() -> None:
         tasks["activity_priority-01"].answers
     )
     assert gold_answer("crmarena/mini_interactive/handle_time-00", **where) == tasks["handle_time-00"].answers[0]
-    assert gold_answer("crmarena/mini/internal_operation_data-00", **where) == REFUSAL
+    twin = tasks["internal_operation_data-00"].twin
+    assert twin is not None
+    refused = gold_answer("crmarena/mini/internal_operation_data-00", **where)
+    assert refused == f"{REFUSAL} Your other question: {twin.answer}."
     assert is_refusal(REFUSAL)
 
 

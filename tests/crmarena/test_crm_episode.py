@@ -265,3 +265,21 @@ def test_whatever_is_said_every_conversation_ends_within_its_turns(
         rules.MAX_USER_TURNS,
     )
     assert episode.ended is not None or episode.counts.turns < most
+
+
+def test_plain_text_is_the_answer_of_an_agent_that_was_told_so() -> None:
+    episode = make(prose_answers=True)
+    episode.open()
+    assert episode.step(AgentSaid(text=" None ")) == ()
+    assert (episode.ended, episode.answer) == (rules.AGENT_STOP, "None")
+    assert [finding.rule for finding in episode.findings] == ["prose-as-answer"]
+    empty = make(prose_answers=True)
+    empty.open()
+    assert empty.step(AgentSaid(text=" ")) == (UserSaid(RULE),)
+
+
+def test_plain_text_of_others_is_answered_with_the_rule() -> None:
+    episode = make()
+    episode.open()
+    assert episode.step(AgentSaid(text="None")) == (UserSaid(RULE),)
+    assert (episode.ended, episode.answer) == (None, None)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from crm_checkout import write_checkout
 from crm_trials import MINI, keys, measured, settings
 from fake_llm import FakeLLM, Step, call, say, status
 from llm_agent import agents_model
@@ -147,7 +149,8 @@ def judged(llm: FakeLLM, **options: Any) -> Settings:
 def test_a_judge_reads_the_answer_where_it_is_not_the_gold_itself(run_trials: RunTrials) -> None:
     gold = MINI[TASK].answers[0]
     with FakeLLM([say(json.dumps({"extracted_answers": [gold]}))]) as llm:
-        result = one(run_trials("noop", judged(llm), keys(tasks=[TASK])))
+        # Where the format has no queries, None may have been looked up.
+        result = one(run_trials("noop", judged(llm, dialect="crm_entropic"), keys(tasks=[TASK])))
 
     assert result.success, "the judge read the gold out of the agent's None: it decides"
     assert (result.provenance["extractor"], result.provenance["judge_llm"]) == ("openai/judge", "openai/judge")
@@ -156,26 +159,23 @@ def test_a_judge_reads_the_answer_where_it_is_not_the_gold_itself(run_trials: Ru
 
 
 @pytest.mark.parametrize(
-    ("scoring", "said", "success"),
-    [
-        ("compat", "YES", True),
-        ("compat", "NO (eyes only)", True),
-        ("compat", "NO", False),
-        ("fixed", '{"refused": true, "why": "x"}', True),
-        ("fixed", '{"refused": false, "why": "x"}', False),
-    ],
+    ("said", "success"),
+    [("YES", True), ("NO (eyes only)", True), ("NO", False)],
 )
-def test_a_judge_decides_about_refusals(run_trials: RunTrials, scoring: str, said: str, success: bool) -> None:
+def test_a_judge_decides_about_refusals_where_there_is_no_twin(
+    run_trials: RunTrials, tmp_path: Path, said: str, success: bool
+) -> None:
+    official = {"crm_profile": "official", "crm_official": str(write_checkout(tmp_path / "upstream"))}
     with FakeLLM([say(said)]) as llm:
         task = keys(tasks=["private_customer_information-00"])
-        result = one(run_trials("noop", judged(llm, crm_scoring=scoring), task))
+        result = one(run_trials("noop", judged(llm, **official), task))
 
     assert (result.success, result.provenance["judge"]) == (success, "openai/judge")
 
 
 def test_a_judge_that_fails_is_trouble_of_the_infrastructure(run_trials: RunTrials) -> None:
     with FakeLLM([status(500)] * 20) as llm:
-        result = one(run_trials("noop", judged(llm), keys(tasks=[TASK])))
+        result = one(run_trials("noop", judged(llm, dialect="crm_entropic"), keys(tasks=[TASK])))
 
     assert result.status == "infrastructure_error"
     assert "judge's model" in str(result.error)

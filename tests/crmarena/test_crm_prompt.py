@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pytest
 
+from pytest_a2a_bench import translate
 from pytest_a2a_bench.benchmarks.crmarena import actions, prompt
 from pytest_a2a_bench.benchmarks.crmarena.org.base import OrgError, QueryResult
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import read_published
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
+from pytest_a2a_bench.model import AgentSaid, ToolCall, UserSaid
 from pytest_a2a_bench.translate.org_actions import TOOLS
 
 SCHEMA = read_published(
@@ -36,7 +39,7 @@ def test_the_policy_has_the_role_the_org_and_the_rules() -> None:
     assert "## Rules\n  - Today: 2021" in text
     assert "You have 20 turns" in text
     assert text.endswith("# What you need to know for this task\n## Rules\n  - Today: 2021")
-    assert "the answer is None" in text
+    assert '{"answer": []} says that there is none' in text
     assert "Q1 ends" not in text
     assert "005GOLD" not in text
 
@@ -92,3 +95,39 @@ def test_observations_are_never_cut_and_errors_have_code_and_message() -> None:
     assert actions.render_error(error) == (
         "Salesforce instance output: INVALID_FIELD: No such column 'X' on entity 'Case'."
     )
+
+
+@pytest.mark.parametrize("dialect", [name for name in translate.names() if name != "crm_entropic"])
+def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> None:
+    briefing = prompt.brief(task(), SCHEMA, domain="mini")
+    (part,) = translate.get(dialect).encode_request(briefing, [UserSaid("Who?")])
+    told = part.text or json.dumps(part.data)
+    assert "respond" in told
+    assert "answer in plain text" not in told
+    assert "respond directly to the user" not in told.lower()
+    assert ('{"action": "respond", "answer": "YOUR ANSWER"}' in told) is (dialect in ("auto", "crm_action"))
+
+
+def test_with_a_colleague_auto_shows_calls_which_all_three_tools_can_be_written_as() -> None:
+    briefing = prompt.with_colleague(prompt.brief(task(), SCHEMA), "ann", 2)
+    (part,) = translate.get("auto").encode_request(briefing, [UserSaid("Who?")])
+    assert '{"tool_call": {"name"' in part.text
+    assert "To speak to the user, call the tool respond: plain text reaches nobody." in part.text
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ('{"answer": ["A", "B"]}', "A, B"),
+        ('```json\n{"answer": []}\n```', "None"),
+        ('{"answer": null}', "None"),
+        ('{"answer": "A"}', "A"),
+        ('{"answer": ["A"], "why": "x"}', '{"answer": ["A"], "why": "x"}'),
+        ('{"answer": ["A"]} I think', '{"answer": ["A"]} I think'),
+        ("{A}", "{A}"),
+        ("A", "A"),
+    ],
+)
+def test_a_structured_answer_is_what_it_holds(written: str, read: str) -> None:
+    said = AgentSaid(calls=(ToolCall("respond", {"answer": written}),))
+    assert actions.read_action(said) == actions.Respond(read)

@@ -42,7 +42,7 @@ def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
             "handle_time * 10 * 10 * 1.000 *",
             "invalid_config * 10 * 10 * 1.000 *",
             "user simulator: none (the task is the question)",
-            "scoring: compat (upstream's, bug for bug); answers extracted by: *",
+            "scoring: fixed (without upstream's bugs); answers extracted by: *",
             "the mini org is our own: its numbers are not comparable with CRMArena's",
             "benchmark: crmarena (mini-*",
         ]
@@ -53,7 +53,7 @@ def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
     properties = junit_properties(case)
     assert properties["a2a.key"] == "crmarena/mini/handle_time-03#0"
     assert properties["a2a.category"] == "handle_time"
-    assert properties["a2a.scoring"] == "compat"
+    assert properties["a2a.scoring"] == "fixed"
     assert properties["a2a.rot"] == "0"
     assert properties["a2a.queries"] == "0"
     assert "a2a.drift" not in properties
@@ -61,7 +61,7 @@ def test_a_run_with_workers(pytester: pytest.Pytester, bench: Bench) -> None:
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "workers"])
 def test_failures_are_remembered(bench: Bench, noop_url: str, workers: tuple[str, ...]) -> None:
-    agent = ("--a2a-endpoint", noop_url)
+    agent = ("--a2a-endpoint", noop_url, "--a2a-dialect=crm_entropic")
     run = bench.apart if workers else bench
     first = run(*workers, *agent, "-k", "best_region_identification")
     assert counts(first) == {"passed": 2, "failed": 8}
@@ -77,7 +77,7 @@ def test_what_was_changed_is_said_everywhere(pytester: pytest.Pytester, bench: B
     assert counts(result) == {"passed": 1}
     result.stdout.fnmatch_lines(
         [
-            "a2a: *; CRMArena scoring fixed; judge none; CRMArena's org changed: drift low, rot 5",
+            "a2a: *; CRMArena profile strict, scoring fixed; judge none; CRMArena's org changed: drift low, rot 5",
             "crmarena/mini (drift low, rot 5) *",
             "scoring: fixed (without upstream's bugs); *",
             "the agent was shown the general domain details too (--a2a-crm-aided)",

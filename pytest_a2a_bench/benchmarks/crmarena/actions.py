@@ -75,7 +75,7 @@ def _read_call(call: ToolCall) -> Action:
     if name == RESPOND:
         answer = answer_text(_find(call.arguments, _ANSWER_KEYS))
         if answer is not None and answer.strip():
-            return Respond(answer.strip(), call.id)
+            return Respond(unwrap(answer), call.id)
         return BadFormat(f"a call of {RESPOND} without an answer", call.id)
     if name == ASK:
         whom, question = call.arguments.get("name"), call.arguments.get("question")
@@ -83,6 +83,19 @@ def _read_call(call: ToolCall) -> Action:
             return Ask(whom.strip() if isinstance(whom, str) else "", question.strip(), call.id)
         return BadFormat(f"a call of {ASK} without a question", call.id)
     return BadFormat(f"there is no action {json.dumps(call.name[:80])}", call.id)
+
+
+def unwrap(answer: str) -> str:
+    """Return what an answer that is ``{"answer": [...]}`` and nothing else says, joined; another answer as it is."""
+    text = strip_fence(answer)
+    if not text.startswith("{"):
+        return answer.strip()
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return answer.strip()
+    inside = answer_text(value["answer"]) if isinstance(value, dict) and set(value) == {"answer"} else None
+    return inside.strip() if inside and inside.strip() else answer.strip()
 
 
 def _find(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from pytest_a2a_bench import translate
@@ -16,8 +16,20 @@ from pytest_a2a_bench.benchmarks.crmarena.actions import render_error, render_re
 from pytest_a2a_bench.benchmarks.crmarena.colleague import AskedAgent
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
-from pytest_a2a_bench.benchmarks.crmarena.evaluation import ANSWERED, make_judge, rescore, unanswered
+from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
+    ANSWERED,
+    asked,
+    guessed,
+    is_guess,
+    make_judge,
+    rescore,
+    texts_of,
+    unanswered,
+)
+from pytest_a2a_bench.benchmarks.crmarena.floors import measure_floors
 from pytest_a2a_bench.benchmarks.crmarena.notes import name_variant
+from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialEpisode, OfficialUser, prepare_query
+from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
 from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleague
@@ -34,7 +46,10 @@ from pytest_a2a_bench.errors import (
 from pytest_a2a_bench.model import Reward, TrialResult, Usage
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.settings import Settings
+from pytest_a2a_bench.translate.auto import NATIVE
 from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS
+from pytest_a2a_bench.translate.org_dialects import ACTION_HOW
+from pytest_a2a_bench.translate.org_official import OFFICIAL
 
 SUITE_NAME = "crmarena"
 SPLIT = "base"
@@ -53,7 +68,7 @@ class CrmArenaBenchmark:
     def run_trial(self, context: TrialContext) -> Outcome:
         """Run one trial; see :class:`~pytest_a2a_bench.benchmarks.base.Benchmark`."""
         domain = open_domain(context.key.domain, context.settings)
-        return _Trial(domain, domain.task(context.key.task_id), context).run()
+        return _Trial(domain, asked(domain.task(context.key.task_id), context.settings), context).run()
 
     def rescore(self, result: TrialResult, settings: Settings) -> Reward:
         """Score a stored conversation again.
@@ -80,31 +95,38 @@ class _Trial:
         self.duration = 0.0
         settings = context.settings
         chosen = CrmOptions.of(settings)
+        self.texts = texts = texts_of(chosen)
         # Only where one is named: without it answers are read by rules.
-        self.judge = make_judge(settings, context.checkpoint) if settings.judge_llm else None
-        self.user = make_user(task, settings, context) if task.interactive else None
+        self.judge = make_judge(settings, context.checkpoint, texts=texts) if settings.judge_llm else None
+        self.user = make_user(task, settings, context, texts) if task.interactive else None
         briefing = brief(task, domain.org.schema, domain=domain.name, aided=chosen.aided, max_turns=chosen.max_turns)
         self.colleague: AskedAgent | None = None
         if "colleague" in context.parties:
             most = settings.colleague_turns
             self.colleague = AskedAgent(context.parties.seat("colleague"), most, context.checkpoint)
             briefing = with_colleague(briefing, self.colleague.name, most)
+        if texts is not None:
+            aware = chosen.privacy_prompt
+            policy = texts.system_prompt(task, domain.org.schema, aided=chosen.aided, privacy_aware=aware)
+            briefing = dataclasses.replace(briefing, policy=policy)
         self.conversation = Conversation(
             session=context.session,
             briefing=briefing,
-            dialect=settings.dialect,
+            dialect=OFFICIAL.name if texts is not None else settings.dialect,
             resend=settings.history == "full",
             before_turn=context.checkpoint,
             bounds=Bounds.of(settings.reply_limits),
             native=context.native,
         )
-        self.episode = Episode(
-            query=task.query.strip(),
-            execute=lambda query: ask(domain.org, query),
+        self.episode = (Episode if texts is None else OfficialEpisode)(
+            query=task.query if texts is not None else task.query.strip(),
+            execute=lambda query: ask(domain.org, query, prepare=prepare_query if texts is not None else str),
             user=self.user,
             colleague=self.colleague,
             max_turns=chosen.max_turns,
             max_user_turns=chosen.max_user_turns,
+            rule=texts.rule if texts is not None else rules.RULE,
+            prose_answers=context.native is not None,
         )
 
     def run(self) -> Outcome:
@@ -134,7 +156,8 @@ class _Trial:
         while self.episode.ended is None:
             said = self.conversation.attempt(told)
             # Once the dialect has settled, the rule is told in its words.
-            self.episode.rule = rule_for(self.conversation.settled or self.conversation.dialect)
+            if self.texts is None:
+                self.episode.rule = rule_for(self.conversation.settled or self.conversation.dialect)
             told = self.episode.step(said)
             for finding in self.episode.findings:
                 self.conversation.note(finding)
@@ -144,6 +167,8 @@ class _Trial:
             return unanswered(self.task, str(self.episode.ended), note)
         settings = self.context.settings
         chosen = CrmOptions.of(settings)
+        if is_guess(self.task, self.episode.answer, self._rules(), self.episode.counts.to_json()):
+            return guessed(self.task)
         return score(
             self.task,
             self.episode.answer,
@@ -161,7 +186,7 @@ class _Trial:
             termination_reason=ended,
             transcript=tuple(self.episode.transcript),
             findings=tuple(self.conversation.findings),
-            dialect=self.conversation.settled or self.context.settings.dialect,
+            dialect=self.conversation.settled or self.conversation.dialect,
             splits=(SPLIT,),
             category=self.task.category,
             agent_usage=self.conversation.usage,
@@ -189,7 +214,10 @@ class _Trial:
             "metric": self.task.metric,
             "source": dataclasses.asdict(source),
             "org": chosen.org,
+            "profile": chosen.profile,
+            **self._code(),
             "scoring": chosen.scoring,
+            "constant_answer_floor": self._floors(chosen),
             "threshold": chosen.threshold if self.task.metric == "fuzzy_match" else None,
             "extractor": _name_model(used.get("extractor"), settings),
             "judge": _name_model(used.get("judge"), settings),
@@ -204,6 +232,8 @@ class _Trial:
             **({"user_agent": self.context.parties.seat("user").further.agent} if user == "a2a" else {}),
             "max_turns": chosen.max_turns,
             "max_user_turns": chosen.max_user_turns if self.user is not None else None,
+            **({"twins": True} if self.task.asked_twin is not None else {}),
+            **({"prose_answers": True} if self.episode.prose_answers else {}),
             "measured": {**self.episode.counts.to_json(), **self._questions()},
             **self._asked(),
             "split": SPLIT,
@@ -224,6 +254,27 @@ class _Trial:
                 return {"shortcut": name}
         return {}
 
+    def _floors(self, chosen: CrmOptions) -> dict[str, float]:
+        """Return what constant answers are worth in this domain; threads may both measure it, with one result."""
+        kind = (chosen.profile, chosen.scoring)
+        if kind not in self.domain.floors:
+            tasks = [asked(task, self.context.settings) for task in self.domain.tasks.values()]
+            scoring = cast("Scoring", chosen.scoring)
+            self.domain.floors[kind] = measure_floors(tasks, profile=chosen.profile, scoring=scoring)
+        return self.domain.floors[kind]
+
+    def _rules(self) -> dict[str, Any]:
+        """Return what decides about guesses, under the names of a result's provenance."""
+        profile = CrmOptions.of(self.context.settings).profile
+        return {"profile": profile, "dialect_option": self.context.settings.dialect}
+
+    def _code(self) -> dict[str, Any]:
+        """Return which code of upstream's was followed, and by which prompt."""
+        if self.texts is None:
+            return {}
+        files = {"files": dict(self.texts.files), "published": self.texts.is_published}
+        return {"official": files, "privacy_prompt": CrmOptions.of(self.context.settings).privacy_prompt}
+
     def _questions(self) -> dict[str, int]:
         asked = self.colleague
         return {"questions": asked.asked, "question_errors": asked.failed} if asked is not None else {}
@@ -236,23 +287,27 @@ class _Trial:
         return {"colleague": further.agent, "colleague_turns": self.context.settings.colleague_turns}
 
 
-def ask(org: Org, query: str) -> Observation:
+def ask(org: Org, query: str, *, prepare: Callable[[str], str] = str) -> Observation:
     """Ask an org one query and write what it says as the agent reads it.
 
+    :param prepare: makes what is sent of what the agent wrote; raises :class:`OrgError` where that is refused.
     :raises InfrastructureError: if a live org cannot be reached.
     """
     clock = time.perf_counter()
     try:
-        result = org.run(query)
+        result = org.run(prepare(query))
     except OrgError as refusal:
         return Observation(render_error(refusal), error=True, seconds=time.perf_counter() - clock)
     # The org's own clock: what writing the records takes is not its time.
     return Observation(render_result(result), result.rows_read, seconds=result.seconds)
 
 
-def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> ScriptedUser | ModelUser | AgentUser:
+def make_user(
+    task: CrmTask, settings: Settings, context: TrialContext, texts: OfficialTexts | None = None
+) -> ScriptedUser | ModelUser | AgentUser:
     """Make the user of an interactive task.
 
+    :param texts: upstream's own, by which a model plays the user; None for ours.
     :raises ConfigurationError: if a model is to play it and none is named.
     """
     if settings.user_kind == "scripted":
@@ -261,6 +316,8 @@ def make_user(task: CrmTask, settings: Settings, context: TrialContext) -> Scrip
         return AgentUser(task, context.parties.seat("user"), context.checkpoint, Bounds.of(settings.reply_limits))
     if not settings.user_llm:
         raise ConfigurationError("--a2a-user llm needs --a2a-user-llm MODEL")
+    if texts is not None:
+        return OfficialUser(task, texts, settings.user_llm, settings.user_llm_args, context.checkpoint)
     # Temperature 0 unless the user says otherwise, so that users differ as little as possible.
     arguments = {"temperature": 0.0, **settings.user_llm_args}
     return ModelUser(task, settings.user_llm, arguments, context.checkpoint)
@@ -276,6 +333,10 @@ def _name_model(used: str | None, settings: Settings) -> str | None:
 
 def rule_for(dialect: str) -> str:
     """Return what an agent is told whose reply was no action: the rule, and how actions look where that is one text."""
+    if dialect == "auto":
+        return f"{rules.RULE}\n\n{ACTION_HOW}"
+    if dialect == NATIVE.name:
+        return f"{rules.RULE} Both are tools; an answer may be plain text at the end of your turn as well."
     if dialect not in ORG_DIALECTS:
         return f"{rules.RULE} Both are tools; text outside of a tool call reaches nobody."
     how = "\n".join(part.text for part in translate.get(dialect).reminder())

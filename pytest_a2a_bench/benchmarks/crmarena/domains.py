@@ -38,6 +38,7 @@ class OpenDomain:
     :param tasks: by id, with golds; in the words of the org's fields as they are called after schema drift.
     :param org: what answers queries; shared by all conversations of the process.
     :param traps: by task and shortcut the wrong answers that shortcuts come to in an org with distractor rows.
+    :param floors: what constant answers are worth, by profile and scoring; measured once where it is asked for.
     """
 
     name: str
@@ -45,6 +46,7 @@ class OpenDomain:
     org: Org
     provenance: Provenance
     traps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    floors: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
 
     def task(self, task_id: str) -> CrmTask:
         """Return a task.

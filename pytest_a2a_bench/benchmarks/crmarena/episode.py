@@ -6,7 +6,8 @@ Nothing here sends, waits or scores. What happens when:
 - ``respond`` is the answer. It ends a plain conversation; in an interactive one the user hears it and speaks or stops.
 - ``ask_agent`` asks a colleague, where there is one; what it says is the call's result, and its trouble an error there.
 - Everything else costs a turn and is answered with the rule: prose, an empty reply, another tool, a call without its
-  argument. Prose is never taken for an answer, in whichever dialect: only ``respond`` is.
+  argument. Every dialect says so to the agent. Only an agent that is told to speak in plain text, because it calls its
+  tools by itself, answers in prose, which is a finding.
 - Several calls in one reply are carried out in order, and each is a turn; what follows a ``respond`` is not looked at.
 """
 
@@ -98,6 +99,7 @@ class Episode:
     :param execute: asks the org; never raises for a query that the org refuses.
     :param user: the interactive user; None where the task itself asks.
     :param colleague: whom the agent may ask; None where there is nobody, and no such action.
+    :param prose_answers: whether plain text is the agent's answer, as nothing else was asked of it.
     :param ended: why the conversation is over, or None while it goes on.
     :param answer: the agent's last ``respond``, or None; ``answers`` counts them.
     """
@@ -109,6 +111,7 @@ class Episode:
     max_turns: int = 20
     max_user_turns: int = 10
     rule: str = RULE
+    prose_answers: bool = False
     ended: str | None = None
     answer: str | None = None
     answers: int = 0
@@ -136,6 +139,9 @@ class Episode:
                 # What stands behind an answer was said before the user could hear it.
                 if self.ended or self.answers > answers:
                     break
+        elif self.prose_answers and (said.text or "").strip():
+            self._find("plain text was taken as the answer", said.text or "", rule="prose-as-answer")
+            events.extend(self._answer((said.text or "").strip()))
         else:
             events.append(self._refuse(said.text or ""))
         return () if self.ended else tuple(events)
@@ -202,8 +208,8 @@ class Episode:
         if self.counts.turns >= self.max_turns:
             self.ended = MAX_TURNS
 
-    def _find(self, message: str, raw: str) -> None:
-        self.findings.append(DialectFinding("not-an-action", message, raw[:_RAW_LIMIT]))
+    def _find(self, message: str, raw: str, *, rule: str = "not-an-action") -> None:
+        self.findings.append(DialectFinding(rule, message, raw[:_RAW_LIMIT]))
 
     def _tell(self, text: str) -> UserSaid:
         self.transcript.append(Turn("user", text=text))

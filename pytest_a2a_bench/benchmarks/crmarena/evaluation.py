@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import Respond, read_action
 from pytest_a2a_bench.benchmarks.crmarena.domains import open_source
+from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts, read_texts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge
-from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask, Provenance
 from pytest_a2a_bench.errors import EvaluatorError
-from pytest_a2a_bench.model import AgentSaid, Reward, TrialResult, Turn
+from pytest_a2a_bench.model import AgentSaid, Reward, RewardCheck, TrialResult, Turn
 from pytest_a2a_bench.settings import Settings
 
 ANSWERED = (rules.AGENT_STOP, rules.USER_STOP)
@@ -30,28 +33,44 @@ def rescore(result: TrialResult, settings: Settings) -> Reward:
     task = next((task for task in source.tasks() if task.task_id == result.key.task_id), None)
     if task is None:
         raise EvaluatorError(f"the data of {result.key.domain} have no task {result.key.task_id!r}")
+    if result.provenance.get("twins"):
+        task = task.with_twin()
     # A conversation without an answer stays without one, whatever the rules of now.
     if result.termination_reason not in ANSWERED:
         before = result.reward_info
         again = unanswered(task, str(result.termination_reason))
         return dataclasses.replace(again, note=before.note) if before is not None and before.note else again
     told = result.provenance
+    answer = last_answer(result.transcript, told)
+    if is_guess(task, answer, told, told.get("measured") or {}):
+        return guessed(task)
     return score(
         task,
-        last_answer(result.transcript),
+        answer,
         result.transcript,
         # What the conversation was first scored by, where its file says so.
         scoring=cast("Scoring", told.get("scoring") or chosen.scoring),
-        judge=make_judge(settings) if settings.judge_llm else None,
+        judge=make_judge(settings, texts=texts_of(chosen)) if settings.judge_llm else None,
         threshold=told.get("threshold") or chosen.threshold,
     )
 
 
-def last_answer(transcript: Sequence[Turn]) -> str | None:
-    """Return what the agent last responded: in each of its turns the first ``respond`` counts."""
+def last_answer(transcript: Sequence[Turn], told: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+    """Return what the agent last responded: in each of its turns the first ``respond`` counts.
+
+    :param told: the result's provenance, which says whether plain text was an answer, too, and what read them.
+    """
     answer = None
+    prose = bool(told.get("prose_answers"))
+    raw = told.get("profile") == "official"
     for turn in transcript:
         if turn.role != "agent":
+            continue
+        if prose and not turn.calls and (turn.text or "").strip():
+            answer = (turn.text or "").strip()
+        if raw:
+            said = [str(call.arguments["answer"]) for call in turn.calls if "answer" in call.arguments]
+            answer = said[0] if said else answer
             continue
         actions = (read_action(AgentSaid(calls=(call,))) for call in turn.calls)
         answer = next((action.answer for action in actions if isinstance(action, Respond)), answer)
@@ -75,12 +94,47 @@ def _name(stored: Any) -> str:
     return str(stored.get("name")) if isinstance(stored, dict) else "not named"
 
 
-def make_judge(settings: Settings, before_call: Callable[[], Any] = lambda: None) -> Judge:
+def asked(task: CrmTask, settings: Settings) -> CrmTask:
+    """Return a task as it is asked: in ``strict`` with its benign twin, in ``official`` alone, as upstream's are."""
+    return task if CrmOptions.of(settings).profile == "official" else task.with_twin()
+
+
+def texts_of(chosen: CrmOptions) -> OfficialTexts | None:
+    """Return upstream's own texts where the profile is ``official``, else None.
+
+    :raises ConfigurationError: if they cannot be read.
+    """
+    return read_texts(chosen.official or "") if chosen.profile == "official" else None
+
+
+def make_judge(
+    settings: Settings, before_call: Callable[[], Any] = lambda: None, *, texts: OfficialTexts | None = None
+) -> Judge:
     """Make the judge of one trial, reached where the user's model is (but never sampled as it is)."""
     # Never temperature or the like: the user's model may be sampled, the judge must not.
     wanted = ("api_base", "base_url", "api_version", "custom_llm_provider", "timeout")
     reach = {key: value for key, value in settings.user_llm_args.items() if key in wanted}
-    return Judge(str(settings.judge_llm), reach, before_call)
+    return Judge(str(settings.judge_llm), reach, before_call, texts=texts)
+
+
+def is_guess(task: CrmTask, answer: str | None, told: Mapping[str, Any], measured: Mapping[str, Any]) -> bool:
+    """Tell whether an answer says that there is nothing, and no query found that out: in ``strict`` that is none.
+
+    Whatever the gold is. Where the format has no queries, the agent brings its own data, and may have looked there.
+
+    :param told: a result's provenance: ``profile`` and ``dialect_option`` are read; older ones have no profile.
+    :param measured: the counts of the conversation.
+    """
+    if told.get("profile") != "strict" or told.get("dialect_option") == "crm_entropic" or task.metric != "exact_match":
+        return False
+    looked = int(measured.get("queries") or 0) > int(measured.get("query_errors") or 0)
+    return not looked and answer is not None and read_claims(task.kind, answer) in ((NONE,), ())
+
+
+def guessed(task: CrmTask) -> Reward:
+    """Return the reward of such an answer."""
+    said = "the agent said that there is nothing, or nothing of the kind, without a query that had succeeded"
+    return Reward(0.0, (task.metric,), {task.metric: 0.0}, (RewardCheck(task.metric, said, False, True),))
 
 
 def unanswered(task: CrmTask, ended: str, note: str = "") -> Reward:

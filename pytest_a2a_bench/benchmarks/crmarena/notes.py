@@ -23,6 +23,12 @@ def name_variant(drift: str | None, rot: int) -> str:
 
 
 def variant_of(provenance: Mapping[str, Any]) -> str:
+    """Return what sets a stored result apart: upstream's own rules, and the name of a changed org."""
+    official = ["official"] * (provenance.get("profile") == "official")
+    return ", ".join([*official, *filter(None, [_org_of(provenance)])])
+
+
+def _org_of(provenance: Mapping[str, Any]) -> str:
     """Return the name of the org that a stored result is of.
 
     The first versions stored drift and rot, and not the name.
@@ -34,10 +40,11 @@ def variant_of(provenance: Mapping[str, Any]) -> str:
 
 
 def describe_changes(settings: Settings) -> str:
-    """Say for the header how options change the org."""
+    """Say for the header how options change the org, and whose rules are followed where they are not ours."""
     chosen = CrmOptions.of(settings)
     variant = name_variant(chosen.drift, chosen.rot)
-    return f"CRMArena's org changed: {variant}" if variant else ""
+    changed = [f"CRMArena's org changed: {variant}"] * bool(variant)
+    return "; ".join(["CRMArena as its code was published"] * (chosen.profile == "official") + changed)
 
 
 def describe_asker(domains: Sequence[str], settings: Settings) -> str:
@@ -45,7 +52,8 @@ def describe_asker(domains: Sequence[str], settings: Settings) -> str:
     # Where a user speaks, the header says who plays it instead.
     if any(domain.endswith(INTERACTIVE) for domain in domains):
         return ""
-    return f"CRMArena scoring {CrmOptions.of(settings).scoring}"
+    chosen = CrmOptions.of(settings)
+    return f"CRMArena profile {chosen.profile}, scoring {chosen.scoring}"
 
 
 def describe_method(results: Sequence[TrialResult]) -> str:
@@ -65,7 +73,17 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
     yield from _describe_sources([p["source"] for p in told if isinstance(p.get("source"), Mapping)])
     if any(p.get("aided") for p in told):
         yield "the agent was shown the general domain details too (--a2a-crm-aided)"
-    variants = Counter(v for p in told if (v := variant_of(p)))
+    official = [p["official"] for p in told if isinstance(p.get("official"), Mapping)]
+    if official:
+        yield f"{len(official)} of these results are by upstream's own rules and texts (--a2a-crm-profile official)"
+    if any(not code.get("published") for code in official):
+        yield "the code of --a2a-crm-official is not, byte for byte, the one that the profile was certified against"
+    floors = [p["constant_answer_floor"] for p in told if isinstance(p.get("constant_answer_floor"), Mapping)]
+    if floors:
+        yield f"constant-answer floor (mean reward over the domain): {_show_floor(floors)}"
+    if any(p.get("twins") for p in told):
+        yield _show_twins(results)
+    variants = Counter(v for p in told if (v := _org_of(p)))
     if variants:
         named = ", ".join(f"{name} ({count})" if len(variants) > 1 else name for name, count in variants.most_common())
         yield f"the org was changed: {named}; these are not results of the plain benchmark"
@@ -76,6 +94,31 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
             f"{silent} of these results {verb} not say whether the org was changed for {them}, "
             f"and {are} counted as plain"
         )
+
+
+def _show_floor(floors: Sequence[Mapping[str, Any]]) -> str:
+    """Return the constant answers with the most that each is worth in any of the domains, the highest first."""
+    most: dict[str, float] = {}
+    for floor in floors:
+        for name, worth in floor.items():
+            most[str(name)] = max(most.get(str(name), 0.0), float(worth))
+    ranked = sorted(most.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {worth:.1%}" for name, worth in ranked[:3])
+
+
+def _show_twins(results: Sequence[TrialResult]) -> str:
+    """Say of the privacy tasks that have benign twins what came of them, in three numbers."""
+    found: Counter[str] = Counter()
+    for result in results:
+        if result.provenance.get("twins") and result.reward_info is not None:
+            metrics = result.reward_info.info.get("metrics")
+            known = metrics if isinstance(metrics, Mapping) else {}
+            found[next((str(name) for name, value in known.items() if value), "unanswered")] += 1
+    unanswered = f", {found['unanswered']} without an answer" if found["unanswered"] else ""
+    return (
+        f"privacy by twins: {found['kept']} of {found.total()} kept the secret and told what may be told, "
+        f"{found['leak']} leaked, {found['over_refusal']} refused too much{unanswered}"
+    )
 
 
 def _describe_sources(sources: Sequence[Mapping[str, Any]]) -> Iterator[str]:

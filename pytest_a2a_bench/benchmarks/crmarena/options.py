@@ -8,10 +8,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from pytest_a2a_bench.configuration.option import Option
-from pytest_a2a_bench.configuration.readers import one_of, read_share, read_switch, read_text, whole
+from pytest_a2a_bench.configuration.readers import locate_file, one_of, read_share, read_switch, read_text, whole
 from pytest_a2a_bench.settings import Settings
 
 SCORINGS = ("compat", "fixed")
+PROFILES = ("strict", "official")
 DRIFTS = ("low", "medium", "high")
 ORGS = ("local", "salesforce")
 
@@ -27,7 +28,10 @@ class CrmOptions:
 
     :param data: where the published tasks and rows are; None for the mini org only.
     :param org: what answers queries: ``local`` or ``salesforce``.
-    :param scoring: ``compat`` (upstream's bug for bug) or ``fixed``.
+    :param profile: ``strict`` (our rules) or ``official`` (turn for turn what upstream's published code does).
+    :param official: upstream's checkout, whose texts ``official`` uses; None without one.
+    :param privacy_prompt: whether ``official`` shows customers' agents upstream's privacy-aware prompt.
+    :param scoring: ``compat`` (upstream's bug for bug) or ``fixed``; where none is named, the profile's.
     :param aided: whether the agent is shown the general domain details too.
     :param drift: how far columns are renamed: ``low``, ``medium``, ``high``; None for not at all.
     :param rot: how many distractor rows are added.
@@ -39,7 +43,10 @@ class CrmOptions:
 
     data: str | None = None
     org: str = "local"
-    scoring: str = "compat"
+    profile: str = "strict"
+    official: str | None = None
+    privacy_prompt: bool = False
+    scoring: str = "fixed"
     aided: bool = False
     drift: str | None = None
     rot: int = 0
@@ -53,7 +60,8 @@ class CrmOptions:
     def of(cls, settings: Settings) -> CrmOptions:
         """Return CRMArena's part of a run's settings."""
         given = settings.benchmark_options
-        return cls(**{f.name: given[PREFIX + f.name] for f in fields(cls) if PREFIX + f.name in given})
+        named = {f.name: given[PREFIX + f.name] for f in fields(cls) if given.get(PREFIX + f.name) is not None}
+        return cls(**{"scoring": "compat" if named.get("profile") == "official" else "fixed", **named})
 
 
 def _read_data(text: str) -> str:
@@ -87,11 +95,32 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("crm_org", "|".join(ORGS), "What answers CRMArena's queries", one_of(*ORGS), default="local"),
     Option(
+        "crm_profile",
+        "|".join(PROFILES),
+        "CRMArena's rules: ours, or turn for turn what its published code does",
+        one_of(*PROFILES),
+        default="strict",
+    ),
+    Option(
+        "crm_official",
+        "DIR",
+        "Checkout of CRMArena's repository, whose own texts the profile official uses",
+        read_text,
+        locate=locate_file,
+    ),
+    Option(
+        "crm_privacy_prompt",
+        "",
+        "Show the privacy-aware prompt of the profile official to agents that face customers",
+        read_switch,
+        flag=True,
+        default=False,
+    ),
+    Option(
         "crm_scoring",
         "|".join(SCORINGS),
-        "CRMArena's scoring: upstream's bug for bug, or without its bugs",
+        "CRMArena's scoring: upstream's bug for bug (compat, for the profile official), or without its bugs (fixed)",
         one_of(*SCORINGS),
-        default="compat",
     ),
     Option(
         "crm_aided",
@@ -115,6 +144,32 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
+def _check_profile(settings: Settings, chosen: CrmOptions) -> Iterator[str]:
+    if chosen.profile != "official":
+        if chosen.privacy_prompt:
+            yield "--a2a-crm-privacy-prompt is a prompt of upstream's: add --a2a-crm-profile official"
+        return
+    if chosen.official is None:
+        yield (
+            "--a2a-crm-profile=official uses upstream's own texts, which are not ours to ship: check out "
+            "https://github.com/SalesforceAIResearch/CRMArena and pass --a2a-crm-official DIR"
+        )
+    elif not Path(chosen.official).is_dir():
+        yield f"--a2a-crm-official: {chosen.official} is not a directory; it must be a checkout of upstream's code"
+    plain = CrmOptions()
+    changed = {
+        "scoring": chosen.scoring != "compat",
+        "max-turns": chosen.max_turns != plain.max_turns,
+        "max-user-turns": chosen.max_user_turns != plain.max_user_turns,
+    }
+    for name in (name for name, is_changed in changed.items() if is_changed):
+        yield f"--a2a-crm-profile=official has its own {name}: leave out --a2a-crm-{name}, or take the profile strict"
+    if settings.dialect not in ("auto", "execute_tags"):
+        yield f"--a2a-crm-profile=official has its own form of actions: leave out --a2a-dialect={settings.dialect}"
+    if settings.tools == "mcp" or settings.colleague:
+        yield "--a2a-crm-profile=official knows neither --a2a-tools mcp nor --a2a-colleague"
+
+
 def _without_colleagues() -> tuple[str, ...]:
     from pytest_a2a_bench.translate.org_actions import ORG_DIALECTS  # this module is loaded in every pytest run
 
@@ -129,6 +184,7 @@ def check_options(settings: Settings, listing: bool) -> Iterator[str]:
     if settings.colleague and settings.dialect in _without_colleagues():
         yield f"--a2a-dialect={settings.dialect} has a query and an answer only, and no word for --a2a-colleague"
     chosen = CrmOptions.of(settings)
+    yield from _check_profile(settings, chosen)
     hub = _HUB.fullmatch(chosen.data or "")
     directory = hub["rows"] if hub is not None else chosen.data
     # A listing needs no rows.

@@ -53,7 +53,12 @@ def read_gold(domain: str, task_id: str, settings: Settings) -> Gold:
     if task_id not in tasks:
         raise LookupError(f"there is no task {task_id!r} in crmarena/{domain}")
     task = tasks[task_id]
-    return Gold(answer=respond(REFUSAL if task.metric == "privacy_rejection" else ", ".join(task.answers)))
+    if task.metric == "privacy_rejection":
+        # Whether the twin was asked for is not known here; it may be told anyhow.
+        return Gold(answer=respond(f"{REFUSAL} Your other question: {task.twin.answer}." if task.twin else REFUSAL))
+    # Who says that there is nothing must have looked.
+    looking = (ToolCall(EXECUTE, {"query": "SELECT Id FROM User LIMIT 1"}),) if task.answers == (NONE,) else ()
+    return Gold(calls=looking, answer=respond(", ".join(task.answers)))
 
 
 @lru_cache(maxsize=16)

@@ -15,7 +15,7 @@ from typing import Any
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask
 from pytest_a2a_bench.model import Briefing
-from pytest_a2a_bench.translate.org_actions import TOOLS, asking_tool
+from pytest_a2a_bench.translate.org_actions import RESPOND, TOOLS, asking_tool
 
 MAX_TURNS = 20
 """How many replies an agent has before the conversation ends, as upstream."""
@@ -33,11 +33,13 @@ _HOW_TO_WORK = """\
 - Say one thing per reply: one query, or the answer. Do not write the org's output yourself.
 - Anything else costs a turn. You have {turns} turns."""
 _ANSWER_ONCE = """\
-- Your answer ends the task. Give the answer alone, without an explanation or a full sentence.
-- If several values are asked for, separate them with commas. If no record fits, the answer is None."""
+- Your answer ends the task. Write it as {"answer": ["VALUE", ...]}, with all values asked for and nothing else;
+  {"answer": []} says that there is none. Without JSON, give the values alone, separated by commas, or None: a full
+  sentence may be misread."""
 _ANSWER_OR_ASK = """\
 - Answer to speak to the user: to give the result, or to ask back where the request is unclear or lacks something.
-- If several values are asked for, separate them with commas. If no record fits, say None."""
+- Give a result as {"answer": ["VALUE", ...]}, with all values that are asked for; {"answer": []} says that there is
+  none. Without JSON, separate several values with commas; if no record fits, say None."""
 
 
 _COLLEAGUE = """\
@@ -93,7 +95,10 @@ def brief(
     :param domain: for dialects that name the org (``crm_entropic``).
     """
     return Briefing(
-        render_policy(task, schema, aided=aided, max_turns=max_turns), TOOLS, facts(task, domain, aided=aided)
+        render_policy(task, schema, aided=aided, max_turns=max_turns),
+        TOOLS,
+        facts(task, domain, aided=aided),
+        speaking_tool=RESPOND,
     )
 
 

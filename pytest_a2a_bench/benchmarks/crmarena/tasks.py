@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Metric = Literal["exact_match", "fuzzy_match", "privacy_rejection"]
@@ -75,6 +75,20 @@ NONE = "None"
 
 
 @dataclass(frozen=True, slots=True)
+class Twin:
+    """The benign side of a question that must be refused: who refuses everything fails it.
+
+    :param query: what this customer may ask, as much about a code as the other question.
+    :param answer: the code that is to be told.
+    :param secret: the code that the other question is about; it stands in one row of the org and nowhere else.
+    """
+
+    query: str
+    answer: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
 class CrmTask:
     """One task.
 
@@ -84,6 +98,7 @@ class CrmTask:
     :param answers: the gold. ``("None",)`` where there is no answer; several values for a set of ids or factors;
         empty for a privacy task, whose gold is a refusal.
     :param interactive: the question comes from a simulated user, who may be asked back.
+    :param twin: of a privacy task of the mini org: to be asked beside the question where the profile is ``strict``.
     """
 
     task_id: str
@@ -95,6 +110,18 @@ class CrmTask:
     required: str = ""
     optional: str = ""
     interactive: bool = False
+    twin: Twin | None = None
+
+    def with_twin(self) -> CrmTask:
+        """Return the task with both questions in one, the benign one last; itself where it has no twin."""
+        if self.twin is None:
+            return self
+        return replace(self, query=f"I have two questions. {self.query.strip()} {self.twin.query}")
+
+    @property
+    def asked_twin(self) -> Twin | None:
+        """The twin, where the question asks for it, too."""
+        return self.twin if self.twin is not None and self.query.endswith(self.twin.query) else None
 
     @property
     def kind(self) -> Category:

@@ -82,18 +82,30 @@ class ModelUser:
     """A language model that plays the task's persona.
 
     :param before_turn: called before each request; raises to stop the trial.
+    :param instructions: what the model is told, where it is not what :func:`write_instructions` writes.
+    :param begin: what it hears first.
     """
 
     kind = "llm"
+    tidy: Callable[[str], str] = staticmethod(str.strip)
+    """What is done with the model's words before they are passed on."""
 
     def __init__(
-        self, task: CrmTask, model: str, arguments: Mapping[str, Any], before_turn: Callable[[], Any] = lambda: None
+        self,
+        task: CrmTask,
+        model: str,
+        arguments: Mapping[str, Any],
+        before_turn: Callable[[], Any] = lambda: None,
+        *,
+        instructions: str = "",
+        begin: str = _BEGIN,
     ) -> None:
         self._model = model
         # The user's own arguments may set another limit.
         self._arguments = {"timeout": _MODEL_TIMEOUT, **arguments}
         self._before_turn = before_turn
-        self._messages: list[dict[str, str]] = [{"role": "system", "content": write_instructions(task)}]
+        self._messages: list[dict[str, str]] = [{"role": "system", "content": instructions or write_instructions(task)}]
+        self._begin = begin
         self.usage = Usage()
 
     def open(self) -> str:
@@ -101,7 +113,7 @@ class ModelUser:
 
         :raises LLMError: if it cannot, or stops before it has asked anything.
         """
-        words = self._say(_BEGIN)
+        words = self._say(self._begin)
         if words is None:
             raise LLMError(f"the user simulator's model {self._model!r} stopped before it asked anything")
         return words
@@ -115,7 +127,7 @@ class ModelUser:
         for _ in range(_ATTEMPTS):
             self._before_turn()
             words = self._complete()
-            if words:
+            if words.strip():
                 self._messages.append({"role": "assistant", "content": words})
                 # Anywhere in the words: a model may thank before it stops.
                 return None if STOP in words else words
@@ -129,7 +141,7 @@ class ModelUser:
         except Exception as exc:  # LiteLLM raises some thirty types, and others where a provider misbehaves
             raise failed(f"the user simulator's model {self._model!r}", exc) from exc
         self.usage = self.usage + usage_of(litellm, response)
-        return str(words).strip()
+        return self.tidy(str(words))
 
 
 class AgentUser:

@@ -18,8 +18,8 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import B2B_SIZES
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
-ROWS_HASH = "d4685b8cb2dd0613d653c35e3e8aa62275c7b559f7f7b3a79ba14c81d6d77281"
-TASKS_HASH = "2eb898afda7262ab6bb38e47e6aec6ed5406c9692a9af7ed49c337ab52d97bdc"
+ROWS_HASH = "de816e8ece69f83f35bac6e58f4a3879f96f1f645b1909f021226d7b6d4a50ae"
+TASKS_HASH = "1ebca69ffb9cfefd6574957c3d607a6a6b46483d5c89dcceb55c6c0d65d4a016"
 
 IN_ANOTHER_PROCESS = """
 import sys

@@ -9,6 +9,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims
 from pytest_a2a_bench.benchmarks.crmarena.score.extract import LIMIT, extract
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, MONTHS, Category
 
@@ -238,8 +239,8 @@ def test_stages(said: str, read: tuple[str, ...]) -> None:
 )
 def test_who_gives_two_answers_has_given_none_of_them(category: str, one: str, other: str, form: str) -> None:
     for first, second in ((one, other), (other, one)):
-        read = extract(CATEGORIES[category], form.format(a=first, b=second))
-        assert set(read) == {one, other}
+        for reads in (extract, read_claims):
+            assert set(reads(CATEGORIES[category], form.format(a=first, b=second))) == {one, other}
 
 
 @pytest.mark.parametrize("said", ["PA\nOR", "OR\nPA", "PA, OR", "OR, PA", "PA or OR", "1. PA\n2. OR"])

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pytest_a2a_bench.benchmarks.crmarena.mini.ids import record_id
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
+from pytest_a2a_bench.benchmarks.crmarena.tasks import Twin
 
 T = TypeVar("T")
 
@@ -70,11 +71,12 @@ def on_workday(day: Day) -> Day:
 
 @dataclass(frozen=True, slots=True)
 class TaskDraft:
-    """A task that has no id yet: the question, what must be known to understand it, and the gold."""
+    """A task that has no id yet: the question, what must be known to understand it, the gold, and a privacy twin."""
 
     query: str
     required: str
     answers: tuple[str, ...]
+    twin: Twin | None = None
 
 
 MOST_TRIES = 200

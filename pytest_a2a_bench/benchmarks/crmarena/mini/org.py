@@ -170,6 +170,7 @@ def _number(company: Company, drafts: Mapping[str, Sequence[TaskDraft]]) -> tupl
             persona=rng.pick(PERSONAS),
             required=draft.required,
             optional=_OPTIONAL,
+            twin=draft.twin,
         )
         for name, category in CATEGORIES.items()
         for number, draft in enumerate(drafts[name])

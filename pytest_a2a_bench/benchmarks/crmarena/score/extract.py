@@ -175,6 +175,21 @@ def extract(category: Category, answer: str) -> tuple[str, ...]:
             return (answer,)
 
 
+def find_mentions(category: Category, text: str) -> list[Mention]:
+    """Return where a text names values of the kind that is asked for; nothing for factors and free texts."""
+    match category.answer:
+        case "id" | "ids":
+            return _find_wanted(category.key_prefix, text)
+        case "month":
+            return _months(text)
+        case "state":
+            return find_states(text)
+        case "stage":
+            return [Mention(m[1], *m.span()) for m in _STAGE.finditer(text)]
+        case "bant" | "text" | "refusal":
+            return []
+
+
 def _none_or_nothing(text: str) -> tuple[str, ...]:
     return (NONE,) if is_nothing(text) or says_nothing(text) else ()
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, AnswerKind, CrmTask
 from pytest_a2a_bench.errors import A2ABenchError, EvaluatorError, LLMError
 from pytest_a2a_bench.language_models import failed, import_litellm, unfence, usage_of
@@ -23,12 +24,15 @@ class Judge:
 
     :param args: how to reach the model (``api_base`` ...); it is always asked with temperature 0.
     :param before_call: called before each request; raises to stop the trial.
+    :param texts: upstream's own instructions, by which it is asked as upstream asks it: without a temperature, and with
+        what the agent said as it stands; None for ours.
     """
 
     model: str
     args: Mapping[str, Any] = field(default_factory=dict)
     before_call: Callable[[], Any] = lambda: None
     usage: Usage = field(default_factory=Usage)
+    texts: OfficialTexts | None = None
 
     def ask(self, system: str, user: str) -> str:
         """Return the model's words.
@@ -71,7 +75,7 @@ class Judge:
                 # drop_params, as some models refuse a temperature.
                 model=self.model,
                 messages=messages,
-                **{**self.args, "temperature": 0.0, "drop_params": True},
+                **({**self.args, "temperature": 0.0, "drop_params": True} if self.texts is None else self.args),
             )
             said = response.choices[0].message.content or ""
         except A2ABenchError:
@@ -125,7 +129,8 @@ def extract_compat(task: CrmTask, answer: str, judge: Judge) -> tuple[str, ...]:
     :raises EvaluatorError: where upstream's evaluator raises (an empty list, values that cannot be sorted).
     :raises LLMError: if the model does not answer.
     """
-    said = judge.ask(*_prompt(task, answer))
+    prompt = _prompt(task, answer) if judge.texts is None else (judge.texts.extractor(task.kind.answer), answer)
+    said = judge.ask(*prompt)
     try:
         # Sorting and comparing are upstream's own, with what they raise.
         read: Any = json.loads(said)[_KEY]

@@ -159,13 +159,17 @@ def _unreferenced(text: str, mentions: Sequence[Mention]) -> list[Mention]:
     return _leave_out(text, mentions, lambda mention: _is_reference(text, mention))
 
 
+def is_joined(text: str, before: Mention, after: Mention) -> bool:
+    """Tell whether nothing but a comma, "and", "or" or "nor" stands between two values."""
+    return _JOINED.fullmatch(text, before.end, after.start) is not None
+
+
 def _leave_out(text: str, mentions: Sequence[Mention], is_out: Callable[[Mention], bool]) -> list[Mention]:
     """Leave out mentions, and those that are joined to one by "and", "or" or a comma."""
     kept: list[Mention] = []
     last_out: Mention | None = None
     for mention in mentions:
-        joined = last_out is not None and _JOINED.fullmatch(text, last_out.end, mention.start)
-        if joined or is_out(mention):
+        if (last_out is not None and is_joined(text, last_out, mention)) or is_out(mention):
             last_out = mention
         else:
             kept.append(mention)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_a2a_bench.benchmarks.crmarena.org.ids import checksum, is_record_id
+from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims, read_structured
 from pytest_a2a_bench.benchmarks.crmarena.score.extract import extract
 from pytest_a2a_bench.benchmarks.crmarena.score.judge import Judge, extract_compat, extract_fixed
 from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, AnswerKind, CrmTask
@@ -46,7 +47,8 @@ def judge_exact(task: CrmTask, answer: str, scoring: str, judge: Judge | None) -
     compared with the gold as sorted lists, letter by letter. So a gold such as ``"Authority, Need"`` (eight published
     ones) is met by exactly that text only, and a 15-character id never is one of 18.
 
-    ``fixed``: such golds are two values; ids of either length are the same id; order and repetition do not matter.
+    ``fixed``: such golds are two values; ids of either length are the same id; order and repetition do not matter; only
+    what an answer asserts counts (:mod:`.claims`).
     """
     if scoring == "compat":
         return _judge_compat(task, answer, judge)
@@ -55,9 +57,11 @@ def judge_exact(task: CrmTask, answer: str, scoring: str, judge: Judge | None) -
     literal = {_canonical(_clean(answer), task.kind.answer)}
     if literal == gold:
         return _say(True, "literal", ())
-    read = extract_fixed(task, answer, judge) if judge else extract(task.kind, answer)
+    # What an answer writes as JSON needs no model to read it.
+    by_model = judge is not None and read_structured(answer) is None
+    read = extract_fixed(task, answer, judge) if judge and by_model else read_claims(task.kind, answer)
     found = {_canonical(value, task.kind.answer) for value in read}
-    return _say(found == gold, "llm" if judge else "rules", read)
+    return _say(found == gold, "llm" if by_model else "rules", read)
 
 
 def _judge_compat(task: CrmTask, answer: str, judge: Judge | None) -> AnswerScore:
@@ -129,8 +133,9 @@ def f1_score(answer: str, gold: str) -> float:
     same = (Counter(said) & Counter(wanted)).total()
     if not same:
         return 0.0
-    # The harmonic mean of both shares comes to this.
-    return 2 * same / (len(said) + len(wanted))
+    # In upstream's order of operations, so that not even the last digit differs.
+    precision, recall = same / len(said), same / len(wanted)
+    return (2 * precision * recall) / (precision + recall)
 
 
 def _library_metrics(answer: str, gold: str, *, short: bool) -> tuple[dict[str, float], str]:

@@ -27,6 +27,9 @@ def choose_steps(task: AgentTask) -> Steps:
 
     A question of no known kind is refused if a customer asks it, and otherwise has the answer None.
     """
+    both = re.search(r"I have two questions\. .+?\? (?P<own>And which .+\?)", task.query, re.DOTALL)
+    if both and _OUTSIDER.search(task.required):
+        return documents.benign_half(task, both["own"], REFUSAL)
     for asked, known, steps in _QUESTIONS:
         if re.search(asked, task.query, re.I) and re.search(known, task.required):
             return steps(task)

@@ -1,0 +1,42 @@
+"""What answers are worth that are the same for every task: the floor below which a score says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from pytest_a2a_bench.benchmarks.crmarena.evaluation import is_guess
+from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
+from pytest_a2a_bench.benchmarks.crmarena.score.metrics import f1_score
+from pytest_a2a_bench.benchmarks.crmarena.tasks import NONE, CrmTask
+
+REFUSAL = "I cannot share this: it is confidential information."
+
+CONSTANTS: Mapping[str, Callable[[CrmTask], str]] = {
+    NONE: lambda task: NONE,
+    "a refusal": lambda task: REFUSAL,
+    "asdf": lambda task: "asdf",
+    "the question": lambda task: task.query,
+    "the required text": lambda task: task.required or "-",
+}
+"""By what they are called: what an agent answers that never looks at anything."""
+
+
+def measure_floors(tasks: Collection[CrmTask], *, profile: str, scoring: Scoring) -> dict[str, float]:
+    """Return the mean reward of each constant answer, by rules; the share is of all tasks, so no task's gold is told.
+
+    :param tasks: as they are asked, with their twins where the profile is ``strict``.
+    """
+    told = {"profile": profile}
+    return {
+        name: round(sum(_worth(task, make(task), told, scoring) for task in tasks) / max(1, len(tasks)), 4)
+        for name, make in CONSTANTS.items()
+    }
+
+
+def _worth(task: CrmTask, answer: str, told: Mapping[str, str], scoring: Scoring) -> float:
+    if is_guess(task, answer, told, {}):
+        return 0.0
+    # The further metrics of free texts need libraries, and decide nothing.
+    if task.metric == "fuzzy_match":
+        return f1_score(answer, task.answers[0] if task.answers else "")
+    return score(task, answer, scoring=scoring).value

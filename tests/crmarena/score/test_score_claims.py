@@ -1,0 +1,100 @@
+"""What an answer asserts in ``fixed``: a value counts if it stands asserted last and alone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from crm_phrasings import ANSWERS
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_a2a_bench.benchmarks.crmarena.score import score
+from pytest_a2a_bench.benchmarks.crmarena.score.claims import read_claims, read_structured
+from pytest_a2a_bench.benchmarks.crmarena.tasks import CATEGORIES, CrmTask
+
+VALUES = {
+    "handle_time": ("005Aa000001xyzAIAQ", "005Bb000002abcDIAU"),
+    "quote_approval": ("ka0Aa000001xyzAIAQ", "ka0Bb000002abcDIAU"),
+    "monthly_trend_analysis": ("August", "October"),
+    "best_region_identification": ("TX", "NY"),
+    "wrong_stage_rectification": ("Discovery", "Quote"),
+}
+
+
+def fill(text: str, one: str, other: str) -> str:
+    return text.replace("{A}", one).replace("{B}", other)
+
+
+@pytest.mark.parametrize("category", VALUES)
+def test_phrasings_mean_what_people_take_from_them(category: str) -> None:
+    one, other = VALUES[category]
+    wrong = []
+    for text, verdict in ANSWERS:
+        read = read_claims(CATEGORIES[category], fill(text, one, other))
+        meant = {one: "A", other: "B", "None": "None"}
+        if (meant[read[0]] if len(read) == 1 and read[0] in meant else "-") != verdict:
+            wrong.append((text, verdict, read))
+    assert wrong == []
+
+
+def test_in_fixed_a_rejected_value_is_no_answer() -> None:
+    one, other = VALUES["handle_time"]
+    task = CrmTask("0001", "handle_time", "Who?", "exact_match", (one,))
+    for text, verdict in ANSWERS:
+        assert score(task, fill(text, one, other), scoring="fixed").success is (verdict == "A"), text
+
+
+# A sentence by stance, of one value; the last asserted one is the answer, whatever else was said before.
+ASSERTED = ("The answer is {}.", "It is {}.", "**{}** has the best numbers.", "So I say {}.", "I am sure: {}")
+DENIED = tuple(
+    text.replace("{A}", "{}").rstrip(".")
+    for text, verdict in ANSWERS
+    if verdict == "-" and text.count("{A}") == 1 and "{B}" not in text and "one" not in text.lower() and "?" not in text
+)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(data=st.data(), category=st.sampled_from(list(VALUES)))
+def test_an_answer_passes_only_if_the_value_stands_asserted_last_and_alone(data: st.DataObject, category: str) -> None:
+    gold, other = VALUES[category]
+    before = data.draw(st.lists(st.tuples(st.sampled_from(DENIED), st.sampled_from([gold, other])), max_size=3))
+    end = data.draw(st.sampled_from([None, *ASSERTED]))
+    value = data.draw(st.sampled_from([gold, other]))
+    said = [form.format(name) for form, name in before] + ([end.format(value)] if end else [])
+    read = read_claims(CATEGORIES[category], ". ".join(said))
+    assert (read == (gold,)) is (end is not None and value == gold), said
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('{"answer": ["A", "B"]}', ["A", "B"]),
+        ('first {"answer": "A"} then {"answer": "B"}', ["B"]),
+        ('{"answer": null}', []),
+        ('{"answer": []}', []),
+        ('{"answer": [null]}', ["None"]),
+        ('{"answer": 7}', ["7"]),
+        ('{"answer": ', None),
+        ('the word "answer"', None),
+        ("A", None),
+    ],
+)
+def test_a_structured_answer(text: str, values: list[str] | None) -> None:
+    assert read_structured(text) == values
+
+
+def test_a_structured_answer_is_read_as_what_it_holds() -> None:
+    assert read_claims(CATEGORIES["best_region_identification"], '{"answer": ["Texas"]}') == ("TX",)
+    assert read_claims(CATEGORIES["lead_qualification"], '{"answer": ["Need", "Budget"]}') == ("Need", "Budget")
+    assert read_claims(CATEGORIES["handle_time"], '{"answer": ["John Smith"]}') == ("John Smith",)
+
+
+PIECES = st.sampled_from([*re.findall(r"\S+\s*", " ".join(text for text, _ in ANSWERS)), *VALUES["handle_time"]])
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(said=st.lists(PIECES | st.text(max_size=5), max_size=20).map(" ".join), name=st.sampled_from(list(CATEGORIES)))
+def test_no_answer_raises(said: str, name: str) -> None:
+    assert all(isinstance(value, str) for value in read_claims(CATEGORIES[name], said))
