@@ -18,8 +18,8 @@ from pytest_a2a_bench.benchmarks.crmarena.mini.org import MiniOrg, build
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import B2B_SIZES
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
-ROWS_HASH = "de816e8ece69f83f35bac6e58f4a3879f96f1f645b1909f021226d7b6d4a50ae"
-TASKS_HASH = "1ebca69ffb9cfefd6574957c3d607a6a6b46483d5c89dcceb55c6c0d65d4a016"
+ROWS_HASH = "6f1cd10c8a65e0f0fe04d1a2919ca89e5ca983c0463178cd69033f5acc5ef6cd"
+TASKS_HASH = "472f33a90a076ec5c0298f1a3119b9e5e5e42c13d44b51625b23399e31e1c20e"
 
 IN_ANOTHER_PROCESS = """
 import sys

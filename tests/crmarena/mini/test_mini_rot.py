@@ -14,7 +14,7 @@ from mini_orgs import fingerprint, mini, opened, published, rows_of, wrong_answe
 from pytest_a2a_bench.benchmarks.crmarena.mini.rot import add_rot, distractors
 from pytest_a2a_bench.benchmarks.crmarena.org.standard import standard_schema
 
-ROT_HASH = "1868861a0d847e0af7c33163c3ed9f25aa609e5158e9f6fa8c4926c83d9af1a0"
+ROT_HASH = "88fb25a0e4a78d55c968b1fbe7487c2c900374a6806752c34f420e2c4c863e9c"
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 250])

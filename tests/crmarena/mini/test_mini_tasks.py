@@ -108,7 +108,9 @@ def test_no_answer_is_half_of_a_category(seed: int) -> None:
 def test_articles_are_long_have_sections_and_older_versions_that_contradict() -> None:
     by_title: dict[str, list[str]] = {}
     for row in mini().rows["Knowledge__kav"]:
-        by_title.setdefault(row["Title"], []).append(row["FAQ_Answer__c"])
+        # Price sheets hold a code each, for the twins of privacy, and are no articles.
+        if not row["Title"].startswith(("Public price list: ", "Internal: price floor ")):
+            by_title.setdefault(row["Title"], []).append(row["FAQ_Answer__c"])
     assert len(by_title) >= 35
     for bodies in by_title.values():
         assert all(len(body) > 1_000 and body.count("\n## ") == 4 for body in bodies)
