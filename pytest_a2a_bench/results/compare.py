@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -196,12 +196,16 @@ def describe_drop(comparison: Comparison, verdict: GateVerdict) -> str:
     if verdict == "inconclusive":
         if group.p < inference.LEVEL:
             return SIGNS
-        # A run of three trials sees nothing, which is no reason to trust it.
-        worst = inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in comparison.pairs)
-        return NO_SIGN if worst < inference.LEVEL else ""
+        return NO_SIGN if could_show(comparison.pairs) else ""
     if verdict == "pass":
         return "improved" if group.high < 0 else ""
     return "regressed"
+
+
+def could_show(pairs: Iterable[PairedTask]) -> bool:
+    """Tell whether these trials would have shown signs of a drop if all of this run's had failed."""
+    # A run of three trials sees nothing, which is no reason to trust it.
+    return inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in pairs) < inference.LEVEL
 
 
 def _group(name: str, pairs: list[PairedTask], level: float) -> GroupComparison:
