@@ -1,6 +1,6 @@
 """How often gates say what, and what it costs to decide early, by simulation: the tables of docs/guides/gates.md.
 
-    python perf/gates.py baseline|floors|early [--runs 400] [--only 50x4]
+    python perf/gates.py baseline|floors|early|drawn [--runs 400] [--only 50x4]
 
 Tasks are as hard as real ones: a third is nearly always solved, a third nearly never, the rest lies between. The
 changed agent is worse by the true drop on average, on the tasks where it can be. Further rows are for agents that solve
@@ -114,6 +114,38 @@ def early(tasks: int, trials: int, drop: float, runs: int) -> tuple[Counter[str]
     return said, held / runs / len(order)
 
 
+def drawn(tasks: int, trials: int, runs: int, *, broken: bool) -> tuple[float, float]:
+    """Return how often an early verdict is wrong about all tasks there are, and about those that ran.
+
+    The tasks of each run are drawn; what is allowed is just what all of them lost: each a little, or some everything.
+    """
+    source = random.Random(tasks * 1000 + trials)
+    kinds = chances(tasks)
+    share = ALLOWED * len(kinds) / sum(kinds)
+    level = LEVEL * early_share(tasks * trials)
+    decided = wrong = 0
+    for _ in range(runs):
+        before = source.choices(kinds, k=tasks)
+        lost = [source.random() < share if broken else share for _ in before]
+        after = [p * (1 - part) for p, part in zip(before, lost, strict=True)]
+        pairs = [(p, q) for p, q in zip(before, after, strict=True) for _ in range(trials)]
+        source.shuffle(pairs)
+        bets = DropBets(ALLOWED, level)
+        for p, q in pairs:
+            bets.take((source.random() < p) - (source.random() < q))
+        decided += bets.larger is True
+        wrong += bets.larger is not None and bets.larger != (sum(before) - sum(after) > ALLOWED * tasks)
+    return decided / runs, wrong / runs
+
+
+def drawn_table(runs: int) -> None:
+    """Print what early verdicts against a baseline are about."""
+    print("| tasks x trials | each task lost a little | some tasks lost everything |\n|---|---|---|")
+    for tasks, trials in RUNS_LENGTHS:
+        cells = [drawn(tasks, trials, runs, broken=broken) for broken in (False, True)]
+        print(f"| {tasks} x {trials} | " + " | ".join(f"{a:.1%}, {b:.1%}" for a, b in cells) + " |", flush=True)
+
+
 def _held(source: random.Random, chance: float, trials: int) -> int:
     return sum(source.random() < chance for _ in range(trials))
 
@@ -168,7 +200,7 @@ def early_table(runs: int, only: str) -> None:
 def main() -> None:
     """Print one of the tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("baseline", "floors", "early"))
+    parser.add_argument("table", choices=("baseline", "floors", "early", "drawn"))
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--only", default="", metavar="TASKSxTRIALS", help="one row of floors or early")
     asked = parser.parse_args()
@@ -176,6 +208,8 @@ def main() -> None:
         floor_table(asked.runs, asked.only)
     elif asked.table == "early":
         early_table(asked.runs, asked.only)
+    elif asked.table == "drawn":
+        drawn_table(asked.runs)
     else:
         baseline_table(asked.runs)
 

@@ -124,6 +124,9 @@ side took longer for most drops, since half of what one has is staked wrongly.""
 _EVEN = 80
 """Pairs of trials with which the error rate is divided evenly between early verdicts and the last one."""
 
+_MOST = 0.9
+"""The largest part for early verdicts: a little more of it decides nothing much sooner, and the last one needs some."""
+
 
 def early_share(pairs: int) -> float:
     """Return which part of the error rate is for early verdicts; the rest is for a run that was never decided.
@@ -131,7 +134,7 @@ def early_share(pairs: int) -> float:
     Known before the first trial. Bets on few pairs hardly ever win, so that it is better kept for the end; where they
     do, hardly any run gets there undecided.
     """
-    return pairs**2 / (pairs**2 + _EVEN**2)
+    return min(_MOST, pairs**2 / (pairs**2 + _EVEN**2))
 
 
 class Bets:

@@ -112,6 +112,7 @@ def test_a_large_drop_is_decided_early(
     assert (gate["verdict"], gate["word"]) == ("regressed", "regressed")
     assert gate["decided_after"] <= len(log_of(pytester)) < 40
     assert gate["sentence"].startswith(f"decided after {gate['decided_after']} of 60 trials")
+    assert " sure " not in gate["sentence"], "no limits of a run that stopped by what it saw"
 
 
 def test_a_resumed_run_goes_on_in_the_same_order(
