@@ -185,4 +185,7 @@ def test_files_of_trials_that_were_left_out_say_so(
     assert main(["promote", "a2a-results", "-o", "b.json"]) == 0, "the run did end"
     kept = json.loads(Path("b.json").read_text())["tasks"]
     assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(pytester))
-    assert "did not have to be held" in (pytester.path / "page.html").read_text()
+    page = (pytester.path / "page.html").read_text()
+    assert "did not have to be held" in page
+    assert "of 30 trials were not held: every gate was decided before" in page
+    assert "they need a judge" not in page
