@@ -15,7 +15,7 @@ from collections import Counter
 from math import ceil
 
 from pytest_a2a_bench.results.inference import LEVEL, PairedTask, drop_interval, paired_p
-from pytest_a2a_bench.results.sequential import DropBets, _bounds, early_share
+from pytest_a2a_bench.results.sequential import DropBets, early_share, floor_bounds
 
 MIXED = ((50, 1), (50, 2), (50, 4), (50, 8), (114, 1), (114, 4))
 NEARLY_PERFECT = ((40, 1, 1.0), (12, 4, 1.0), (50, 4, 1.0), (20, 8, 0.98))
@@ -71,7 +71,7 @@ def floor(tasks: int, trials: int, rate: float, runs: int) -> tuple[float, float
     planned, wrong, held = tasks * trials, 0, 0
     need = ceil(FLOOR * planned - 1e-9)
     # What sequential.Floor asks for after each trial; the same in all runs.
-    enough, too_few = list(_bounds(planned, need - 1, LEVEL)), list(_bounds(planned, planned - need, LEVEL))
+    enough, too_few = list(floor_bounds(planned, need - 1, LEVEL)), list(floor_bounds(planned, planned - need, LEVEL))
     for _ in range(runs):
         outcomes = [source.random() < p for p in shifted(chances(tasks), rate) for _ in range(trials)]
         source.shuffle(outcomes)

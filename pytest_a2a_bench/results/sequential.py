@@ -40,8 +40,8 @@ class Floor:
         self._seen = self._ok = 0
         if self.reached is None:
             # The same question twice, of successes and of misses: as many as leave too few successes.
-            self._enough = _bounds(trials, need - 1, level)
-            self._too_few = _bounds(trials, trials - need, level)
+            self._enough = floor_bounds(trials, need - 1, level)
+            self._too_few = floor_bounds(trials, trials - need, level)
 
     def take(self, *, success: bool) -> None:
         """Take in the next trial."""
@@ -56,7 +56,7 @@ class Floor:
             self.reached = False
 
 
-def _bounds(trials: int, most: int, level: float) -> Iterator[int]:
+def floor_bounds(trials: int, most: int, level: float) -> Iterator[int]:
     """Yield, after each trial, how many successes tell that there will be more than ``most`` of them in the end.
 
     Fewer successes than ``most`` in the whole population reach no bound more often, so that this one is the worst.

@@ -21,10 +21,10 @@ from pytest_a2a_bench.results.sequential import (
     DropBets,
     Floor,
     Stratum,
-    _bounds,
     decide_floor,
     early_share,
     evidence_of_reaching,
+    floor_bounds,
 )
 
 
@@ -61,7 +61,7 @@ def test_a_floor_uses_up_its_error_rate() -> None:
     """Counted once more, along all paths: nothing that was promised is left to be wrong with."""
     trials, most = 60, 35
     alive, wrong = {0: Fraction(1)}, Fraction(0)
-    for seen, enough in enumerate(_bounds(trials, most, 0.05)):
+    for seen, enough in enumerate(floor_bounds(trials, most, 0.05)):
         step: dict[int, Fraction] = {}
         for ok, likely in alive.items():
             for more, good in ((1, most - ok), (0, trials - seen - most + ok)):
