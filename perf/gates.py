@@ -1,6 +1,6 @@
 """How often gates say what, and what it costs to decide early, by simulation: the tables of docs/guides/gates.md.
 
-    python perf/gates.py baseline|floors|early [--runs 400]
+    python perf/gates.py baseline|floors|early|drawn [--runs 400] [--only 50x4]
 
 Tasks are as hard as real ones: a third is nearly always solved, a third nearly never, the rest lies between. The
 changed agent is worse by the true drop on average, on the tasks where it can be. Further rows are for agents that solve
@@ -15,7 +15,7 @@ from collections import Counter
 from math import ceil
 
 from pytest_a2a_bench.results.inference import LEVEL, PairedTask, drop_interval, paired_p
-from pytest_a2a_bench.results.sequential import DropBets, Stratum, decide_floor
+from pytest_a2a_bench.results.sequential import DropBets, early_share, floor_bounds
 
 MIXED = ((50, 1), (50, 2), (50, 4), (50, 8), (114, 1), (114, 4))
 NEARLY_PERFECT = ((40, 1, 1.0), (12, 4, 1.0), (50, 4, 1.0), (20, 8, 0.98))
@@ -70,13 +70,15 @@ def floor(tasks: int, trials: int, rate: float, runs: int) -> tuple[float, float
     source = random.Random(tasks * 1000 + trials)
     planned, wrong, held = tasks * trials, 0, 0
     need = ceil(FLOOR * planned - 1e-9)
+    # What sequential.Floor asks for after each trial; the same in all runs.
+    enough, too_few = list(floor_bounds(planned, need - 1, LEVEL)), list(floor_bounds(planned, planned - need, LEVEL))
     for _ in range(runs):
         outcomes = [source.random() < p for p in shifted(chances(tasks), rate) for _ in range(trials)]
         source.shuffle(outcomes)
         ok = 0
         for seen, success in enumerate(outcomes, 1):
             ok += success
-            reached = decide_floor([Stratum(planned, seen, ok)], need)
+            reached = True if ok >= enough[seen - 1] else False if seen - ok >= too_few[seen - 1] else None
             if reached is not None:
                 break
         wrong += reached != (sum(outcomes) >= need)
@@ -89,6 +91,7 @@ def early(tasks: int, trials: int, drop: float, runs: int) -> tuple[Counter[str]
     source = random.Random(tasks * 1000 + trials)
     before = chances(tasks)
     after = worse(before, drop)
+    level = LEVEL * early_share(tasks * trials)
     said: Counter[str] = Counter()
     held = 0
     for _ in range(runs):
@@ -96,7 +99,7 @@ def early(tasks: int, trials: int, drop: float, runs: int) -> tuple[Counter[str]
         new = [[source.random() < q for _ in range(trials)] for q in after]
         order = [(task, trial) for task in range(tasks) for trial in range(trials)]
         source.shuffle(order)
-        bets = DropBets(ALLOWED, LEVEL / 2)
+        bets = DropBets(ALLOWED, level)
         for task, trial in order:
             held += 1
             bets.take(old[task][trial] - new[task][trial])
@@ -104,11 +107,43 @@ def early(tasks: int, trials: int, drop: float, runs: int) -> tuple[Counter[str]
                 break
         if bets.larger is None:
             pairs = [PairedTask(trials, sum(o), trials, sum(n)) for o, n in zip(old, new, strict=True)]
-            low, high = drop_interval(pairs, resamples=400, level=LEVEL / 2)
+            low, high = drop_interval(pairs, resamples=300, level=LEVEL - level)
             said["regressed" if low > ALLOWED else "pass" if high <= ALLOWED else ""] += 1
         else:
             said["regressed" if bets.larger else "pass"] += 1
     return said, held / runs / len(order)
+
+
+def drawn(tasks: int, trials: int, runs: int, *, broken: bool) -> tuple[float, float]:
+    """Return how often an early verdict is wrong about all tasks there are, and about those that ran.
+
+    The tasks of each run are drawn; what is allowed is just what all of them lost: each a little, or some everything.
+    """
+    source = random.Random(tasks * 1000 + trials)
+    kinds = chances(tasks)
+    share = ALLOWED * len(kinds) / sum(kinds)
+    level = LEVEL * early_share(tasks * trials)
+    decided = wrong = 0
+    for _ in range(runs):
+        before = source.choices(kinds, k=tasks)
+        lost = [source.random() < share if broken else share for _ in before]
+        after = [p * (1 - part) for p, part in zip(before, lost, strict=True)]
+        pairs = [(p, q) for p, q in zip(before, after, strict=True) for _ in range(trials)]
+        source.shuffle(pairs)
+        bets = DropBets(ALLOWED, level)
+        for p, q in pairs:
+            bets.take((source.random() < p) - (source.random() < q))
+        decided += bets.larger is True
+        wrong += bets.larger is not None and bets.larger != (sum(before) - sum(after) > ALLOWED * tasks)
+    return decided / runs, wrong / runs
+
+
+def drawn_table(runs: int) -> None:
+    """Print what early verdicts against a baseline are about."""
+    print("| tasks x trials | each task lost a little | some tasks lost everything |\n|---|---|---|")
+    for tasks, trials in RUNS_LENGTHS:
+        cells = [drawn(tasks, trials, runs, broken=broken) for broken in (False, True)]
+        print(f"| {tasks} x {trials} | " + " | ".join(f"{a:.1%}, {b:.1%}" for a, b in cells) + " |", flush=True)
 
 
 def _held(source: random.Random, chance: float, trials: int) -> int:
@@ -118,6 +153,10 @@ def _held(source: random.Random, chance: float, trials: int) -> int:
 def _table(first: str, columns: tuple[float, ...], word: str = "") -> None:
     print(f"| {first} | " + " | ".join(f"{word}{column:g}" for column in columns) + " |")
     print("|---|" + "---|" * len(columns))
+
+
+def _lengths(only: str) -> list[tuple[int, int]]:
+    return [(tasks, trials) for tasks, trials in RUNS_LENGTHS if not only or only == f"{tasks}x{trials}"]
 
 
 def baseline_table(runs: int) -> None:
@@ -137,20 +176,20 @@ def baseline_table(runs: int) -> None:
         print(f"| {name} | {' | '.join(cells)} |")
 
 
-def floor_table(runs: int) -> None:
+def floor_table(runs: int, only: str) -> None:
     """Print what early verdicts of a floor cost, and how often they are wrong."""
     _table(f"floor {FLOOR:g}, true rate", TRUTHS)
-    for tasks, trials in RUNS_LENGTHS:
+    for tasks, trials in _lengths(only):
         cells = [floor(tasks, trials, rate, runs) for rate in TRUTHS]
         shown = " | ".join(f"{wrong:.1%}, {cost:.0%}" for wrong, cost in cells)
         print(f"| {tasks} x {trials} | {shown} |", flush=True)
 
 
-def early_table(runs: int) -> None:
+def early_table(runs: int, only: str) -> None:
     """Print what early verdicts against a baseline say, and cost."""
     drops = (-0.1, *DROPS, 0.3)
     _table("tasks x trials", drops, "drop ")
-    for tasks, trials in RUNS_LENGTHS:
+    for tasks, trials in _lengths(only):
         cells = [early(tasks, trials, drop, runs) for drop in drops]
         shown = " | ".join(
             f"{said['regressed'] / runs:.1%} / {said['pass'] / runs:.1%}, {cost:.0%}" for said, cost in cells
@@ -161,13 +200,16 @@ def early_table(runs: int) -> None:
 def main() -> None:
     """Print one of the tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("baseline", "floors", "early"))
+    parser.add_argument("table", choices=("baseline", "floors", "early", "drawn"))
     parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--only", default="", metavar="TASKSxTRIALS", help="one row of floors or early")
     asked = parser.parse_args()
     if asked.table == "floors":
-        floor_table(asked.runs)
+        floor_table(asked.runs, asked.only)
     elif asked.table == "early":
-        early_table(asked.runs)
+        early_table(asked.runs, asked.only)
+    elif asked.table == "drawn":
+        drawn_table(asked.runs)
     else:
         baseline_table(asked.runs)
 

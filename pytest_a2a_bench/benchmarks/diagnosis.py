@@ -115,6 +115,7 @@ def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnos
 
     :param diagnoser: what its benchmark knows.
     :return: None for a success and for what was not run or skipped.
+    :raises TypeError: if its benchmark returns anything else than a diagnosis.
     """
     if result.success or result.status in ("skipped", "not_run"):
         return None
@@ -122,6 +123,10 @@ def diagnose(result: TrialResult, diagnoser: Diagnoser | None = None) -> Diagnos
     if trouble is not None:
         return trouble
     own = diagnoser.diagnose(result) if diagnoser is not None else None
+    if own is not None and not isinstance(own, Diagnosis):
+        raise TypeError(
+            f"the diagnoser of {result.key.suite} returned {type(own).__name__}; expected a Diagnosis or None"
+        )
     return own or next(_unreadable(result), None) or Diagnosis("unexplained", detail=_ending(result))
 
 

@@ -32,7 +32,10 @@ def run(namespace: Namespace) -> int:
     found = manifest.load_selected(namespace.directory)
     results = list(found.results)
     if namespace.key is not None:
-        wanted = TrialKey.parse(namespace.key)
+        try:
+            wanted = TrialKey.parse(namespace.key)
+        except ValueError as error:
+            raise ConfigurationError(f"--key: {error}") from error
         results = [r for r in results if r.key == wanted]
         if not results:
             raise ConfigurationError(f"{namespace.directory} has no trial {namespace.key}; its files name theirs (key)")

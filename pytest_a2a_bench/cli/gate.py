@@ -14,7 +14,7 @@ import shutil
 import sys
 import tomllib
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,13 @@ from pytest_a2a_bench.configuration.option import Option
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates import files, misses
 from pytest_a2a_bench.gates.agents import judge_run
-from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Trials, Verdict, groups_of_result
+from pytest_a2a_bench.gates.early import Finished, early_verdict
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision, Trials, Verdict, groups_of_result
 from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.reports import diagnosis, verdict
 from pytest_a2a_bench.results import manifest
 from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.manifest import SelectedResults
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import StoreError
@@ -63,7 +65,7 @@ def run(namespace: Namespace) -> int:
     problems = [*read.problems, *_unknown(settings, results)]
     if problems:
         raise ConfigurationError("; ".join(problems))
-    trials = _trials(results, settings, read)
+    trials = _trials(found, results, settings, read)
     verdict_found = judge_run(trials, misses.thresholds_of(settings), settings, read.baseline)
     _print(verdict_found, trials, directory)
     _write(directory, verdict_found, trials, found, settings)
@@ -139,22 +141,45 @@ def _unknown(settings: Settings, results: list[TrialResult]) -> Iterator[str]:
             yield f"--min-pass {group}: no suite, domain or category has that name"
 
 
-def _trials(results: list[TrialResult], settings: Settings, read: files.GateFiles) -> Trials:
+def _trials(found: SelectedResults, results: list[TrialResult], settings: Settings, read: files.GateFiles) -> Trials:
     keys = [result.key for result in results]
     asked = settings.min_pass and settings.min_pass_without
     left_out = LeftOut()
     if asked:
         here = dataclasses.replace(settings, suites=tuple(dict.fromkeys(key.domain for key in keys)))
         left_out = find_more_left_out(keys, find_left_out(here, os.environ), settings)
+    ended_early = any(r.error_type == DECIDED_ERROR for r in results)
+    decided, level = _decided(found, settings, read, left_out.tasks)
     return Trials(
         results=results,
         selected=len(results),
-        # Ended early for other questions than these: what was not held may turn any answer.
-        cut_short=any(r.error_type == DECIDED_ERROR for r in results),
+        # What was not held may turn any answer that was not decided by then.
+        cut_short=ended_early,
+        decided=decided if ended_early else {name: d for name, d in decided.items() if name == "baseline"},
+        level=level,
         quarantined=frozenset(task_name(k) for k in keys if misses.quarantine_of(k, read.quarantine) is not None),
         left_out=left_out.tasks,
         left_out_unknown=left_out.unknown,
     )
+
+
+def _decided(
+    found: SelectedResults, settings: Settings, read: files.GateFiles, left_out: Collection[str]
+) -> tuple[Mapping[str, Decision], float]:
+    """Look at the trials once more as the run did, one after the other; joined shards have no order in common.
+
+    :return: what was decided early, and how often a comparison of all trials may be wrong after that.
+    """
+    run, baseline = found.manifest, read.baseline
+    if not run.order or run.merged:
+        return {}, LEVEL
+    if settings.agents:
+        baseline = files.baselines_of(settings, baseline).get(settings.under_test[0] or "")
+    early = early_verdict(run, misses.thresholds_of(settings), baseline, read.quarantine, left_out)
+    for result in found.results:
+        if result.error_type != DECIDED_ERROR:
+            early.take(Finished(result.key, result.status, result.success))
+    return early.decisions, early.level
 
 
 def _print(found: Verdict, trials: Trials, directory: Path) -> None:

@@ -12,12 +12,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple, Protocol
 
-from pytest_a2a_bench.gates.terms import Decision, Thresholds, floor_name, pass_k_name
+from pytest_a2a_bench.gates.misses import quarantine_of
+from pytest_a2a_bench.gates.quarantine import Quarantined
+from pytest_a2a_bench.gates.terms import Decision, Thresholds, floor_name, groups_of, pass_k_name
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.results.baseline import Baseline, task_name
 from pytest_a2a_bench.results.compare import GateVerdict
 from pytest_a2a_bench.results.inference import LEVEL
-from pytest_a2a_bench.results.sequential import DropBets, Stratum, decide_floor
+from pytest_a2a_bench.results.manifest import Manifest
+from pytest_a2a_bench.results.sequential import DropBets, Floor, Stratum, decide_floor, early_share
 from pytest_a2a_bench.results.stats import pass_hat_k
 
 
@@ -63,12 +66,17 @@ class _Floor:
             there = self._strata.get(_domain(key), Stratum(0, 0, 0))
             self._strata[_domain(key)] = there._replace(trials=there.trials + 1)
         self._need = ceil(rate * len(keys) - 1e-9)
+        self._one = Floor(len(keys), self._need) if len(self._strata) == 1 else None
 
     def look(self, trial: Finished) -> GateVerdict | None:
-        found = self._strata[_domain(trial.key)]
         # What could not be evaluated counts as not succeeded, as it does in the whole run.
-        self._strata[_domain(trial.key)] = found._replace(seen=found.seen + 1, ok=found.ok + trial.success)
-        reached = decide_floor(list(self._strata.values()), self._need)
+        if self._one is not None:
+            self._one.take(success=trial.success)
+            reached = self._one.reached
+        else:
+            found = self._strata[_domain(trial.key)]
+            self._strata[_domain(trial.key)] = found._replace(seen=found.seen + 1, ok=found.ok + trial.success)
+            reached = decide_floor(list(self._strata.values()), self._need)
         return None if reached is None else "pass" if reached else "failed"
 
 
@@ -102,7 +110,10 @@ class _PassK:
 
 
 class _Drop:
-    """Whether the success rate fell by more than is allowed, by pairs of a task's trials in both runs."""
+    """Whether the success rate fell by more than is allowed, by pairs of a task's trials in both runs.
+
+    :ivar level: what is left of the error rate for a run that is never decided.
+    """
 
     def __init__(self, keys: Sequence[TrialKey], baseline: Baseline, allowed: float) -> None:
         planned: dict[str, int] = defaultdict(int)
@@ -114,8 +125,9 @@ class _Drop:
         self._pairs = min((min(planned[n], len(o)) for n, o in self._before.items()), default=0)
         self._size = {n: planned[n] // self._pairs for n in self._before} if self._pairs else {}
         self._now: dict[str, list[bool]] = defaultdict(list)
-        # The other half of the error rate is for the run that is never decided early.
-        self._bets = DropBets(allowed, LEVEL / 2)
+        early = LEVEL * early_share(self._pairs * len(self._before))
+        self.level = LEVEL - early
+        self._bets = DropBets(allowed, early)
 
     def look(self, trial: Finished) -> GateVerdict | None:
         name = task_name(trial.key)
@@ -161,12 +173,37 @@ _UNKNOWN = ("skipped", "infrastructure_error", "evaluator_error", "harness_error
 """An error is in no rate of a comparison, and could have hidden a drop."""
 
 
+def early_verdict(
+    run: Manifest,
+    thresholds: Thresholds,
+    baseline: Baseline | None,
+    quarantine: Sequence[Quarantined],
+    left_out: Collection[str],
+) -> EarlyVerdict:
+    """Return the gates of a run, by what its ``run.json`` says of its trials and their order.
+
+    :param left_out: tasks that floors leave out.
+    """
+    order = [TrialKey.parse(key) for key in run.keys]
+    return EarlyVerdict(
+        order,
+        thresholds,
+        baseline,
+        lambda key: groups_of(key.suite, key.domain, run.categories.get(key.task_key)),
+        (
+            [key for key in order if quarantine_of(key, quarantine) is not None],
+            [key for key in order if key.task_key in left_out],
+        ),
+    )
+
+
 class EarlyVerdict:
     """The gates of a run whose trials come in an order that was drawn.
 
     :param order: every trial of the run.
     :param groups_of: the names by which a floor may mean a trial.
     :param uncounted: trials that count in no rate (quarantined), and in no floor (left out).
+    :ivar level: how often a comparison with the baseline may be wrong in the end, where it was not decided before.
     """
 
     def __init__(
@@ -189,8 +226,10 @@ class EarlyVerdict:
                 self._gates[floor_name(group)] = _Gate(_Floor(keys, rate), keys, _SKIPPED)
         for k, rate in thresholds.min_pass_k.items():
             self._gates[pass_k_name(k)] = _Gate(_PassK(counted, k, rate), counted, _SKIPPED)
+        self.level = LEVEL
         if baseline is not None:
             drop = _Drop(counted, baseline, thresholds.max_drop)
+            self.level = drop.level
             self._gates["baseline"] = _Gate(drop, counted, _UNKNOWN)
         self._needless = frozenset(
             key for key in order if thresholds.tolerates(groups_of(key), baseline=baseline is not None)

@@ -285,12 +285,15 @@ def _baseline_gate(trials: Trials, baseline: Baseline, comparison: Comparison, a
     verdict = judge_drop(group, allowed) if decision is None else decision.verdict
     numbers: dict[str, Any] = {**comparison.to_json()["overall"], "allowed": allowed}
     what = f"{decision}; " if decision else ""
-    sure = f"{100 * (1 - trials.level):g} % sure"
     what += (
         f"{group.before.rate:.3f} before, {group.after.rate:.3f} now over {count(group.tasks, 'task')} "
-        f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}, {sure} of at least {group.low:+.3f} "
-        f"and of at most {group.high:+.3f}, p = {group.p:.3g}; allowed is {allowed:g}"
+        f"({group.better} better, {group.worse} worse): drop {group.drop:+.3f}"
     )
+    if decision is None:
+        # A run that stopped because of what it saw is no sample that such limits may be taken from.
+        sure = f"{100 * (1 - trials.level):.3g} % sure"
+        what += f", {sure} of at least {group.low:+.3f} and of at most {group.high:+.3f}, p = {group.p:.3g}"
+    what += f"; allowed is {allowed:g}"
     if comparison.only_before or comparison.only_after:
         only = f"{count(len(comparison.only_before), 'task')}, only now: {len(comparison.only_after)}"
         what += f"; only in the baseline: {only}"
@@ -324,7 +327,8 @@ def _passes_at_worst(trials: Trials, baseline: Baseline, allowed: float) -> bool
 
 
 def _unfinished(gate: GateResult) -> GateResult:
-    if gate.refused:
+    # What was decided early is a verdict wherever the run stops.
+    if gate.refused or gate.decided_after is not None:
         return gate
     # Only what no later trial could have changed.
     stays = gate.verdict in ("failed", "regressed") and gate.settled

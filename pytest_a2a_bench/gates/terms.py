@@ -203,7 +203,7 @@ class Trials:
     :param results: every trial that was reported.
     :param lost: trials that were reported without a result (a crashed worker).
     :param decided: what was decided early, by the name of the gate.
-    :param stops_early: whether gates are decided early, so that those that are not have a part of the error rate left.
+    :param level: how often a comparison of all trials may be wrong; where it was looked at before, less often.
     :param not_run: how many were not run, because the breaker was open or the run's time was up; not in ``results``.
     :param stopped: why that was, and what to do; empty where nothing stopped the run.
     :param cut_short: whether the run stopped before its end.
@@ -230,14 +230,9 @@ class Trials:
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out_unknown: Mapping[str, str] = field(default_factory=dict)
     decided: Mapping[str, Decision] = field(default_factory=dict)
-    stops_early: bool = False
+    level: float = LEVEL
     not_run: int = 0
     stopped: str = ""
-
-    @property
-    def level(self) -> float:
-        """How often a comparison of all trials may be wrong: half as often where it was looked at before."""
-        return LEVEL / 2 if self.stops_early else LEVEL
 
     @property
     def is_partial(self) -> bool:

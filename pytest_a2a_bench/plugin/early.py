@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from pytest_a2a_bench.gates.early import EarlyVerdict, Finished
+from pytest_a2a_bench.gates.early import EarlyVerdict, Finished, early_verdict
 from pytest_a2a_bench.gates.files import baselines_of
-from pytest_a2a_bench.gates.misses import quarantine_of, thresholds_of
-from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision, groups_of
+from pytest_a2a_bench.gates.misses import thresholds_of
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR, Decision
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.collect.order import decides_early
 from pytest_a2a_bench.plugin.run.explanation import PREFIX
 from pytest_a2a_bench.plugin.run.files import left_out_of
 from pytest_a2a_bench.plugin.run.state import BenchRun
 from pytest_a2a_bench.results import manifest
+from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.stats import count
 from pytest_a2a_bench.results.store import StoreError
 from pytest_a2a_bench.trials.stopping import Settled, settle
@@ -67,6 +68,11 @@ class EarlyStop:
         return found if self._skipped else {name: d for name, d in found.items() if name == "baseline"}
 
     @property
+    def level(self) -> float:
+        """How often a comparison of all trials may be wrong, where it was looked at before."""
+        return LEVEL if self._verdict is None else self._verdict.level
+
+    @property
     def notes(self) -> Iterator[str]:
         """Say how much was not held."""
         if self.problem:
@@ -81,19 +87,15 @@ class EarlyStop:
         except StoreError as error:
             self.problem = str(error)
             return None
-        order = [TrialKey.parse(key) for key in found.keys]
         settings, plan = self.run.settings, self.run.plan
-
-        def groups(key: TrialKey) -> tuple[str, ...]:
-            return groups_of(key.suite, key.domain, found.categories.get(key.task_key))
-
-        quarantined = [key for key in order if quarantine_of(key, plan.quarantine) is not None]
-        tasks = left_out_of(self.run, order).tasks
-        left_out = [key for key in order if key.task_key in tasks]
+        if found.run_id != plan.run_id:
+            self.problem = f"{plan.results / manifest.NAME} is of another run ({found.run_id})"
+            return None
+        left_out = left_out_of(self.run, [TrialKey.parse(key) for key in found.keys]).tasks
         baseline = self.run.services.baseline
         if settings.agents and baseline is not None:
             baseline = baselines_of(settings, baseline).get(settings.under_test[0] or "")
-        return EarlyVerdict(order, thresholds_of(settings), baseline, groups, (quarantined, left_out))
+        return early_verdict(found, thresholds_of(settings), baseline, plan.quarantine, left_out)
 
     def _stop(self, verdict: EarlyVerdict) -> None:
         self._stopped = True

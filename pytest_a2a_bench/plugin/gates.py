@@ -24,6 +24,7 @@ from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
 from pytest_a2a_bench.redact import sanitise
 from pytest_a2a_bench.reports import diagnosis, verdict
 from pytest_a2a_bench.results.baseline import task_name
+from pytest_a2a_bench.results.inference import LEVEL
 from pytest_a2a_bench.results.stats import count
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class Gatekeeper:
             erred=frozenset(str(r.key) for r in results if r.status == "evaluated" and str(r.key) in self._erred),
             quarantined=quarantined,
             decided=self._early.decisions if self._early else {},
-            stops_early=self._early is not None,
+            level=self._early.level if self._early else LEVEL,
             left_out=left_out.tasks,
             left_out_unknown=left_out.unknown,
         )

@@ -75,7 +75,24 @@ class Cluster:
 
 
 def diagnosis_of(result: TrialResult) -> Diagnosis | None:
-    """Say why one trial missed; None where it did not, or was not held. Never raises."""
+    """Say why one trial missed; None where it did not, or was not held. Never raises.
+
+    Several places tell it of the same trial one after the other; it is looked for once.
+    """
+    known = _TOLD.get(id(result))
+    # By identity, as results have no hash; each is kept as long as its number is, so that no other has it.
+    if known is None or known[0] is not result:
+        while len(_TOLD) >= _KEPT:
+            _TOLD.pop(next(iter(_TOLD), 0), None)
+        known = _TOLD[id(result)] = result, _diagnosed(result)
+    return known[1]
+
+
+_KEPT = 64
+_TOLD: dict[int, tuple[TrialResult, Diagnosis | None]] = {}
+
+
+def _diagnosed(result: TrialResult) -> Diagnosis | None:
     try:
         return diagnose(result, registry.get_diagnoser(result.key.suite))
     # It explains what is decided already. A stored file may hold anything, and a benchmark's own diagnoser do anything.

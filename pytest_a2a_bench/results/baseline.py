@@ -99,7 +99,10 @@ class Baseline:
     @property
     def agents(self) -> tuple[str, ...]:
         """The names of the agents that it is of, sorted; none where agents had no names."""
-        return tuple(sorted({match["agent"] for match in map(_OF_AGENT.fullmatch, self.tasks) if match}))
+        # A task's own id may end as an agent's name would; what was measured is kept by domain, and says whose it is.
+        return tuple(
+            sorted({match["agent"] for match in map(_OF_AGENT.fullmatch, self.measured or self.tasks) if match})
+        )
 
     def only(self, agent: str) -> Baseline:
         """Return the part that is one agent's, in which nothing has its name any more; all, where agents had none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -39,8 +39,8 @@ class GroupComparison:
     """The tasks of one domain, or all of them.
 
     :param drop: how much lower the success rate is now, averaged over tasks.
-    :param low: 95 % confident that the drop is at least this.
-    :param high: 95 % confident that the drop is at most this.
+    :param low: 95 % confident (or as the comparison's level says) that the drop is at least this.
+    :param high: likewise, that it is at most this.
     :param p: how likely an unchanged agent does as badly or worse (exact, one-sided).
     :param better: tasks whose rate rose; ``worse`` whose rate fell.
     """
@@ -85,6 +85,7 @@ class Comparison:
     :param errored: tasks that are in both, and of which one run evaluated no trial.
     :param errors_before: trials of common tasks that could not be evaluated; ``errors_after`` in this run.
     :param differences: what was measured differently, so that the numbers do not compare.
+    :param level: how often each limit of a drop may be wrong: less than 5 % where a run was looked at before its end.
     """
 
     overall: GroupComparison | None
@@ -97,6 +98,7 @@ class Comparison:
     errors_after: int = 0
     differences: tuple[str, ...] = ()
     pairs: tuple[PairedTask, ...] = field(default=(), repr=False)
+    level: float = inference.LEVEL
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -152,6 +154,7 @@ def compare(before: Baseline, after: Baseline, level: float = inference.LEVEL) -
         # Where nothing is common there is nothing to be incomparable about.
         differences=tuple(differences(before.measured, after.measured)) if pairs else (),
         pairs=tuple(pairs.values()),
+        level=level,
     )
 
 
@@ -196,12 +199,16 @@ def describe_drop(comparison: Comparison, verdict: GateVerdict) -> str:
     if verdict == "inconclusive":
         if group.p < inference.LEVEL:
             return SIGNS
-        # A run of three trials sees nothing, which is no reason to trust it.
-        worst = inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in comparison.pairs)
-        return NO_SIGN if worst < inference.LEVEL else ""
+        return NO_SIGN if could_show(comparison.pairs) else ""
     if verdict == "pass":
         return "improved" if group.high < 0 else ""
     return "regressed"
+
+
+def could_show(pairs: Iterable[PairedTask]) -> bool:
+    """Tell whether these trials would have shown signs of a drop if all of this run's had failed."""
+    # A run of three trials sees nothing, which is no reason to trust it.
+    return inference.paired_p(dataclasses.replace(pair, after_ok=0) for pair in pairs) < inference.LEVEL
 
 
 def _group(name: str, pairs: list[PairedTask], level: float) -> GroupComparison:

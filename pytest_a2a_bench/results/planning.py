@@ -10,7 +10,7 @@ from statistics import NormalDist, mean, stdev
 
 from pytest_a2a_bench.results import inference
 from pytest_a2a_bench.results.baseline import Baseline
-from pytest_a2a_bench.results.compare import NO_SIGN, SIGNS
+from pytest_a2a_bench.results.compare import NO_SIGN, SIGNS, could_show
 from pytest_a2a_bench.results.inference import LEVEL, POWER, Interval, PairedTask
 from pytest_a2a_bench.results.stats import count
 
@@ -34,7 +34,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Chances:
-    """How often a run is said to ``pass``, to have ``regressed``, or shows signs of a drop, or no sign of one."""
+    """How often a run is said to ``pass``, to have ``regressed``, or shows signs of a drop, or no sign of one.
+
+    The rest are runs that could not have shown any.
+    """
 
     passes: float
     regressed: float
@@ -66,8 +69,10 @@ def chances(
             found["regressed"] += 1
         elif high <= allowed:
             found["pass"] += 1
-        else:
-            found[SIGNS if inference.paired_p(pairs) < LEVEL else NO_SIGN] += 1
+        elif inference.paired_p(pairs) < LEVEL:
+            found[SIGNS] += 1
+        elif could_show(pairs):
+            found[NO_SIGN] += 1
     return Chances(*(found[name] / runs for name in ("pass", "regressed", SIGNS, NO_SIGN)))
 
 

@@ -87,16 +87,18 @@ def test_what_no_gate_counts_is_held(pytester: pytest.Pytester, desk: Bench, mon
     assert 0 < every["decided"] < every["reported"] == 60
 
 
-def test_a_run_that_is_never_decided_has_half_of_the_error_rate_left(
+def test_a_run_that_is_never_decided_has_the_rest_of_the_error_rate_left(
     pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DESK_TASKS", "ok-a ok-b bad-a bad-b")
-    write_baseline(pytester, [f"{what}-{name}" for what in ("ok", "bad") for name in "ab"], [1])
-    assert desk("--a2a-baseline=b.json", "--a2a-stop=decided").ret == 1
+    names = [f"{what}-0-x{i}" for what in ("ok", "bad") for i in range(20)]
+    monkeypatch.setenv("DESK_TASKS", " ".join(names))
+    write_baseline(pytester, names, [1, 0])
+    assert desk("--a2a-baseline=b.json", "--a2a-stop=decided").ret == 0, "no sign of a drop"
     gate, every = gate_of(pytester, "baseline"), verdict_of(pytester)["trials"]
     assert (gate["verdict"], gate["decided_after"], every["decided"]) == ("inconclusive", None, 0)
-    assert "97.5 % sure" in gate["sentence"]
-    assert len(log_of(pytester)) == 4
+    # 40 pairs: a fifth of it went to early verdicts.
+    assert "96 % sure" in gate["sentence"]
+    assert len(log_of(pytester)) == 40
 
 
 def test_a_large_drop_is_decided_early(
@@ -110,6 +112,7 @@ def test_a_large_drop_is_decided_early(
     assert (gate["verdict"], gate["word"]) == ("regressed", "regressed")
     assert gate["decided_after"] <= len(log_of(pytester)) < 40
     assert gate["sentence"].startswith(f"decided after {gate['decided_after']} of 60 trials")
+    assert " sure " not in gate["sentence"], "no limits of a run that stopped by what it saw"
 
 
 def test_a_resumed_run_goes_on_in_the_same_order(
@@ -125,6 +128,43 @@ def test_a_resumed_run_goes_on_in_the_same_order(
     assert gate_of(pytester, "min_pass")["decided_after"] == after
     again = json.loads((pytester.path / "a2a-results" / "run.json").read_text())
     assert (again["order"], again["keys"]) == (run["order"], run["keys"])
+
+
+@pytest.mark.parametrize(("kind", "code"), [("ok", 0), ("bad", 1)])
+def test_stored_trials_are_judged_as_the_run_was(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch, kind: str, code: int
+) -> None:
+    from pytest_a2a_bench.cli.main import main
+
+    monkeypatch.setenv("DESK_TASKS", named(kind))
+    assert desk("--a2a-min-pass=0.5", "--a2a-stop=decided").ret == code
+    gate = gate_of(pytester, "min_pass")
+    assert main(["gate", "a2a-results", "--min-pass", "0.5"]) == code
+    assert gate_of(pytester, "min_pass") == gate
+    # What was not asked then may not be told by what was held.
+    assert main(["gate", "a2a-results", "--min-pass", "0.5", "--min-pass-k", "1=0.5"]) == 1
+    assert gate_of(pytester, "min_pass") == gate
+    assert gate_of(pytester, "min_pass_k[1]")["verdict"] == "inconclusive"
+
+
+def test_a_run_file_of_another_run_decides_nothing(
+    pytester: pytest.Pytester, desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_TASKS", named("ok"))
+    pytester.makeconftest(
+        pytester.path.joinpath("conftest.py").read_text()
+        + """
+import json, pathlib
+
+def pytest_runtest_setup(item):
+    path = pathlib.Path("a2a-results/run.json")
+    run = json.loads(path.read_text())
+    path.write_text(json.dumps({**run, "run_id": "another"}))
+"""
+    )
+    result = desk("--a2a-min-pass=0.5", "--a2a-stop=decided")
+    assert len(log_of(pytester)) == 30
+    result.stdout.fnmatch_lines(["*could decide nothing early: *run.json is of another run (another)*"])
 
 
 def test_stopping_needs_a_gate(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,4 +185,7 @@ def test_files_of_trials_that_were_left_out_say_so(
     assert main(["promote", "a2a-results", "-o", "b.json"]) == 0, "the run did end"
     kept = json.loads(Path("b.json").read_text())["tasks"]
     assert sum(len(t["outcomes"]) for t in kept.values()) == len(log_of(pytester))
-    assert "did not have to be held" in (pytester.path / "page.html").read_text()
+    page = (pytester.path / "page.html").read_text()
+    assert "did not have to be held" in page
+    assert "of 30 trials were not held: every gate was decided before" in page
+    assert "they need a judge" not in page

@@ -121,6 +121,8 @@ def test_the_summary_says_it_in_one_line_and_each_failing_task_says_it() -> None
         made_trial("tau2/airline/2#0", success=False, provenance={"corrected": corrected}),
         made_trial("tau2/airline/2#1", provenance={"corrected": corrected}),
         made_trial("tau2/airline/3#0", provenance={"corrected": None}),
+        # Not held, because all was decided: it is in no count.
+        made_trial("tau2/airline/4#0", status="skipped", provenance={"corrected": corrected}),
     ]
     expected = (
         "golds: 1 of 2 tasks is known to have been corrected upstream in tau2 1.0 (1 to another end); "

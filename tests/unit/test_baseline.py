@@ -336,3 +336,12 @@ class TestCompareCommand:
         before, after = stored(tmp_path / "a", {"1": [1]}), stored(tmp_path / "b", {"2": [1]})
         assert main.main(["compare", str(before), str(after), *arguments]) == 2
         assert complaint in capsys.readouterr().err
+
+
+def test_a_task_that_is_called_as_an_agent_may_be_is_no_agent(tmp_path: Path) -> None:
+    plain = Baseline.of(Store(stored(tmp_path / "plain", {"pay:card": [1], "pay:cash": [0]})).read_all())
+    assert plain.agents == ()
+    assert plain.only("card").tasks == plain.tasks
+    named = plain.named("left")
+    assert named.agents == ("left",)
+    assert named.only("left").tasks == plain.tasks

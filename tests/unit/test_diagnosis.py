@@ -175,6 +175,25 @@ def test_a_diagnoser_that_breaks_takes_nothing_with_it(monkeypatch: pytest.Monke
     assert diagnosis.diagnosis_of(odd) is not None
 
 
+def test_a_diagnoser_must_return_a_diagnosis_and_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def odd(missed: TrialResult) -> Any:
+        asked.append(missed)
+        return "it was late"
+
+    monkeypatch.setattr("pytest_a2a_bench.benchmarks.registry.get_diagnoser", lambda name: Diagnoser(odd))
+    missed = result([CANCEL])
+    found = diagnosis.diagnosis_of(missed)
+    assert found is not None
+    assert found.kind == "unexplained"
+    assert "the diagnoser of tau2 returned str; expected a Diagnosis or None" in found.detail
+    assert diagnosis.diagnosis_of(missed) is found
+    assert len(asked) == 1
+    others = [result([CANCEL]) for _ in range(200)]
+    assert [diagnosis.diagnosis_of(other) is found for other in others] == [False] * 200
+
+
 def _run(folder: Path) -> list[TrialResult]:
     store, results = Store(folder), []
     for number in range(12):
@@ -206,7 +225,7 @@ def test_many_misses_are_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["diagnose", str(tmp_path), "--key", "tau2/airline/9#0", "--format", "json"]) == 0
     (told_of,) = json.loads(capsys.readouterr().out)
     assert (told_of["kind"], told_of["blame"], told_of["trials"]) == ("wrong-argument", "agent", ["tau2/airline/9#0"])
-    for wrong in (["--ids", "3"], ["--key", "tau2/airline/99#0"]):
+    for wrong in (["--ids", "3"], ["--key", "tau2/airline/99#0"], ["--key", "junk"]):
         assert main(["diagnose", str(tmp_path), *wrong]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 

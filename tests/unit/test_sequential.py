@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from fractions import Fraction
+from itertools import combinations
 from math import comb, exp, inf, log
 
 import pytest
@@ -14,7 +16,16 @@ from pytest_a2a_bench.gates.early import EarlyVerdict, Finished, draw_order
 from pytest_a2a_bench.gates.terms import Thresholds
 from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.results.baseline import Baseline, TaskRecord
-from pytest_a2a_bench.results.sequential import Bets, DropBets, Stratum, decide_floor, evidence_of_reaching
+from pytest_a2a_bench.results.sequential import (
+    Bets,
+    DropBets,
+    Floor,
+    Stratum,
+    decide_floor,
+    early_share,
+    evidence_of_reaching,
+    floor_bounds,
+)
 
 
 def keys(number: int, domain: str = "front", trials: int = 1) -> list[TrialKey]:
@@ -26,24 +37,52 @@ def chance(stratum: Stratum, total: int) -> Fraction:
     return Fraction(comb(total, ok) * comb(trials - total, seen - ok), comb(trials, seen))
 
 
-@given(st.integers(2, 25), st.data())
-@settings(deadline=None, max_examples=150)
-def test_evidence_is_the_ratio_that_it_says(trials: int, data: st.DataObject) -> None:
-    seen = data.draw(st.integers(1, trials))
-    one = Stratum(trials, seen, data.draw(st.integers(0, seen)))
-    need = data.draw(st.integers(1, trials))
-    found = evidence_of_reaching([one], need)
-    worst = max((chance(one, total) for total in range(need)), default=Fraction(0))
-    mixed = sum(chance(one, total) for total in range(need, trials + 1)) / (trials - need + 1)
-    if not worst:
-        assert found == inf
-    elif mixed == 0:
-        assert found <= 0
-    else:
-        assert found == pytest.approx(log(mixed / worst), abs=1e-9) or (found == 0 and mixed <= worst)
+def told(floor: Floor, outcomes: Iterable[bool]) -> bool | None:
+    for success in outcomes:
+        floor.take(success=success)
+    return floor.reached
 
 
-@given(st.lists(st.tuples(st.integers(1, 8), st.integers(0, 8), st.integers(0, 8)), min_size=2, max_size=3), st.data())
+@pytest.mark.parametrize("level", [0.05, 0.3])
+def test_a_floor_is_wrong_in_at_most_its_share_of_all_orders(level: float) -> None:
+    """Every order of every outcome, by counting: the second implementation knows no law, and no inequality."""
+    trials, early = 9, 0
+    for ok in range(trials + 1):
+        orders = [[i in chosen for i in range(trials)] for chosen in combinations(range(trials), ok)]
+        for need in range(trials + 2):
+            answers = [told(Floor(trials, need, level), order) for order in orders]
+            assert answers.count(ok < need) <= level * len(orders), "wrong"
+            assert None not in answers
+            early += sum(told(Floor(trials, need, level), order[:4]) is not None for order in orders)
+    assert early, "some are told after less than half"
+
+
+def test_a_floor_uses_up_its_error_rate() -> None:
+    """Counted once more, along all paths: nothing that was promised is left to be wrong with."""
+    trials, most = 60, 35
+    alive, wrong = {0: Fraction(1)}, Fraction(0)
+    for seen, enough in enumerate(floor_bounds(trials, most, 0.05)):
+        step: dict[int, Fraction] = {}
+        for ok, likely in alive.items():
+            for more, good in ((1, most - ok), (0, trials - seen - most + ok)):
+                step[ok + more] = step.get(ok + more, Fraction(0)) + likely * Fraction(good, trials - seen)
+        wrong += sum(likely for ok, likely in step.items() if ok >= enough)
+        alive = {ok: likely for ok, likely in step.items() if ok < enough}
+    assert 0.048 < wrong <= 0.05
+
+
+@given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0]), max_size=30), st.sampled_from([0.0, 0.05, 0.2]))
+def test_evidence_is_what_a_gambler_has(differences: list[float], claimed: float) -> None:
+    capital, bets = Fraction(1), Bets(claimed)
+    for difference in differences:
+        # Half of what may be lost at most, at fair odds if the mean is as claimed.
+        capital += capital * Fraction(1, 2) * (Fraction(difference) - Fraction(claimed)) / (1 + Fraction(claimed))
+        bets.take(difference)
+    assert capital > 0
+    assert bets.evidence == pytest.approx(log(capital), abs=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(1, 8), st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=3), st.data())
 @settings(deadline=None, max_examples=100)
 def test_the_worst_of_several_domains_is_the_worst_of_all_divisions(
     shape: list[tuple[int, int, int]], data: st.DataObject
@@ -66,13 +105,20 @@ def test_the_worst_of_several_domains_is_the_worst_of_all_divisions(
 
 
 def test_a_floor_is_what_the_full_run_would_measure() -> None:
-    assert decide_floor([Stratum(10, 6, 6)], 6) is True, "nothing can change that"
-    assert decide_floor([Stratum(10, 5, 0)], 6) is False
-    assert decide_floor([Stratum(200, 0, 0)], 120) is None
-    assert decide_floor([Stratum(200, 40, 24)], 120) is None
-    assert decide_floor([Stratum(200, 40, 36)], 120) is True
-    assert decide_floor([Stratum(200, 40, 12)], 120) is False
-    assert decide_floor([Stratum(200, 0, 0)], 0) is True
+    assert told(Floor(10, 6), [True] * 6) is True, "nothing can change that"
+    assert told(Floor(10, 6), [False] * 5) is False
+    assert told(Floor(200, 120), []) is None
+    assert told(Floor(200, 120), [True, True, True, False, False] * 8) is None
+    assert told(Floor(200, 120), [True] * 9 + [False] + [True] * 20) is True
+    assert told(Floor(200, 120), [False, False, True] * 13) is False
+    assert told(Floor(200, 120), [False] * 30 + [True] * 170) is False, "what was decided stays"
+    assert told(Floor(200, 0), []) is True
+    assert told(Floor(200, 201), []) is False
+    two = [Stratum(100, 0, 0), Stratum(100, 0, 0)]
+    assert decide_floor(two, 120) is None
+    assert decide_floor([s._replace(seen=30, ok=28) for s in two], 120) is True
+    assert decide_floor([s._replace(seen=30, ok=6) for s in two], 120) is False
+    assert decide_floor(two, 0) is True
 
 
 @pytest.mark.parametrize(("rates", "need"), [((0.6,), 36), ((0.5, 0.7), 36)])
@@ -81,8 +127,8 @@ def test_early_floors_are_seldom_wrong(rates: tuple[float, ...], need: int) -> N
     size = 60 // len(rates)
     for _ in range(runs):
         drawn = [[source.random() < rate for _ in range(size)] for rate in rates]
-        reached = None
-        for seen in range(1, size + 1):
+        reached = told(Floor(size, need), drawn[0]) if len(rates) == 1 else None
+        for seen in range(1, size + 1) if len(rates) > 1 else ():
             reached = decide_floor([Stratum(size, seen, sum(outcomes[:seen])) for outcomes in drawn], need)
             if reached is not None:
                 break
@@ -173,3 +219,11 @@ def test_pass_hat_k_is_decided_when_nothing_can_change_it() -> None:
     assert not verdict.is_decided
     verdict.take(Finished(order[1], "evaluated", False))
     assert verdict.decisions["min_pass_k[2]"].verdict == "failed", "one of two tasks at most"
+
+
+def test_few_pairs_keep_the_error_rate_for_the_end() -> None:
+    shares = [early_share(pairs) for pairs in (1, 50, 80, 200, 1000)]
+    assert shares == sorted(shares)
+    assert shares[2] == 0.5
+    assert shares[0] < 0.001
+    assert shares[-1] == 0.9

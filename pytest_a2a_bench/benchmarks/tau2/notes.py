@@ -57,11 +57,13 @@ def describe_results(results: Sequence[TrialResult]) -> Iterator[str]:
         yield f"tau2's data: {where} ({', '.join(sorted(names))})"
     for why in sorted({str(r.provenance.get("without_shortcuts") or "") for r in results} - {""}):
         yield f"tau2: environments and evaluation without our shortcuts, at many times the CPU: {why}"
-    for edition_name, tasks in sorted(_corrected(results).items()):
-        concerned = [r for r in results if str(r.key.task_key) in tasks]
+    # Of a trial that was left out nobody knows whether it would have succeeded.
+    held = [r for r in results if r.status != "skipped"]
+    for edition_name, tasks in sorted(_corrected(held).items()):
+        concerned = [r for r in held if str(r.key.task_key) in tasks]
         other = sum("state" in kinds for kinds in tasks.values())
         ends = f" ({other} to another end)" if other else ""
-        of = len({r.key.task_key for r in results})
+        of = len({r.key.task_key for r in held})
         where = f"{'upstream ' if edition_name.startswith('tau2 ') else ''}in {edition_name}"
         are = "is" if len(tasks) == 1 else "are"
         missed = sum(not r.success for r in concerned)

@@ -112,11 +112,12 @@ def _modules_of(run: BenchRun) -> list[list[SuiteModuleSpec]]:
 
 def _named_domains(run: BenchRun) -> dict[str, list[str]]:
     """Return the domains that were named, by suite; what an expression will choose is not known yet."""
-    found: dict[str, list[str]] = {}
+    # Each once, although every item that is named names its domain.
+    found: dict[str, dict[str, None]] = {}
     for specs in _modules_of(run):
         for spec in specs:
-            found.setdefault(spec.suite, []).append(spec.domain)
-    return found
+            found.setdefault(spec.suite, {})[spec.domain] = None
+    return {suite: list(domains) for suite, domains in found.items()}
 
 
 def collection_lines(config: pytest.Config, items: Sequence[pytest.Item]) -> list[str]:

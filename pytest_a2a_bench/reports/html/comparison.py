@@ -66,7 +66,8 @@ def _summary(comparison: Comparison) -> str:
 def _notes(comparison: Comparison) -> str:
     notes = [
         "The change is in percentage points, averaged over tasks. "
-        "The 90 % interval has 5 % on either side: of each of its ends alone one is 95 % sure, as the verdict says. "
+        f"The {_interval(comparison)} has {100 * comparison.level:.3g} % on either side: of each of its ends alone one "
+        f"is {100 * (1 - comparison.level):.3g} % sure, as the verdict says. "
         "p is the chance that an unchanged agent does as badly as now or worse (exact, one-sided)."
     ]
     sides = (("this run", comparison.only_after), ("the baseline", comparison.only_before))
@@ -78,12 +79,16 @@ def _notes(comparison: Comparison) -> str:
     return " ".join(notes)
 
 
+def _interval(comparison: Comparison) -> str:
+    return f"{100 * (1 - 2 * comparison.level):.3g} % interval"
+
+
 def _groups(comparison: Comparison, sides: tuple[str, str] = ("Before", "Now")) -> Html:
     groups = [*comparison.domains]
     # A total of one domain would repeat it.
     if comparison.overall and len(groups) > 1:
         groups.append(comparison.overall)
-    head = ("Domain", "Tasks", *sides, "Change", "90 % interval", "p")
+    head = ("Domain", "Tasks", *sides, "Change", _interval(comparison), "p")
     return el(
         "div",
         _table(head, [_group(g) for g in groups]),

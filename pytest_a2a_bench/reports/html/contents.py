@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_a2a_bench.conformance.report import CheckRow
 from pytest_a2a_bench.gates.files import StoredVerdict
+from pytest_a2a_bench.gates.terms import DECIDED_ERROR
 from pytest_a2a_bench.model import TrialResult
 from pytest_a2a_bench.reports.summary import benchmark_notes, caveats
 from pytest_a2a_bench.results.agents import AgentComparison
@@ -69,7 +70,11 @@ def cautions(contents: Contents) -> list[str]:
     # The header would look like any agent's.
     if contents.endpoint.startswith(BUILTIN_PREFIX):
         notes.append(f"The agent is one of the harness's own ({contents.endpoint}): it shows that the harness works.")
-    unjudged = sum(r.status == "skipped" for r in trials)
+    decided = sum(r.error_type == DECIDED_ERROR for r in trials)
+    if decided:
+        were = f"{decided:,} of {len(trials):,} trials were not held"
+        notes.append(f"{were}: every gate was decided before, and no rate counts them.")
+    unjudged = sum(r.status == "skipped" for r in trials) - decided
     if unjudged:
         notes.append(f"{unjudged:,} of {len(trials):,} trials were skipped: they need a judge, and none is configured.")
     absent = sum(r.status == "not_run" for r in trials)

@@ -1,0 +1,162 @@
+"""The story of docs/tutorials/failing-merge.md, held for real: what its commands print is put into the page.
+
+python tests/support/failing_merge.py --write
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+from in_thread import served_in_thread
+
+from pytest_a2a_bench.agents import server
+from pytest_a2a_bench.agents.options import AgentOptions
+from pytest_a2a_bench.agents.oracle import Oracle
+from pytest_a2a_bench.benchmarks.player import Gold
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "failing-merge.md"
+_BLOCK = re.compile(
+    r"<!-- output: (?P<name>[\w-]+) -->\n```text\n(?P<text>.*?)```\n<!-- end of output -->\n", re.DOTALL
+)
+_RUN = "pytest --a2a-endpoint $AGENT_URL --a2a-tag-trials"
+
+
+class Helpdesk(Oracle):
+    """Solves airline's tasks, but cannot book yet; since a merge it also mistakes the cabin of changed flights."""
+
+    def __init__(self, *, merged: bool) -> None:
+        super().__init__()
+        self._merged = merged
+
+    def _load(self, key: str) -> Gold:
+        gold = super()._load(key)
+        calls = [call for call in gold.calls if call.name != "book_reservation"]
+        if self._merged:
+            calls = [
+                dataclasses.replace(call, arguments={**call.arguments, "cabin": "business"})
+                if call.name == "update_reservation_flights"
+                else call
+                for call in calls
+            ]
+        return dataclasses.replace(gold, calls=tuple(calls))
+
+
+@contextlib.contextmanager
+def helpdesk(*, merged: bool) -> Iterator[str]:
+    """Serve it, and return its URL."""
+    with (
+        mock.patch.object(server, "make_brain", return_value=Helpdesk(merged=merged)),
+        served_in_thread(lambda: server.running(AgentOptions("noop", transport="jsonrpc"))) as url,
+    ):
+        yield url
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One command of the page, which of the two agents answers, and the exit code."""
+
+    name: str
+    command: str
+    merged: bool = False
+    code: int = 0
+
+
+_WHOLE = f"{_RUN} --a2a-suite airline --a2a-trials 2"
+
+STEPS = (
+    Step("main", f"{_WHOLE} --a2a-min-pass 0.7 --a2a-results main"),
+    Step("promote", "a2a-bench promote main -o baseline.json"),
+    Step("red", f"{_WHOLE} --a2a-baseline baseline.json", merged=True, code=1),
+    Step("diagnose", "a2a-bench diagnose a2a-results"),
+    Step("ids", "a2a-bench diagnose a2a-results --ids 1 > ids.txt"),
+    Step("again", f"{_RUN} --a2a-results again @ids.txt"),
+    Step("green", f"{_WHOLE} --a2a-baseline baseline.json"),
+)
+
+_SHOWN = {
+    "main": ("main", r"^why 14.*?\n(?=user)|^=+ a2a verdict.*?\n(?==)"),
+    "promote": ("promote", r".*\n"),
+    "outlook": ("red", r"^a2a: \d+ (tasks|trials).*?\n"),
+    "red": ("red", r"^=+ a2a verdict.*?\n(?=tasks that)"),
+    "why": ("red", r"^why 38.*?\n(?=user)"),
+    "diagnose": ("diagnose", r".*\n"),
+    "again": ("again", r"^a2a/airline.*?\n|^=+ 22 passed.*?\n"),
+    "green": ("green", r"^=+ a2a verdict.*\n"),
+}
+"""Block of the page -> the command whose output it shows, and which lines of it."""
+
+
+def shown(printed: dict[str, str]) -> dict[str, str]:
+    """Return what the blocks of the page are to show."""
+    return {
+        name: "".join(match[0] for match in re.finditer(lines, printed[step], re.MULTILINE | re.DOTALL))
+        for name, (step, lines) in _SHOWN.items()
+    }
+
+
+def without_times(text: str) -> str:
+    """Return output as it is on any machine."""
+    return re.sub(r"=*|\d+ (s|min)\b|\d+\.\d+s( \([\d:]+\))?", lambda m: "" if m[0][:1] in "=" else "TIME", text)
+
+
+def hold(folder: Path) -> dict[str, str]:
+    """Run the commands in an empty directory, and return what each printed.
+
+    :raises AssertionError: if one ended with another exit code than the story says.
+    """
+    printed = {}
+    for step in STEPS:
+        with helpdesk(merged=step.merged) as url:
+            command = step.command.replace("$AGENT_URL", url)
+            for name, module in (("pytest ", "pytest"), ("a2a-bench ", "pytest_a2a_bench.cli")):
+                command = re.sub(rf"^{name}", f"{shlex.quote(sys.executable)} -m {module} ", command)
+            environment = {k: v for k, v in os.environ.items() if not k.startswith(("A2A_", "PYTEST_"))}
+            done = subprocess.run(
+                command,
+                shell=True,
+                cwd=folder,
+                env={**environment, "COLUMNS": "110"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == step.code, f"{step.name}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        printed[step.name] = done.stdout
+    return printed
+
+
+def blocks() -> dict[str, str]:
+    """Return what the page shows, by name."""
+    return {match["name"]: match["text"] for match in _BLOCK.finditer(PAGE.read_text(encoding="utf-8"))}
+
+
+def main() -> None:
+    """Hold the story, and show what its commands print or write it down."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help=f"put it into {PAGE.name}")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = shown(hold(Path(folder)))
+    if asked.write:
+        text = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(
+            _BLOCK.sub(lambda m: m[0].replace(f"```text\n{m['text']}```", f"```text\n{found[m['name']]}```"), text),
+            encoding="utf-8",
+        )
+    else:
+        print("\n".join(f"=== {name}\n{text}" for name, text in found.items()))
+
+
+if __name__ == "__main__":
+    main()
