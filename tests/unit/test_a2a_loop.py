@@ -50,7 +50,11 @@ def test_what_is_waited_for_ends_with_its_stop() -> None:
         finally:
             ended.set()
 
-    threading.Thread(target=lambda: began.wait() and stop.set()).start()
+    def interrupt() -> None:
+        began.wait()
+        stop.set()
+
+    threading.Thread(target=interrupt).start()
     with stop.ends_waiting(), pytest.raises(TrialCancelledError):
         loop.run(sleeper())
     assert ended.wait(60)
