@@ -98,8 +98,9 @@ class Settings:
     :param stop: whether a run ends once every gate is ``decided``.
     :param user: ``auto`` means llm where ``user_llm`` is given, else scripted; ``a2a:URL`` is an A2A agent.
     :param user_auth_env: name of the environment variable that holds that agent's token; without it there is none.
-    :param colleague: ``NAME=URL`` of an A2A agent that the agent under test may ask, at most ``colleague_turns`` times
-        in a conversation; ``colleague_auth_env`` names the environment variable that holds its token.
+    :param colleague: name -> URL of the A2A agents that the agent under test may ask, all together at most
+        ``colleague_turns`` times in a conversation; ``colleague_auth_env`` names the environment variable that holds
+        its token (of several: :func:`variable_of_colleague`).
     :param agent_model: LiteLLM's name of the agent's model, for estimates of what the agent does not report.
     :param user_retry: how often a trial is held again in which the simulated user was at fault.
     :param benchmark_options: what the benchmarks' own options came to, by name; each benchmark reads its own
@@ -148,7 +149,7 @@ class Settings:
     user_llm: str | None = None
     user_llm_args: dict[str, Any] = field(default_factory=dict)
     user_retry: int = 0
-    colleague: str | None = None
+    colleague: dict[str, str] = field(default_factory=dict)
     colleague_auth_env: str | None = None
     colleague_turns: int = 5
     judge_llm: str | None = None
@@ -211,7 +212,7 @@ class Settings:
             "the endpoint": self.endpoint,
             **{f"the endpoint {name}": url for name, url in self.agents.items()},
             "--a2a-user": self.user_endpoint,
-            "--a2a-colleague": (self.colleague or "").partition("=")[2] or None,
+            **{f"--a2a-colleague {name}": url for name, url in self.colleague.items()},
             "--a2a-results": self.results,
             "--a2a-baseline": self.baseline,
             "--a2a-durations": self.durations,
@@ -227,8 +228,13 @@ class Settings:
         """Environment variables that settings name and that hold secrets, whatever they are called."""
         tokens = (self.auth_env or AUTH_ENV, self.oauth_client_secret_env)
         named = tuple(variable_of(name, agent) for agent in self.agents for name in tokens)
-        others = (self.user_auth_env, self.colleague_auth_env)
+        others = (self.user_auth_env, *map(self.variable_of_colleague, self.colleague))
         return (*tokens, *named, *filter(None, (self.client_key_env, self.client_passphrase_env, *others)))
+
+    def variable_of_colleague(self, name: str) -> str | None:
+        """Return the environment variable with a colleague's token: of several each has its own; None for no token."""
+        variable = self.colleague_auth_env
+        return variable if variable is None or len(self.colleague) == 1 else variable_of(variable, name)
 
     @property
     def under_test(self) -> tuple[str | None, ...]:
@@ -289,7 +295,7 @@ class Settings:
 
 def variable_of(name: str, agent: str) -> str:
     """Return the environment variable that is for one agent what another is for an agent without a name."""
-    return f"{name}_{agent.upper()}"
+    return f"{name}_{agent.upper().replace('-', '_')}"
 
 
 def needs_tags(endpoint: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""An agent behind A2A for tau2's own runner, and for scripts that use tau2 as a library.
+"""Agents and users behind A2A for tau2's own runner, and for scripts that use tau2 as a library.
 
 In a script::
 
@@ -7,56 +7,79 @@ In a script::
     register("http://127.0.0.1:9999")
     run_domain(RunConfig(domain="airline", agent="a2a_agent", ...))
 
-On the command line: ``a2a-bench tau2 run airline --agent-a2a-endpoint http://127.0.0.1:9999``.
+``register_user`` does the same for an agent that plays the user. On the command line: ``a2a-bench tau2 run airline
+--agent-a2a-endpoint http://127.0.0.1:9999 --user-a2a-endpoint http://127.0.0.1:9100``.
 
 Importing this imports tau2, whichever flavour is installed, and does nothing to it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import os
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pytest_a2a_bench.a2a.client import AgentConnection
-from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems
+from pytest_a2a_bench.a2a.config import ClientConfig, connection_problems, environ_of_party
 from pytest_a2a_bench.a2a.session import AgentSession
 from pytest_a2a_bench.benchmarks.conversation import Conversation
+from pytest_a2a_bench.benchmarks.parties import FurtherAgent, Seat
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.benchmarks.tau2.agent import agent_class, tool_specs
 from pytest_a2a_bench.benchmarks.tau2.upstream import agent_base
+from pytest_a2a_bench.benchmarks.tau2.user_agent import user_class
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.model import Briefing
 from pytest_a2a_bench.model.bounds import Bounds
 from pytest_a2a_bench.settings import Settings
 
-__all__ = ["NAME", "A2AAgent", "register"]
+__all__ = ["NAME", "USER_NAME", "A2AAgent", "A2AUser", "register", "register_user"]
 
 NAME = "a2a_agent"
 """What the agent is called in tau2's registry unless another name is given."""
 
+USER_NAME = "a2a_user"
+"""What the user is called there."""
 
-def _base() -> Any:
+
+def _base(of: str) -> Any:
     index.find_installation()  # says what is missing, where tau2 is not there or is another package
     try:
-        return agent_class(agent_base(), importlib.import_module("tau2.data_model.message"))
+        messages = importlib.import_module("tau2.data_model.message")
+        if of == "agent":
+            return agent_class(agent_base(), messages)
+        return user_class(importlib.import_module("tau2.user.user_simulator").UserSimulator, messages)
     except (ImportError, AttributeError) as error:
         raise index.lacking(str(error)) from error
 
 
-def connect(settings: Settings) -> AgentConnection:
+def connect(settings: Settings, environ: Mapping[str, str] = os.environ) -> AgentConnection:
     """Return a connection that the agents of a process can share.
+
+    :param environ: where credentials are.
+    :raises ConfigurationError: naming all that is wrong with the settings.
+    """
+    wrong = connection_problems(settings, environ)
+    if wrong:
+        raise ConfigurationError("; ".join(wrong))
+    return AgentConnection(ClientConfig.from_settings(settings, environ))
+
+
+def connect_user(settings: Settings) -> AgentConnection:
+    """Return a connection to an agent that plays the user: of the credentials it gets those that its settings name.
 
     :raises ConfigurationError: naming all that is wrong with the settings.
     """
-    wrong = connection_problems(settings, os.environ)
-    if wrong:
-        raise ConfigurationError("; ".join(wrong))
-    return AgentConnection(ClientConfig.from_settings(settings, os.environ))
+    found = connect(settings, environ_of_party(settings.auth_env, os.environ))
+    advice = "name the environment variable that holds its token (--user-a2a-auth-env NAME, or auth_env=NAME)"
+    found.config = dataclasses.replace(found.config, token_advice=advice)
+    return found
 
 
-class A2AAgent(_base()):  # type: ignore[misc]
+class A2AAgent(_base("agent")):  # type: ignore[misc]
     """An agent of tau2's whose every message comes from an A2A endpoint.
 
     What it raises is ours (:mod:`pytest_a2a_bench.errors`): ``InfrastructureError`` where the endpoint is in trouble,
@@ -111,6 +134,68 @@ class A2AAgent(_base()):  # type: ignore[misc]
             self._session = None
 
 
+class A2AUser(_base("user")):  # type: ignore[misc]
+    """A simulated user of tau2's whose every message comes from an A2A endpoint.
+
+    The agent there is told what tau2's own user is told (guidelines, persona and the task's scenario), is offered the
+    user's tools where the domain has some, and ends the conversation with tau2's words. What it raises is ours, says
+    that it is the user's trouble, and is treated by tau2's runner as any exception of a user's.
+
+    :param tools: tau2's tools of the user; ``instructions`` the task's scenario; ``llm``, ``llm_args`` and upstream's
+        ``persona_config`` as any user of tau2's has them.
+    :param endpoint: the agent's URL; not needed where :func:`register_user` was told it.
+    :param options: other settings of the same names as pytest's options, such as ``timeout=60``; credentials are those
+        that they name, never those of the agent under test.
+    """
+
+    _shared: ClassVar[tuple[AgentConnection, Settings] | None] = None
+
+    def __init__(
+        self,
+        tools: list[Any] | None = None,
+        instructions: Any = None,
+        llm: str = USER_NAME,
+        llm_args: dict[str, Any] | None = None,
+        persona_config: Any = None,
+        endpoint: str = "",
+        **options: Any,
+    ) -> None:
+        persona = {} if persona_config is None else {"persona_config": persona_config}
+        super().__init__(tools=tools, instructions=instructions, llm=llm, llm_args=llm_args, **persona)
+        if endpoint:
+            settings = Settings(endpoint=endpoint, **options)
+            self._connection, self._owned = connect_user(settings), True
+        elif self._shared is not None:
+            (self._connection, settings), self._owned = self._shared, False
+        else:
+            raise ConfigurationError("A2AUser needs its endpoint; call register_user(URL), or A2AUser(endpoint=URL)")
+        self._settings = settings
+        self.seat: Seat | None = None
+
+    def get_init_state(self, message_history: list[Any] | None = None) -> Conversation:
+        """Begin a conversation, as if what is in the history had been said in it."""
+        self._finish()
+        agent = FurtherAgent("user", "user", lambda: self._connection)
+        self.speak_in(
+            Seat(agent, self._connection.session()),
+            dialect=self._settings.dialect,
+            resend=self._settings.history == "full",
+            bounds=Bounds.of(self._settings.reply_limits),
+        )
+        return super().get_init_state(message_history)  # type: ignore[no-any-return]
+
+    def stop(self, *_: Any, **__: Any) -> None:
+        """End the conversation. tau2 calls this when a simulation is over."""
+        self._finish()
+        if self._owned:
+            self._connection.close()
+
+    def _finish(self) -> None:
+        if self.seat is not None:
+            self.seat.session.finish()
+            self.seat = None
+
+
 def register(endpoint: str, name: str = NAME, **options: Any) -> type[A2AAgent]:
     """Make an agent known to tau2's registry, and return its class.
 
@@ -134,6 +219,26 @@ def register_connected(connection: AgentConnection, settings: Settings, name: st
         else:
             registry.register_agent(found, name)
             _repair()
+    except ValueError as error:
+        raise ConfigurationError(f"tau2: {error}; give another name to this one") from error
+    return found
+
+
+def register_user(endpoint: str, name: str = USER_NAME, **options: Any) -> type[A2AUser]:
+    """Make an agent that plays the user known to tau2's registry, and return its class.
+
+    Parameters and errors are those of :func:`register`; credentials are those that the options name.
+    """
+    settings = Settings(endpoint=endpoint, **options)
+    return register_connected_user(connect_user(settings), settings, name)
+
+
+def register_connected_user(connection: AgentConnection, settings: Settings, name: str) -> type[A2AUser]:
+    """Do what :func:`register_user` does, over a connection that is there already and stays open."""
+    members = {"_shared": (connection, settings), "__module__": __name__}
+    found: type[A2AUser] = type(A2AUser.__name__, (A2AUser,), members)
+    try:
+        importlib.import_module("tau2.registry").registry.register_user(found, name)
     except ValueError as error:
         raise ConfigurationError(f"tau2: {error}; give another name to this one") from error
     return found

@@ -217,6 +217,16 @@ def party_config(
     )
 
 
+def environ_of_party(auth_env: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for an agent beside the one under test: without credentials that have their usual names.
+
+    :param auth_env: the variable that was named for its token, which it gets whatever its name is.
+    """
+    usual = Settings()
+    hidden = {AUTH_ENV, usual.oauth_client_id_env, usual.oauth_client_secret_env} - {auth_env}
+    return {name: value for name, value in environ.items() if name not in hidden}
+
+
 def connection_problems(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """Return what is wrong with the variables and files that settings name, but for the endpoint."""
     return collect_errors(*_connection_steps(settings, environ, {}))

@@ -13,10 +13,11 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from pytest_a2a_bench.errors import HarnessError
+from pytest_a2a_bench.errors import HarnessError, TrialCancelledError
 
 T = TypeVar("T")
 
@@ -97,6 +98,51 @@ atexit.register(_shared.stop)
 os.register_at_fork(after_in_child=_shared.forget)
 
 
+class Stop(threading.Event):
+    """An event that also ends what threads wait for on the shared loop, where they say so with :meth:`ends_waiting`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._futures: set[concurrent.futures.Future[Any]] = set()
+        self._guard = threading.Lock()
+
+    def set(self) -> None:
+        """Say that it is to stop, and abort what is waited for. Does not wait; callable from any thread."""
+        with self._guard:
+            super().set()
+            waited_for = tuple(self._futures)
+        for future in waited_for:
+            future.cancel()
+
+    @contextlib.contextmanager
+    def ends_waiting(self) -> Iterator[None]:
+        """Have each :func:`run` of this thread, while this lasts, end with ``TrialCancelledError`` once this is set."""
+        token = _STOP.set(self)
+        try:
+            yield
+        finally:
+            _STOP.reset(token)
+
+    def _await(self, future: concurrent.futures.Future[T], timeout: float | None) -> T:
+        with self._guard:
+            self._futures.add(future)
+            is_late = self.is_set()
+        try:
+            if is_late:
+                future.cancel()
+            return future.result(timeout)
+        except concurrent.futures.CancelledError:
+            if self.is_set():
+                raise TrialCancelledError("stopped") from None
+            raise
+        finally:
+            with self._guard:
+                self._futures.discard(future)
+
+
+_STOP: ContextVar[Stop | None] = ContextVar("a2a_stop", default=None)
+
+
 def get_loop() -> asyncio.AbstractEventLoop:
     """Return the shared event loop, starting its thread on first use."""
     return _shared.get().loop
@@ -120,13 +166,15 @@ def run(coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
     The coroutine is cancelled if the caller is interrupted (Ctrl-C) or the timeout passes.
 
     :raises TimeoutError: if it took longer than ``timeout`` seconds.
+    :raises TrialCancelledError: if a :class:`Stop` ended it.
     """
     if _shared.get().is_current:
         coro.close()
         raise HarnessError("loop.run() was called on the loop's own thread and would wait for itself; await instead")
     future = submit(coro)
+    stop = _STOP.get()
     try:
-        return future.result(timeout)
+        return future.result(timeout) if stop is None else stop._await(future, timeout)
     except BaseException:
         future.cancel()
         raise

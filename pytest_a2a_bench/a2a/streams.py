@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import select
+import socket
 import ssl
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,6 +19,12 @@ import httpcore
 
 _ENOUGH = 1024 * 1024
 """Bytes that arrived and were not asked for, above which no more are taken from the socket."""
+
+_DELAY = 0.25
+"""Seconds after which the next address is tried, too: as RFC 8305 has it, and as browsers do."""
+
+_Address = tuple[Any, ...]
+"""As ``socket.getaddrinfo`` has them."""
 
 
 class Backend(httpcore.AsyncNetworkBackend):
@@ -31,12 +39,9 @@ class Backend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         """Connect. Neither of the last two options is used by anybody here."""
-        loop = asyncio.get_running_loop()
         with _told(httpcore.ConnectTimeout, httpcore.ConnectError):
             async with asyncio.timeout(timeout):
-                # As long as RFC 8305 has it, and as browsers do.
-                _, protocol = await loop.create_connection(_Buffer, host, port, happy_eyeballs_delay=0.25)
-        return _Stream(protocol)
+                return _Stream(await _connect(host, port))
 
 
 class _Buffer(asyncio.Protocol):
@@ -173,8 +178,8 @@ class _Stream(httpcore.AsyncNetworkStream):
     def _is_ready(self) -> bool:
         """Ask the kernel, too: the event loop may not have come to it yet that the agent closed the connection."""
         # Of a TLS connection that was reset it is gone a moment before the connection is known to be.
-        socket = self._buffer.transport.get_extra_info("socket")
-        descriptor = socket.fileno() if socket is not None else -1
+        ours = self._buffer.transport.get_extra_info("socket")
+        descriptor = ours.fileno() if ours is not None else -1
         if descriptor < 0:
             return True
         if not hasattr(select, "poll"):  # Windows
@@ -182,6 +187,75 @@ class _Stream(httpcore.AsyncNetworkStream):
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         return bool(poll.poll(0))
+
+
+# asyncio's own race (happy_eyeballs_delay) forgets the socket of the winner where it is cancelled just then: nothing
+# closes that but the garbage collector.
+
+
+async def _connect(host: str, port: int) -> _Buffer:
+    """Connect to the first address of a host that answers; the next one is tried beside it after a moment.
+
+    :raises OSError: if none does.
+    """
+    addresses = await _look_up(host, port)
+    trying: list[asyncio.Task[_Buffer]] = []
+    found: asyncio.Task[_Buffer] | None = None
+    try:
+        while found is None:
+            if len(trying) < len(addresses):
+                trying.append(asyncio.create_task(_connect_to(addresses[len(trying)])))
+            waiting = [task for task in trying if not task.done()]
+            if not waiting and len(trying) == len(addresses):
+                raise _trouble([error for task in trying if (error := task.exception())])
+            if waiting:
+                delay = _DELAY if len(trying) < len(addresses) else None
+                await asyncio.wait(waiting, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
+            found = next((task for task in trying if task.done() and task.exception() is None), None)
+        return found.result()
+    finally:
+        for task in trying:
+            if task is not found:
+                task.cancel()
+                task.add_done_callback(_drop)
+
+
+async def _look_up(host: str, port: int) -> list[_Address]:
+    """Return a host's addresses, the families in turn."""
+    with contextlib.suppress(socket.gaierror):  # a number needs nobody to be asked
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)[:1]
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    families: dict[int, list[_Address]] = {}
+    for address in found:
+        families.setdefault(address[0], []).append(address)
+    turns = itertools.zip_longest(*families.values())
+    return [address for turn in turns for address in turn if address is not None]
+
+
+async def _connect_to(address: _Address) -> _Buffer:
+    loop = asyncio.get_running_loop()
+    family, kind, protocol, _, where = address
+    connected = socket.socket(family, kind, protocol)
+    try:
+        connected.setblocking(False)
+        await loop.sock_connect(connected, where)
+        _, buffer = await loop.create_connection(_Buffer, sock=connected)
+    except BaseException:
+        connected.close()
+        raise
+    return buffer
+
+
+def _drop(task: asyncio.Task[_Buffer]) -> None:
+    """Close what was connected all the same."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().transport.abort()
+
+
+def _trouble(errors: list[BaseException]) -> BaseException:
+    if len({str(error) for error in errors}) == 1:
+        return errors[0]
+    return OSError(f"Multiple exceptions: {', '.join(map(str, errors))}")
 
 
 @contextlib.contextmanager

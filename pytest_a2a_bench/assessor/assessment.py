@@ -12,7 +12,6 @@ import dataclasses
 import importlib.util
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 from pytest_a2a_bench.a2a.card import choose_interface
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.assessor.progress import Progress
 from pytest_a2a_bench.assessor.protocol import ProtocolRun
@@ -104,7 +104,7 @@ class Assessment:
         self._environ = {k: v for k, v in environ.items() if k.lower() in _REACHING or k == token}
         self._note = note
         self._tracing = tracing
-        self._stop = threading.Event()
+        self._stop = Stop()
         self._pool: Pool | None = None
         self._agent = ""
         self._deadline = math.inf
@@ -324,12 +324,13 @@ class Assessment:
         return Concluded(self.plan, report.agent, ", ".join(report.interfaces), report=report)
 
 
-def _look_at(connection: AgentConnection, stop: threading.Event) -> tuple[str, str]:
+def _look_at(connection: AgentConnection, stop: Stop) -> tuple[str, str]:
     """Return what the agent's card says it is, and how it is spoken to; an agent that just starts is waited for."""
     deadline = time.monotonic() + _WAIT
     while True:
         try:
-            card = connection.wait_until_ready(0.0)
+            with stop.ends_waiting():
+                card = connection.wait_until_ready(0.0)
             break
         except A2ABenchError:
             if time.monotonic() > deadline or stop.wait(_LOOK):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.judging import Judge
 from pytest_a2a_bench.conformance.report import Report, judge
@@ -38,15 +39,17 @@ class ProtocolRun:
     def __init__(self, config: ClientConfig, settings: Settings) -> None:
         self._config, self._settings = config, settings
 
-    def judge(self, directory: Path, note: Note, stop: threading.Event, deadline: float = math.inf) -> Report:
+    def judge(self, directory: Path, note: Note, stop: Stop, deadline: float = math.inf) -> Report:
         """Run the checks, write the report, and return it; stopped, it returns what there is, and writes nothing.
 
         :param deadline: when its time is up, by the monotonic clock.
-        :raises InfrastructureError: if nothing answers, nothing can be asked, or it takes too long.
+        :raises InfrastructureError: if nothing answers, nothing can be asked, or it takes too long; or if it is stopped
+            before the agent was looked at.
         """
         began = time.monotonic()
         timeout = min(_TIMEOUT, self._settings.timeout)
-        subject = look_at(self._config, timeout=timeout)
+        with stop.ends_waiting():
+            subject = look_at(self._config, timeout=timeout)
         if subject.problem:
             raise CardError(f"the protocol cannot be judged: {subject.problem}")
         planned = subject.plan()

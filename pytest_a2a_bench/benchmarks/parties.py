@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -70,45 +70,53 @@ class Seat:
 class Parties:
     """The further agents of one conversation. For its thread, but for :meth:`cancel`.
 
-    :param agents: those that may take part, by what they are there for.
+    :param agents: those that may take part.
     :param metadata: goes with every message to them.
     :param span: what their turns are part of.
     """
 
     def __init__(
         self,
-        agents: Mapping[PartyRole, FurtherAgent] | None = None,
+        agents: Iterable[FurtherAgent] = (),
         metadata: Mapping[str, Any] | None = None,
         span: Span = NO_SPAN,
     ) -> None:
-        self._agents = dict(agents or {})
+        self._agents = tuple(agents)
         self._metadata = dict(metadata or {})
         self._span = span
-        self._seats: dict[PartyRole, Seat] = {}
+        self._seats: dict[str, Seat] = {}
         self._cancelled = False
 
     def __contains__(self, role: PartyRole) -> bool:
-        return role in self._agents
+        return any(agent.role == role for agent in self._agents)
+
+    def named(self, role: PartyRole) -> tuple[str, ...]:
+        """Return the names of those that are there for something."""
+        return tuple(agent.name for agent in self._agents if agent.role == role)
 
     @property
     def seats(self) -> tuple[Seat, ...]:
         """Those that took part."""
         return tuple(self._seats.values())
 
-    def seat(self, role: PartyRole) -> Seat:
+    def seat(self, role: PartyRole, name: str | None = None) -> Seat:
         """Return the agent that is there for something; its session begins when it is first asked for.
 
+        :param name: which one, where there are several.
         :raises KeyError: if there is none.
         :raises A2ABenchError: if its connection cannot be made.
         """
-        if role not in self._seats:
-            further = self._agents[role]
+        further = next((a for a in self._agents if a.role == role and name in (None, a.name)), None)
+        if further is None:
+            raise KeyError(role)
+        # No two of all parties have one name.
+        if further.name not in self._seats:
             session = further.connect().session(self._metadata or None)
             session.party, session.span = further.name, self._span
-            self._seats[role] = Seat(further, session)
+            self._seats[further.name] = Seat(further, session)
             if self._cancelled:
                 session.cancel()
-        return self._seats[role]
+        return self._seats[further.name]
 
     def cancel(self) -> None:
         """Abort what is under way. Thread-safe."""

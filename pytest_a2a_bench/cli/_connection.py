@@ -22,24 +22,32 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def add_options(
-    parser: ArgumentParser, options: Sequence[Option], title: str, about: str, prefixes: Sequence[str]
+    parser: ArgumentParser,
+    options: Sequence[Option],
+    title: str,
+    about: str,
+    prefixes: Sequence[str],
+    of: str = "",
 ) -> None:
     """Declare some of pytest's options as a command's.
 
     :param prefixes: what may stand before an option's name, such as ``--a2a-``.
+    :param of: whom they are about, where that is not the agent under test: it stands before the names of their values,
+        and the environment says nothing of it.
     """
     group = parser.add_argument_group(title, about)
     for option in options:
-        told = f"{option.help} (environment: {option.env})"
+        told = option.help if of else f"{option.help} (environment: {option.env})"
+        dest = f"{of}{option.dest}"
         names = [f"{prefix}{option.cli_stem}" for prefix in prefixes]
         if option.flag:
-            group.add_argument(*names, dest=option.dest, action="store_const", const="on", default=None, help=told)
+            group.add_argument(*names, dest=dest, action="store_const", const="on", default=None, help=told)
             opposite = [f"{prefix}no-{option.cli_stem}" for prefix in prefixes]
             group.add_argument(
-                *opposite, dest=option.dest, action="store_const", const="off", help=f"The opposite of {names[0]}"
+                *opposite, dest=dest, action="store_const", const="off", help=f"The opposite of {names[0]}"
             )
         else:
-            group.add_argument(*names, dest=option.dest, metavar=option.metavar, default=None, help=told)
+            group.add_argument(*names, dest=dest, metavar=option.metavar, default=None, help=told)
 
 
 def read_config(namespace: Namespace, endpoint: str, environ: Mapping[str, str] = os.environ) -> ClientConfig:

@@ -1,28 +1,83 @@
-"""``a2a-bench tau2 COMMAND ...``: tau2's own command line, with ``a2a_agent`` among its agents.
+"""``a2a-bench tau2 COMMAND ...``: tau2's own command line, with ``a2a_agent`` among its agents, ``a2a_user`` its users.
 
-``a2a-bench tau2 run DOMAIN --agent-a2a-endpoint URL`` runs tau2's runner with the agent at that URL; every other
-argument is tau2's own, and so is all that it does and writes. The other commands (``view``, ``submit``, ...) are handed
-over.
+``a2a-bench tau2 run DOMAIN --agent-a2a-endpoint URL`` runs tau2's runner with the agent at that URL, and
+``--user-a2a-endpoint URL`` has another one play the user; every other argument is tau2's own, and so is all that it
+does and writes. The other commands (``view``, ``submit``, ...) are handed over.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
+from typing import NamedTuple
 
+from pytest_a2a_bench.a2a.config import environ_of_party
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.configuration.table import CONNECTION, OPTIONS
 from pytest_a2a_bench.errors import ConfigurationError
-
-PREFIX = "--agent-a2a-"
+from pytest_a2a_bench.settings import Settings
 
 _CONVERSATION = ("timeout", "stall_timeout", "protocol", "transport", "streaming", "dialect", "history", "reply_limits")
 _OPTIONS = (*CONNECTION, *(option for option in OPTIONS if option.name in _CONVERSATION))
+_ITS_TOKEN = "Environment variable that holds its token"
+_OF_USER = tuple(replace(option, help=_ITS_TOKEN) if option.name == "auth_env" else option for option in _OPTIONS)
+
+
+class _Role(NamedTuple):
+    """A place in tau2's conversations that an agent behind A2A may take.
+
+    :param dest: stands before the names of its values; its endpoint's ends with ``endpoint``.
+    """
+
+    name: str
+    dest: str
+    title: str
+    about: str
+
+    @property
+    def prefix(self) -> str:
+        """What its options begin with."""
+        return f"--{self.name}-a2a-"
+
+    @property
+    def implementation(self) -> str:
+        """What tau2 calls it, unless it is given another name."""
+        return f"a2a_{self.name}"
+
+    def endpoint(self, ours: Namespace) -> str | None:
+        """Return where it is; None for nowhere."""
+        given: str | None = getattr(ours, f"{self.name}_a2a_endpoint")
+        return given
+
+    def options(self, ours: Namespace) -> Namespace:
+        """Return what was said about it, under the options' own names."""
+        return Namespace(**{option.dest: getattr(ours, f"{self.dest}{option.dest}") for option in _OPTIONS})
+
+    def is_named(self, ours: Namespace) -> bool:
+        """Tell whether anything was said about it."""
+        return bool(self.endpoint(ours)) or any(value is not None for value in vars(self.options(ours)).values())
+
+
+_AGENT = _Role(
+    "agent",
+    "",
+    "the agent behind A2A",
+    "As in pytest, with --agent-a2a- in the place of --a2a-; among tau2's own arguments, after run.",
+)
+_USER = _Role(
+    "user",
+    "user_",
+    "the agent behind A2A that plays the user",
+    "As the agent's; it gets the credentials that these name, and none of the agent's.",
+)
+_ROLES = (_AGENT, _USER)
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -33,13 +88,14 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def _add_own(parser: ArgumentParser) -> None:
-    parser.add_argument(f"{PREFIX}endpoint", metavar="URL", help="The agent's base URL (after run)")
-    about = f"As in pytest, with {PREFIX} in the place of --a2a-; among tau2's own arguments, after run."
-    _connection.add_options(parser, _OPTIONS, "the agent behind A2A", about, (PREFIX,))
+    for role in _ROLES:
+        parser.add_argument(f"{role.prefix}endpoint", metavar="URL", help=f"Base URL of {role.title} (after run)")
+        options = _OPTIONS if role is _AGENT else _OF_USER
+        _connection.add_options(parser, options, role.title, role.about, (role.prefix,), role.dest)
 
 
 def run(namespace: Namespace) -> int:
-    """Register the agent, if one is named, and hand over."""
+    """Register the agents that are named, and hand over."""
     # They may stand before tau2's command or, as is natural, among its arguments.
     own = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     _add_own(own)
@@ -49,8 +105,11 @@ def run(namespace: Namespace) -> int:
         raise ConfigurationError(f"tau2: {error}") from error
     if theirs[:1] == ["run"]:
         theirs = ["run", *_run_arguments(ours, theirs[1:])]
-    elif any(getattr(ours, option.dest) is not None for option in _OPTIONS) or ours.agent_a2a_endpoint:
-        raise ConfigurationError(f"tau2: {PREFIX}... belongs to run; this is {theirs[0] if theirs else 'no command'}")
+    else:
+        for role in _ROLES:
+            if role.is_named(ours):
+                told = theirs[0] if theirs else "no command"
+                raise ConfigurationError(f"tau2: {role.prefix}... belongs to run; this is {told}")
     return _hand_over(theirs)
 
 
@@ -59,29 +118,50 @@ def _given(namespace: Namespace) -> dict[str, object]:
 
 
 def _run_arguments(ours: Namespace, theirs: Sequence[str]) -> list[str]:
-    """Return tau2's arguments: the domain as its option, and the agent, registered."""
+    """Return tau2's arguments: the domain as its option, and the agents, registered."""
     arguments = list(theirs)
     if arguments and not arguments[0].startswith("-"):
         arguments[:1] = ["--domain", arguments[0]]
-    if not ours.agent_a2a_endpoint:
-        if _value_of("--agent", arguments) == "a2a_agent":
-            raise ConfigurationError(f"tau2: --agent a2a_agent needs {PREFIX}endpoint URL")
-        return arguments
+    for role in _ROLES:
+        needs = _value_of(f"--{role.name}", arguments) == role.implementation
+        if not role.endpoint(ours) and (needs or role.is_named(ours)):
+            which = f"--{role.name} {role.implementation}" if needs else f"{role.prefix}..."
+            raise ConfigurationError(f"tau2: {which} needs {role.prefix}endpoint URL")
     if {"-h", "--help"} & set(arguments):
         return arguments
-    name = _value_of("--agent", arguments) or "a2a_agent"
-    settings = _connection.read_settings(ours, ours.agent_a2a_endpoint, _OPTIONS)
+    named = [(role, url) for role in _ROLES if (url := role.endpoint(ours))]
+    # All that is wrong with options is said before anything is imported.
+    settings = [_settings(role, ours, url) for role, url in named]
+    for (role, _), found in zip(named, settings, strict=True):
+        arguments += _register(role, found, arguments)
+    return arguments
+
+
+def _settings(role: _Role, ours: Namespace, url: str) -> Settings:
+    given, environ = role.options(ours), dict(os.environ)
+    if role is _USER:
+        # The variables that stand for options are about the agent under test.
+        for option in _OPTIONS:
+            environ.pop(option.env, None)
+        environ = environ_of_party(given.a2a_auth_env, environ)
+    return _connection.read_settings(given, url, _OPTIONS, environ)
+
+
+def _register(role: _Role, settings: Settings, arguments: Sequence[str]) -> list[str]:
+    """Register an agent with tau2, and return what tau2's command line has to say of it beside its arguments."""
     # Not at the top: it imports tau2, which takes seconds.
     tau2 = import_module("pytest_a2a_bench.tau2")
-    connection = tau2.connect(settings)
+    name = _value_of(f"--{role.name}", arguments) or role.implementation
+    connection = (tau2.connect if role is _AGENT else tau2.connect_user)(settings)
     card = connection.wait_until_ready()
-    tau2.register_connected(connection, settings, name)
-    if _value_of("--agent", arguments) is None:
-        arguments += ["--agent", name]
-    if _value_of("--agent-llm", arguments) is None:
+    (tau2.register_connected if role is _AGENT else tau2.register_connected_user)(connection, settings, name)
+    more = []
+    if _value_of(f"--{role.name}", arguments) is None:
+        more += [f"--{role.name}", name]
+    if _value_of(f"--{role.name}-llm", arguments) is None:
         # tau2 writes a model into its results and their name; its default has nothing to do with this agent.
-        arguments += ["--agent-llm", _word(f"a2a {card.name} {card.version}")]
-    return arguments
+        more += [f"--{role.name}-llm", _word(f"a2a {card.name} {card.version}")]
+    return more
 
 
 def _word(text: str) -> str:

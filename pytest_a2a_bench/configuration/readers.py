@@ -210,14 +210,21 @@ def read_user(text: str) -> str:
     return s.AGENT_PREFIX + read_endpoint(url)
 
 
-def read_colleague(text: str) -> str:
-    """Read ``NAME=URL`` of an agent that may be asked."""
+def read_colleagues(text: str) -> dict[str, str]:
+    """Read ``NAME=URL`` of an agent that may be asked, or of several, with white space between them."""
+    given = [_read_colleague(word) for word in text.split() or [text]]
+    if len({name.lower() for name, _ in given}) < len(given):
+        raise ValueError(f"two colleagues have one name ({', '.join(name for name, _ in given)}); give each another")
+    return dict(given)
+
+
+def _read_colleague(text: str) -> tuple[str, str]:
     name, _, url = text.partition("=")
     if not re.fullmatch(r"[A-Za-z][\w-]{0,39}", name, re.ASCII) or name == "user":
         raise ValueError("expected NAME=URL, with a name of letters, digits, - and _ that is not 'user'")
     if url.startswith(s.BUILTIN_PREFIX):
         raise ValueError("no built-in agent is a colleague; start an agent that is, and give its URL (NAME=http://...)")
-    return f"{name}={read_endpoint(url)}"
+    return name, read_endpoint(url)
 
 
 _NAMED = re.compile(r"([A-Za-z][A-Za-z0-9_]*)=(.*)", re.DOTALL)

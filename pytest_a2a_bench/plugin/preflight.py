@@ -150,4 +150,5 @@ def _option_of(party: str | None, settings: Settings) -> str:
         return ""
     if party == "user":
         return without_query(f"--a2a-user={settings.user}: ", settings.user_endpoint)
-    return without_query(f"--a2a-colleague={settings.colleague}: ", (settings.colleague or "").partition("=")[2])
+    url = settings.colleague[party]
+    return without_query(f"--a2a-colleague={party}={url}: ", url)

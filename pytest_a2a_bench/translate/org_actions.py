@@ -47,16 +47,16 @@ TOOLS = (
 ASK = "ask_agent"
 
 
-def asking_tool(colleague: str, questions: int) -> ToolSpec:
-    """Return the third tool, for an agent that may ask a colleague."""
+def asking_tool(colleagues: Sequence[str], questions: int) -> ToolSpec:
+    """Return the third tool, for an agent that may ask colleagues."""
     return ToolSpec(
         ASK,
-        f"Ask a colleague, an agent as you are, a question in plain words and see its answer. Colleagues: {colleague}. "
-        f"At most {questions} questions in this task.",
+        "Ask a colleague, an agent as you are, a question in plain words and see its answer. "
+        f"Colleagues: {', '.join(colleagues)}. At most {questions} questions in this task.",
         {
             "type": "object",
             "properties": {
-                "name": {"type": "string", "enum": [colleague], "description": "Whom to ask."},
+                "name": {"type": "string", "enum": list(colleagues), "description": "Whom to ask."},
                 "question": {"type": "string", "description": "The question, with all that is needed to answer it."},
             },
             "required": ["name", "question"],
@@ -112,7 +112,7 @@ class Findings(NamedTuple):
 
 
 def is_about_org(tools: Collection[ToolSpec]) -> bool:
-    """Tell whether tools are the two actions of an org, perhaps with a colleague to ask, and nothing else."""
+    """Tell whether tools are the two actions of an org, perhaps with colleagues to ask, and nothing else."""
     return {t.name for t in tools} - {ASK} == {EXECUTE, RESPOND}
 
 

@@ -17,20 +17,21 @@ from pytest_a2a_bench.secret import KNOWN
 from pytest_a2a_bench.settings import Settings
 
 
-def configs(settings: Settings, environ: Mapping[str, str]) -> dict[PartyRole, tuple[str, ClientConfig]]:
-    """Return the name of each and how it is reached, by what it is there for.
+def configs(settings: Settings, environ: Mapping[str, str]) -> list[tuple[PartyRole, str, ClientConfig]]:
+    """Return what each is there for, its name and how it is reached.
 
     :raises ConfigurationError: if a variable or file that an option names is not there.
     """
-    found: dict[PartyRole, tuple[str, ClientConfig]] = {}
+    found: list[tuple[PartyRole, str, ClientConfig]] = []
     if settings.user_endpoint:
         option = "--a2a-user-auth-env"
         config = party_config(settings, environ, settings.user_endpoint, settings.user_auth_env, option)
-        found["user"] = ("user", config)
-    if settings.colleague:
-        name, _, url = settings.colleague.partition("=")
-        option = "--a2a-colleague-auth-env"
-        found["colleague"] = (name, party_config(settings, environ, url, settings.colleague_auth_env, option))
+        found.append(("user", "user", config))
+    for name, url in settings.colleague.items():
+        option, variable = "--a2a-colleague-auth-env", settings.variable_of_colleague(name)
+        # One of several need not want any.
+        token = variable if len(settings.colleague) == 1 or environ.get(variable or "", "").strip() else None
+        found.append(("colleague", name, party_config(settings, environ, url, token, option)))
     return found
 
 
@@ -39,7 +40,7 @@ def meet(settings: Settings, environ: Mapping[str, str]) -> None:
 
     :raises A2ABenchError: if one of them is not, with its ``party``.
     """
-    for name, config in configs(settings, environ).values():
+    for _, name, config in configs(settings, environ):
         with AgentConnection(config) as connection:
             try:
                 connection.wait_until_ready()
@@ -49,24 +50,24 @@ def meet(settings: Settings, environ: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def further_agents(settings: Settings, environ: Mapping[str, str]) -> Iterator[dict[PartyRole, FurtherAgent]]:
+def further_agents(settings: Settings, environ: Mapping[str, str]) -> Iterator[tuple[FurtherAgent, ...]]:
     """Give those of a process, for all its trials.
 
     One that does not show its card is nobody known; its trials say what is wrong.
 
     :raises ConfigurationError: if a variable or file that an option names is not there.
     """
-    found: dict[PartyRole, FurtherAgent] = {}
+    found: list[FurtherAgent] = []
     with contextlib.ExitStack() as stack:
-        for role, (name, config) in configs(settings, environ).items():
+        for role, name, config in configs(settings, environ):
             stack.callback(KNOWN.remember(config.known))
             connection = stack.enter_context(AgentConnection(config))
             card: AgentCard | None = None
             with contextlib.suppress(A2ABenchError):
                 card = connection.card()
             agent = describe(card) if card is not None else ""
-            found[role] = FurtherAgent(name, role, _always(connection), agent, where(config.endpoint))
-        yield found
+            found.append(FurtherAgent(name, role, _always(connection), agent, where(config.endpoint)))
+        yield tuple(found)
 
 
 def _always(connection: AgentConnection) -> Callable[[], AgentConnection]:

@@ -11,7 +11,7 @@ import dataclasses
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from pytest_a2a_bench.benchmarks.parties import FurtherAgent, Parties
 from pytest_a2a_bench.benchmarks.registry import get_benchmark
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.errors import A2ABenchError, TrialTimeoutError, TurnTimeoutError
-from pytest_a2a_bench.model import PartyRole, TrialKey, TrialResult
+from pytest_a2a_bench.model import TrialKey, TrialResult
 from pytest_a2a_bench.results.fingerprint import fingerprint
 from pytest_a2a_bench.results.store import Store, StoreError
 from pytest_a2a_bench.settings import Settings
@@ -70,7 +70,7 @@ class Runner:
     :param agent: what the agent's card says it is; a stored result of another one is not reused.
     :param reached: how the connection differs from what the settings say, if a fixture made another one.
     :param stopping: says whether trials may still begin, and hears how each ended.
-    :param further: agents that take part beside this one, by what they are there for.
+    :param further: agents that take part beside this one.
     :param prepare: called in the conversation's thread before it starts (again, if it is held again), with the key and
         the metadata, which it may change.
     """
@@ -89,7 +89,7 @@ class Runner:
         tapes: Callable[[TrialKey], Tape] | None = None,
         tracing: Tracing = NO_TRACING,
         stopping: Stopping | None = None,
-        further: Mapping[PartyRole, FurtherAgent] | None = None,
+        further: Iterable[FurtherAgent] = (),
     ) -> None:
         self.settings = settings
         self.store = store
@@ -102,7 +102,7 @@ class Runner:
         self._tapes = tapes
         self._tracing = tracing
         self._stopping = stopping
-        self._further = dict(further or {})
+        self._further = tuple(further)
         self.limits = stopping.limits if stopping is not None else Limits(settings.trial_timeout)
         self._attempts: dict[TrialKey, Attempt] = {}
         self._lock = threading.Lock()
@@ -277,7 +277,7 @@ class Runner:
         if of_task is not None:
             everything["task"] = of_task(attempt.key.domain, attempt.key.task_id, self.settings)
         if self._further:
-            everything["parties"] = {role: [further.where, further.agent] for role, further in self._further.items()}
+            everything["parties"] = _identities(self._further)
         settings = registry.without_places(self.settings) if data else self.settings
         return fingerprint(settings, self._agent, data, everything, __version__)
 
@@ -343,3 +343,12 @@ class Runner:
         seed, data = self._seed(attempt), {} if outcome.provenance else self._data(attempt.key)
         mark = self._fingerprint(attempt)
         return make_result(attempt, outcome, self.settings, run_id=self.run_id, seed=seed, data=data, mark=mark)
+
+
+def _identities(parties: Iterable[FurtherAgent]) -> dict[str, Any]:
+    """Return who takes part, by what each is there for, as fingerprints have it."""
+    found: dict[str, list[list[str]]] = {}
+    for party in parties:
+        found.setdefault(party.role, []).append([party.name, party.where, party.agent])
+    # Of one alone as it was when there could be no more: its results stay good.
+    return {role: each[0][1:] if len(each) == 1 else each for role, each in found.items()}

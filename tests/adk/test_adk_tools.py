@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import gc
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +25,6 @@ from pytest_a2a_bench.results import lock
 
 TASKS = ["create_task_1", "update_task_1"]
 GONE = "http://127.0.0.1:9/"
-
-# A request that is given up while it connects may leave its socket to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    """Have what a test left behind collected within it."""
-    yield
-    gc.collect()
 
 
 def finish(tools: Tools, run_id: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,8 @@ from assessor_server import LOCAL, Caller, Told, gen3, served, wait_for_end
 from builtin_server import served as agent_served
 from raw_agent import Request, raw_agent, rpc, stream_head
 
-from pytest_a2a_bench.assessor import admission, desk
+from pytest_a2a_bench.a2a import client
+from pytest_a2a_bench.assessor import admission, desk, protocol
 from pytest_a2a_bench.assessor.terms import Terms
 from pytest_a2a_bench.benchmarks.crmarena.episode import RULE
 from pytest_a2a_bench.model.bounds import DEFAULT_BOUNDS
@@ -172,6 +174,33 @@ def test_a_cancellation_leaves_results_and_no_connection(tmp_path: Path, domain:
     assert (told.state, kept["state"], told.artifacts) == ("canceled", "canceled", [])
     trials = list((stored / told.task / "trials").glob("*.json"))
     assert len(trials) >= (domain != "conformance")
+
+
+@pytest.mark.parametrize("domain", ["mock", "conformance"])
+def test_a_cancellation_waits_for_no_card(
+    tmp_path: Path, oracle_url: str, monkeypatch: pytest.MonkeyPatch, domain: str
+) -> None:
+    told = Told()
+    for module, name in ((client, "_CARD_SECONDS"), (protocol, "_TIMEOUT")):
+        monkeypatch.setattr(module, name, 300.0)
+    terms = Terms(tmp_path / "r", guard=LOCAL, at_once=1)
+    with socket.create_server(("127.0.0.1", 0)) as silent, served(terms) as url:
+        request = gen3(f"http://127.0.0.1:{silent.getsockname()[1]}/", domain=domain)
+        thread = threading.Thread(target=Caller(url).ask, args=(request,), kwargs={"told": told})
+        thread.start()
+        with silent.accept()[0] as asking:
+            assert asking.recv(9) == b"GET /.wel"
+            while not told.task:
+                time.sleep(0.02)
+            assert Caller(url).cancel(told.task) == "TASK_STATE_CANCELED"
+            # Long before it is given up for its silence, and its place, the only one, is another's.
+            asking.settimeout(100)
+            while asking.recv(4096):
+                pass
+            again = gen3(oracle_url, domain="mock", num_tasks=1, tag_trials=True)
+            assert Caller(url).ask(again).state == "completed"
+        thread.join(60)
+    assert told.state == "canceled"
 
 
 def test_invalid_json_is_asked_for_again(tmp_path: Path) -> None:

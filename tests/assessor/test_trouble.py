@@ -20,6 +20,7 @@ from a2a.types import Task, TaskPushNotificationConfig, TaskStatusUpdateEvent
 from assessor_server import LOCAL, Caller, gen3, served
 
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.loop import Stop
 from pytest_a2a_bench.assessor import protocol, server, webhooks
 from pytest_a2a_bench.assessor.assessment import Assessment
 from pytest_a2a_bench.assessor.database import open_stores
@@ -240,7 +241,7 @@ def test_a_judged_protocol_leaves_no_thread(tmp_path: Path, monkeypatch: pytest.
     settings = Settings(endpoint="http://127.0.0.1:9/")
     run = protocol.ProtocolRun(ClientConfig.from_settings(settings, {}), settings)
     with pytest.raises(HarnessError):
-        run.judge(tmp_path, lambda *_: None, threading.Event())
+        run.judge(tmp_path, lambda *_: None, Stop())
     for thread in threading.enumerate():
         if thread.name == protocol._CLOSER:
             thread.join(60)

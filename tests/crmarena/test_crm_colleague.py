@@ -38,7 +38,7 @@ def knowing(conversation: Conversation) -> str:
 
 def run(tested: Asking, colleague: Speaker, tmp_path: Path, **options: object) -> TrialResult:
     with served_brain(Speaker(tested)) as url, served_brain(colleague) as other:
-        with_colleague: Settings = dataclasses.replace(settings(), colleague=f"ann={other}", **options)  # type: ignore[arg-type]
+        with_colleague: Settings = dataclasses.replace(settings(), colleague={"ann": other}, **options)  # type: ignore[arg-type]
         (result,) = run_against(url, with_colleague, keys(tasks=[TASK.task_id]), tmp_path)
     return result
 
@@ -78,6 +78,53 @@ def test_whoever_is_not_there_is_not_asked(tmp_path: Path) -> None:
     assert (answer.error, answer.text) == (True, "There is no colleague 'bob'; there is ann.")
 
 
+@pytest.mark.parametrize(
+    "options", [{}, *(pytest.param(o, marks=pytest.mark.slow) for o in ({"dialect": "data"}, {"tools": "mcp"}))]
+)
+def test_of_several_the_agent_says_whom_it_asks(tmp_path: Path, options: dict[str, str]) -> None:
+    whom = ["bob", "ann", "bob", "", "eve", "ann"]
+
+    def asking(conversation: Conversation) -> ToolCall:
+        returned = [e.content for e in conversation.history if isinstance(e, ToolReturned)]
+        if len(returned) == len(whom):
+            return ToolCall("respond", {"answer": returned[1]})
+        return ToolCall("ask_agent", {"name": whom[len(returned)], "question": f"number {len(returned)}?"})
+
+    ann, bob = Speaker(knowing), Speaker(lambda conversation: "I am bob.")
+    tested = Speaker(asking)
+    with served_brain(tested) as url, served_brain(ann, token="of-ann") as first, served_brain(bob) as second:
+        environ = pytest.MonkeyPatch()
+        environ.setenv("TOKEN_ANN", "of-ann")  # bob wants none
+        with_both: Settings = dataclasses.replace(
+            settings(),
+            colleague={"ann": first, "bob": second},
+            colleague_auth_env="TOKEN",
+            colleague_turns=3,
+            **options,  # type: ignore[arg-type]
+        )
+        (result,) = run_against(url, with_both, keys(tasks=[TASK.task_id]), tmp_path)
+        environ.undo()
+    assert (result.status, result.reward) == ("evaluated", 1.0), result.error
+    answers = [turn for turn in result.transcript if turn.tool == "ask_agent"]
+    assert [(turn.party, turn.error) for turn in answers[:3]] == [("bob", False), ("ann", False), ("bob", False)]
+    assert [(turn.party, turn.error) for turn in answers[3:]] == [(None, True)] * 3
+    told = [str(turn.text) for turn in answers[3:]]
+    assert told[:2] == [f"There is no colleague {name!r}; there are ann and bob." for name in ("", "eve")]
+    assert "been asked 3 times" in told[2]
+    assert [(p.name, p.role, p.turns) for p in result.parties] == [("ann", "colleague", 1), ("bob", "colleague", 2)]
+    # Each has a conversation of its own.
+    (heard_by_bob,) = bob.conversations
+    questions = [event.text for event in heard_by_bob.history if isinstance(event, UserSaid)]
+    assert [question.splitlines()[-1] for question in questions] == ["number 0?", "number 2?"]
+    assert (measured(result, "questions"), measured(result, "question_errors")) == (3, 0)
+    assert set(result.provenance["colleague"]) == {"ann", "bob"}
+    briefing = tested.conversations[0].briefing
+    assert briefing is not None
+    (tool,) = [tool for tool in briefing.tools if tool.name == "ask_agent"]
+    assert tool.parameters["properties"]["name"]["enum"] == ["ann", "bob"]
+    assert "ann and bob" in briefing.policy
+
+
 def silent(conversation: Conversation) -> None:
     return None
 
@@ -114,7 +161,7 @@ def test_after_trouble_it_may_be_asked_again(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_one_that_is_gone_ends_no_trial(tmp_path: Path) -> None:
     with served_brain(Speaker(Asking(1))) as url:
-        gone = dataclasses.replace(settings(), colleague="ann=http://127.0.0.1:9")
+        gone = dataclasses.replace(settings(), colleague={"ann": "http://127.0.0.1:9"})
         (result,) = run_against(url, gone, keys(tasks=[TASK.task_id]), tmp_path)
     assert (result.status, result.reward) == ("evaluated", 0.0)
     assert result.parties[0].findings[0].rule == "no-answer"

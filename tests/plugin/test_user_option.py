@@ -70,6 +70,7 @@ def test_a_variable_that_is_not_set_is_named(bench: Bench, noop_url: str) -> Non
         (("--a2a-colleague=http://x",), "expected NAME=URL"),
         (("--a2a-colleague=user=http://x",), "expected NAME=URL"),
         (("--a2a-colleague=ann=builtin:oracle",), "no built-in agent is a colleague"),
+        (("--a2a-colleague=ann=http://x", "--a2a-colleague=Ann=http://y"), "two colleagues have one name (ann, Ann)"),
         (("--a2a-colleague-auth-env=TOKEN",), "--a2a-colleague-auth-env is for an agent that may be asked"),
         (("--a2a-colleague=ann=http://x", "--a2a-dialect=crm_action"), "no word for --a2a-colleague"),
     ],

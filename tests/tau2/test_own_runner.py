@@ -15,13 +15,15 @@ import pytest
 from fake_llm import FakeLLM, Step, call, say
 from llm_agent import agents_model
 from trials import RunTrials
+from user_agents import Speaker, heard, served_brain
 
+from pytest_a2a_bench.agents.brain import Conversation
 from pytest_a2a_bench.agents.launcher import start_builtin
 from pytest_a2a_bench.benchmarks.tau2 import index
 from pytest_a2a_bench.errors import ConfigurationError, EndpointUnreachableError
-from pytest_a2a_bench.model import TrialKey
+from pytest_a2a_bench.model import TrialKey, UserSaid
 from pytest_a2a_bench.settings import Settings
-from pytest_a2a_bench.tau2 import A2AAgent, register
+from pytest_a2a_bench.tau2 import A2AAgent, A2AUser, register, register_user
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM warns about much, in threads of its own
 
@@ -62,7 +64,7 @@ def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 def registry() -> Iterator[Any]:
     """tau2's registry, which forgets afterwards what a test put into it."""
     found = RUN.registry
-    places = [getattr(found, name) for name in ("_agents", "_agent_factories") if hasattr(found, name)]
+    places = [getattr(found, name) for name in ("_agents", "_agent_factories", "_users") if hasattr(found, name)]
     before = [dict(place) for place in places]
     yield found
     for place, old in zip(places, before, strict=True):
@@ -74,15 +76,27 @@ def user_args(llm: FakeLLM) -> dict[str, Any]:
     return {"api_base": llm.api_base, "api_key": "test", **ARGS}
 
 
+def customer(conversation: Conversation) -> str:
+    """Say what ``user_says`` does, as an agent behind A2A."""
+    is_first = not any(isinstance(e, UserSaid) and "I have done" in e.text for e in heard(conversation))
+    return "Please create a task for me." if is_first else "Thank you. ###STOP###"
+
+
 def run_mock(agent_name: str, llm: FakeLLM, **more: Any) -> dict[str, float]:
     """Run every task of the mock domain in tau2's own runner; return task -> reward."""
-    config = {"task_ids": None, "num_trials": 1, "max_steps": 30, "max_errors": 10, "seed": 300} | more
+    config = {
+        "user": "user_simulator",
+        "task_ids": None,
+        "num_trials": 1,
+        "max_steps": 30,
+        "max_errors": 10,
+        "seed": 300,
+    } | more
     tasks = RUN.get_tasks("mock", task_split_name="base", task_ids=config.pop("task_ids"))
     results = RUN.run_tasks(
         domain="mock",
         tasks=tasks,
         agent=agent_name,
-        user="user_simulator",
         llm_agent="a2a",
         llm_args_agent={},
         llm_user="openai/fake",
@@ -102,6 +116,37 @@ def test_the_rewards_are_the_plugins(agent: str, user: FakeLLM, registry: Any, r
     by_plugin = {r.key.task_id: r.reward for r in run_trials(agents_model().spec, settings, keys)}
     assert ours == by_plugin
     assert set(ours.values()) == {0.0, 1.0}
+
+
+def test_an_agent_that_plays_the_user_comes_to_the_plugins_rewards(
+    agent: str, user: FakeLLM, registry: Any, run_trials: RunTrials
+) -> None:
+    speaker = Speaker(customer)
+    with served_brain(speaker) as url:
+        register(agent, "a2a_agent")
+        register_user(url)
+        there = run_mock("a2a_agent", user, user="a2a_user")
+        told = [c.briefing.policy for c in speaker.conversations if c.briefing is not None]
+        speaker.conversations.clear()
+        keys = [TrialKey("tau2", "mock", task.task_id) for task in index.load_tasks("mock")]
+        by_plugin = run_trials(agents_model().spec, Settings(user=f"a2a:{url}", max_steps=30), keys)
+    assert there == {r.key.task_id: r.reward for r in by_plugin}
+    assert set(there.values()) == {0.0, 1.0}
+    assert sorted(told) == sorted(c.briefing.policy for c in speaker.conversations if c.briefing is not None)
+    assert not user.requests
+
+
+def test_a_user_that_is_not_there_is_told_as_the_users_trouble(agent: str, user: FakeLLM, registry: Any) -> None:
+    base = importlib.import_module("tau2.user.base").BaseUser
+    assert issubclass(A2AUser, base)
+    register(agent, "a2a_agent")
+    register_user("http://127.0.0.1:9")
+    with pytest.raises(EndpointUnreachableError, match="the agent that plays the user: "):
+        run_mock("a2a_agent", user, user="a2a_user", task_ids=["create_task_1"])
+    with pytest.raises(ConfigurationError, match="register_user"):
+        A2AUser()
+    with pytest.raises(ConfigurationError, match="already registered; give another name"):
+        register_user("http://127.0.0.1:9")
 
 
 def test_the_class_is_tau2s_and_keeps_to_its_interface(agent: str, registry: Any) -> None:
@@ -189,9 +234,40 @@ def test_the_command_line_is_tau2s_own(agent: str, user: FakeLLM, tmp_path: Path
     assert found["info"]["agent_info"]["llm"].startswith("a2a-")
 
 
+def test_the_user_gets_the_credentials_that_are_named_for_it_only(
+    monkeypatch: pytest.MonkeyPatch, registry: Any
+) -> None:
+    monkeypatch.setenv("A2A_AUTH_TOKEN", "of-the-tested")
+    monkeypatch.setenv("A2A_OAUTH_CLIENT_ID", "of-the-tested")
+    monkeypatch.setenv("USERS_TOKEN", "of-the-user")
+    for options, token in (({}, None), ({"auth_env": "USERS_TOKEN"}, "of-the-user")):
+        found = register_user("http://127.0.0.1:9", f"user{len(options)}", **options)
+        assert found._shared is not None
+        config = found._shared[0].config
+        assert (config.auth.token.reveal() if config.auth else None, config.oauth) == (token, None)
+        assert "--user-a2a-auth-env" in config.token_advice
+
+
+@pytest.mark.slow
+def test_both_sides_are_agents(agent: str, user: FakeLLM, tmp_path: Path) -> None:
+    with served_brain(Speaker(customer), token="of-the-user") as url:
+        both = ("--agent-a2a-endpoint", agent, "--user-a2a-endpoint", url, "--max-retries", "0")
+        arguments = ("tau2", "run", "mock", *both, "--results-dir", str(tmp_path), "--save-to", "out")
+        tokens = {"USERS_TOKEN": "of-the-user", "A2A_AUTH_TOKEN": "of-the-tested", "A2A_AUTH_ENV": "A2A_AUTH_TOKEN"}
+        done = a2a_bench(*arguments, "--user-a2a-auth-env=USERS_TOKEN", "--task-ids", "create_task_1", **tokens)
+    assert done.returncode == 0, done.stderr + done.stdout
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert [run["reward_info"]["reward"] for run in found["simulations"]] == [1.0]
+    assert found["info"]["user_info"]["implementation"] == "a2a_user"
+    assert found["info"]["user_info"]["llm"].startswith("a2a-")
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (("run", "mock", "--user", "a2a_user"), "--user a2a_user needs --user-a2a-endpoint URL"),
+        (("run", "mock", "--user-a2a-timeout", "5"), "--user-a2a-... needs --user-a2a-endpoint URL"),
+        (("view", "--user-a2a-endpoint", "http://a.test"), "--user-a2a-... belongs to run; this is view"),
         (("run", "mock", "--agent", "a2a_agent"), "--agent a2a_agent needs --agent-a2a-endpoint URL"),
         (("view", "--agent-a2a-endpoint", "http://a.test"), "--agent-a2a-... belongs to run; this is view"),
         (("run", "mock", "--agent-a2a-endpoint", "http://a.test", "--agent-a2a-timeout", "soon"), "soon"),

@@ -12,6 +12,8 @@ import importlib.util
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,20 +21,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builtin_server import served
 from fake_llm import FakeLLM, Step, call, say
 from finished_runs import write_run
 from llm_agent import agents_model
 from trials import RunTrials
 
+from pytest_a2a_bench.agents.brain import BrainReply, Conversation
 from pytest_a2a_bench.benchmarks import registry
 from pytest_a2a_bench.benchmarks.tau2 import index, retrieval, upstream
 from pytest_a2a_bench.benchmarks.tau2.verification import Tau2Verifier
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.errors import A2ABenchError, LLMError
-from pytest_a2a_bench.model import TrialKey, TrialResult, Verification
+from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolReturned, TrialKey, TrialResult, UserSaid, Verification
 from pytest_a2a_bench.settings import Settings
 
 VARIABLE = "A2A_BENCH_TAU2_CHECKOUT"
+GOLD = {"user_id": "user_1", "title": "Important Meeting"}
 
 
 def is_upstream() -> bool:
@@ -91,6 +96,58 @@ def test_tasks_are_those_that_upstream_loads(domain: str) -> None:
 
 def test_the_distribution_is_named() -> None:
     assert index.find_installation().distribution.startswith("tau2 1.")
+
+
+# --- its own runner ---------------------------------------------------------------------------------------------------
+
+
+def test_its_own_runner_takes_agents_on_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One creates the task that another one asks for: right in that task, wrong in the other."""
+    ours = importlib.import_module("pytest_a2a_bench.tau2")
+    assert not any(getattr(of, "__abstractmethods__", None) for of in (ours.A2AAgent, ours.A2AUser))
+    assert issubclass(ours.A2AUser, importlib.import_module("tau2.user.user_simulator_base").HalfDuplexUser)
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    monkeypatch.chdir(tmp_path)
+    with served("noop", Clerk()) as agent, served("noop", Customer()) as user:
+        sides = ["--agent-a2a-endpoint", agent.url, "--user-a2a-endpoint", user.url]
+        tasks = ["--task-ids", "create_task_1", "update_task_1", "--save-to", str(tmp_path / "out")]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_a2a_bench.cli", "tau2", "run", "mock", *sides, *tasks, "--max-retries", "0"],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (file,) = tmp_path.rglob("results.json")
+    found = json.loads(file.read_text())
+    rewards = {run["task_id"]: run["reward_info"]["reward"] for run in found["simulations"]}
+    assert rewards == {"create_task_1": 1.0, "update_task_1": 0.0}
+    assert (found["info"]["agent_info"]["implementation"], found["info"]["user_info"]["implementation"]) == (
+        "a2a_agent",
+        "a2a_user",
+    )
+
+
+class Clerk:
+    """An agent that creates one task, whoever asks for whatever."""
+
+    description = "Creates a task."
+
+    async def reply(self, conversation: Conversation) -> BrainReply:
+        if any(isinstance(event, ToolReturned) for event in conversation.history):
+            return BrainReply(AgentSaid("I have done that for you."))
+        return BrainReply(AgentSaid(calls=(ToolCall("create_task", dict(GOLD)),)))
+
+
+class Customer:
+    """An agent that plays a user who wants a task."""
+
+    description = "Wants a task."
+
+    async def reply(self, conversation: Conversation) -> BrainReply:
+        is_done = any(isinstance(e, UserSaid) and "I have done" in e.text for e in conversation.history)
+        return BrainReply(AgentSaid("Thank you. ###STOP###" if is_done else "Please create a task for me."))
 
 
 # --- documents --------------------------------------------------------------------------------------------------------

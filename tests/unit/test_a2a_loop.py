@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from pytest_a2a_bench.a2a import loop
-from pytest_a2a_bench.errors import HarnessError
+from pytest_a2a_bench.errors import HarnessError, TrialCancelledError
 
 
 async def _thread() -> str:
@@ -38,6 +38,30 @@ def test_timeout_cancels_the_coroutine() -> None:
     with pytest.raises(TimeoutError):
         loop.run(sleeper(), 0.05)
     assert ended.wait(2)
+
+
+def test_what_is_waited_for_ends_with_its_stop() -> None:
+    stop, began, ended = loop.Stop(), threading.Event(), threading.Event()
+
+    async def sleeper() -> None:
+        began.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+
+    def interrupt() -> None:
+        began.wait()
+        stop.set()
+
+    threading.Thread(target=interrupt).start()
+    with stop.ends_waiting(), pytest.raises(TrialCancelledError):
+        loop.run(sleeper())
+    assert ended.wait(60)
+    with stop.ends_waiting(), pytest.raises(TrialCancelledError):
+        loop.run(sleeper())
+    # What clears away afterwards is not stopped.
+    assert loop.run(_thread()) == "a2a-bench-loop"
 
 
 def test_waiting_for_oneself_is_refused() -> None:

@@ -1,16 +1,24 @@
-"""A connection that nobody closed, and nobody refers to any more, leaves no socket behind."""
+"""A connection that nobody closed, or that was given up while it was made, leaves no socket behind."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gc
 import os
 import socket
 import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
 
+import httpx
 import pytest
 
 from pytest_a2a_bench.a2a.client import AgentConnection
 from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.a2a.network import USUAL
+from pytest_a2a_bench.a2a.transport import open_client
 from pytest_a2a_bench.errors import CardError
 from pytest_a2a_bench.settings import Settings
 
@@ -49,3 +57,69 @@ def test_what_is_dropped_is_closed(in_a_cycle: bool) -> None:
     # What is left to the collector is warned of here, and pytest makes an error of that.
     gc.collect()
     assert server.was_closed.wait(60)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_what_is_given_up_while_it_connects_is_closed(host: str) -> None:
+    """At whichever step of the event loop that happens."""
+
+    async def give_up(port: int, steps: int) -> None:
+        async with open_client(USUAL) as client:
+            asking = asyncio.create_task(client.get(f"http://{host}:{port}/"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if steps > 20:
+                await asyncio.sleep((steps - 20) / 2000)  # a name is looked up in a thread
+            asking.cancel()
+            await asyncio.wait([asking])
+
+    async def give_up_at_each_step(port: int) -> None:
+        for steps in range(40):
+            await give_up(port, steps)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening, warnings.catch_warnings():
+        warnings.simplefilter("error")  # pytest makes a failure of what the collector cannot raise
+        asyncio.run(give_up_at_each_step(listening.getsockname()[1]))
+        gc.collect()
+
+
+@contextlib.contextmanager
+def full() -> Iterator[tuple[str, int]]:
+    """Give an address that answers nobody, for too many wait there already."""
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        address = listening.getsockname()
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(address)
+        yield address
+
+
+def test_an_address_that_refuses_or_is_silent_keeps_nobody_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_up = socket.getaddrinfo
+    refusing = ("127.0.0.1", 9)
+    addresses: list[tuple[str, int]] = []
+
+    def known(host: str, *arguments: Any, **named: Any) -> Any:
+        if host != "several.test":
+            return look_up(host, *arguments, **named)
+        if named.get("flags"):
+            raise socket.gaierror(socket.EAI_NONAME, "no number")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address) for address in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", known)
+
+    async def get() -> int:
+        async with open_client(USUAL, timeout=60) as client:
+            return (await client.get("http://several.test/")).status_code
+
+    with full() as silent:
+        for first in (refusing, silent):
+            server = Server()
+            addresses[:] = [first, server.listening.getsockname()]
+            assert asyncio.run(get()) == 200
+            assert server.was_closed.wait(60)
+    addresses[:] = [refusing, refusing]
+    with pytest.raises(httpx.ConnectError, match=r"Connect|refused|failed"):
+        asyncio.run(get())

@@ -13,7 +13,7 @@ from pytest_a2a_bench.benchmarks.base import Outcome, TrialContext
 from pytest_a2a_bench.benchmarks.conversation import Conversation
 from pytest_a2a_bench.benchmarks.crmarena import episode as rules
 from pytest_a2a_bench.benchmarks.crmarena.actions import render_error, render_result
-from pytest_a2a_bench.benchmarks.crmarena.colleague import AskedAgent
+from pytest_a2a_bench.benchmarks.crmarena.colleague import Colleagues
 from pytest_a2a_bench.benchmarks.crmarena.domains import OpenDomain, open_domain, open_source
 from pytest_a2a_bench.benchmarks.crmarena.episode import Episode, Observation
 from pytest_a2a_bench.benchmarks.crmarena.evaluation import (
@@ -32,7 +32,7 @@ from pytest_a2a_bench.benchmarks.crmarena.official.conversation import OfficialE
 from pytest_a2a_bench.benchmarks.crmarena.official.texts import OfficialTexts
 from pytest_a2a_bench.benchmarks.crmarena.options import CrmOptions
 from pytest_a2a_bench.benchmarks.crmarena.org.base import Org, OrgError
-from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleague
+from pytest_a2a_bench.benchmarks.crmarena.prompt import brief, with_colleagues
 from pytest_a2a_bench.benchmarks.crmarena.score import Scoring, score
 from pytest_a2a_bench.benchmarks.crmarena.tasks import CrmTask, Provenance
 from pytest_a2a_bench.benchmarks.crmarena.user import AgentUser, ModelUser, ScriptedUser
@@ -100,11 +100,12 @@ class _Trial:
         self.judge = make_judge(settings, context.checkpoint, texts=texts) if settings.judge_llm else None
         self.user = make_user(task, settings, context, texts) if task.interactive else None
         briefing = brief(task, domain.org.schema, domain=domain.name, aided=chosen.aided, max_turns=chosen.max_turns)
-        self.colleague: AskedAgent | None = None
+        self.colleagues: Colleagues | None = None
         if "colleague" in context.parties:
-            most = settings.colleague_turns
-            self.colleague = AskedAgent(context.parties.seat("colleague"), most, context.checkpoint)
-            briefing = with_colleague(briefing, self.colleague.name, most)
+            most, names = settings.colleague_turns, context.parties.named("colleague")
+            seats = [context.parties.seat("colleague", name) for name in names]
+            self.colleagues = Colleagues(seats, most, context.checkpoint)
+            briefing = with_colleagues(briefing, names, most)
         if texts is not None:
             aware = chosen.privacy_prompt
             policy = texts.system_prompt(task, domain.org.schema, aided=chosen.aided, privacy_aware=aware)
@@ -122,7 +123,7 @@ class _Trial:
             query=task.query if texts is not None else task.query.strip(),
             execute=lambda query: ask(domain.org, query, prepare=prepare_query if texts is not None else str),
             user=self.user,
-            colleague=self.colleague,
+            colleagues=self.colleagues,
             max_turns=chosen.max_turns,
             max_user_turns=chosen.max_user_turns,
             rule=texts.rule if texts is not None else rules.RULE,
@@ -276,15 +277,20 @@ class _Trial:
         return {"official": files, "privacy_prompt": CrmOptions.of(self.context.settings).privacy_prompt}
 
     def _questions(self) -> dict[str, int]:
-        asked = self.colleague
+        asked = self.colleagues
         return {"questions": asked.asked, "question_errors": asked.failed} if asked is not None else {}
 
     def _asked(self) -> dict[str, Any]:
         """Return whom the agent could ask: results with and without a colleague are not of one kind."""
-        if self.colleague is None:
+        if self.colleagues is None:
             return {}
-        further = self.context.parties.seat("colleague").further
-        return {"colleague": further.agent, "colleague_turns": self.context.settings.colleague_turns}
+        parties = self.context.parties
+        agents = {name: parties.seat("colleague", name).further.agent for name in self.colleagues.names}
+        one = next(iter(agents.values()))
+        return {
+            "colleague": one if len(agents) == 1 else agents,
+            "colleague_turns": self.context.settings.colleague_turns,
+        }
 
 
 def ask(org: Org, query: str, *, prepare: Callable[[str], str] = str) -> Observation:

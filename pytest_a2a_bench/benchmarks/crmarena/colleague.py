@@ -1,12 +1,13 @@
-"""The colleague that an agent may ask in a CRM task: another A2A agent, asked in plain words over the harness.
+"""The colleagues that an agent may ask in a CRM task: other A2A agents, asked in plain words over the harness.
 
-It is told who asks and nothing of the task: what it is to know stands in the question. Its trouble is told to the agent
-that asked, as its tool's error, and is among its own findings; the trial goes on.
+Each is told who asks and nothing of the task: what it is to know stands in the question. Its trouble is told to the
+agent that asked, as its tool's error, and is among its own findings; the trial goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from pytest_a2a_bench.benchmarks.parties import Seat
 from pytest_a2a_bench.errors import AgentOutcomeError, CardError, InfrastructureError, TrialCancelledError
@@ -23,31 +24,77 @@ and sends you its questions, one a message; what is not in them you cannot know.
 """
 
 
-class AskedAgent:
-    """One conversation with the colleague.
+class Answered(NamedTuple):
+    """What came of a question.
 
-    :param most: questions that it is asked.
+    :param text: the answer, or why there is none.
+    :param colleague: the name of the one that was asked; None where nobody was.
+    """
+
+    text: str
+    error: bool
+    colleague: str | None = None
+
+
+class Colleagues:
+    """Those that may be asked in one trial, each in a conversation of its own.
+
+    :param seats: their places, one or more.
+    :param most: questions to all of them together.
     :param before_turn: called before each question, and after one that was not answered; raises to stop the trial.
+    """
+
+    def __init__(self, seats: Iterable[Seat], most: int, before_turn: Callable[[], float]) -> None:
+        self._agents = {seat.name: AskedAgent(seat, before_turn) for seat in seats}
+        self._most = most
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Whom the agent may ask."""
+        return tuple(self._agents)
+
+    @property
+    def asked(self) -> int:
+        """Questions so far."""
+        return sum(agent.asked for agent in self._agents.values())
+
+    @property
+    def failed(self) -> int:
+        """Questions without an answer."""
+        return sum(agent.failed for agent in self._agents.values())
+
+    def ask(self, name: str, question: str) -> Answered:
+        """Ask one of them; where there is only one, it need not be named.
+
+        :raises TrialCancelledError: if the run is stopping; :class:`TrialTimeoutError` if the trial's time is up.
+        """
+        is_one = len(self._agents) == 1
+        agent = next(iter(self._agents.values())) if is_one and not name else self._agents.get(name)
+        if agent is None:
+            there = f"there is {' and '.join(self.names)}" if is_one else f"there are {' and '.join(self.names)}"
+            return Answered(f"There is no colleague {name[:80]!r}; {there}.", True)
+        if self.asked >= self._most:
+            who = f"{agent.name} has" if is_one else "Your colleagues have"
+            what = "answers" if is_one else "answer"
+            return Answered(f"{who} been asked {self._most} times and {what} no more questions in this task.", True)
+        return Answered(*agent.ask(question), agent.name)
+
+
+class AskedAgent:
+    """One conversation with a colleague.
+
     :ivar asked: questions so far; ``failed`` those without an answer.
     """
 
-    def __init__(self, seat: Seat, most: int, before_turn: Callable[[], float]) -> None:
+    def __init__(self, seat: Seat, before_turn: Callable[[], float]) -> None:
         self.name = seat.name
         self.asked = 0
         self.failed = 0
         self._seat = seat
-        self._most = most
         self._before_turn = before_turn
 
-    def ask(self, name: str, question: str) -> tuple[str, bool]:
-        """Ask, and return the answer, or why there is none, and whether it is an error.
-
-        :raises TrialCancelledError: if the run is stopping; :class:`TrialTimeoutError` if the trial's time is up.
-        """
-        if name not in ("", self.name):
-            return f"There is no colleague {name[:80]!r}; there is {self.name}.", True
-        if self.asked >= self._most:
-            return f"{self.name} has been asked {self._most} times and answers no more questions in this task.", True
+    def ask(self, question: str) -> tuple[str, bool]:
+        """Ask, and return the answer, or why there is none, and whether it is an error."""
         left = self._before_turn()
         self.asked += 1
         told = _FIRST.format(name=self.name) + question if self.asked == 1 else question

@@ -60,13 +60,11 @@ class User(Protocol):
         ...
 
 
-class Colleague(Protocol):
-    """An agent that the one under test may ask."""
+class Colleagues(Protocol):
+    """The agents that the one under test may ask."""
 
-    name: str
-
-    def ask(self, name: str, question: str) -> tuple[str, bool]:
-        """Return what it says, or why it says nothing, and whether that is an error."""
+    def ask(self, name: str, question: str) -> tuple[str, bool, str | None]:
+        """Return what one says, or why it says nothing, whether that is an error, and the name of who was asked."""
         ...
 
 
@@ -98,7 +96,7 @@ class Episode:
 
     :param execute: asks the org; never raises for a query that the org refuses.
     :param user: the interactive user; None where the task itself asks.
-    :param colleague: whom the agent may ask; None where there is nobody, and no such action.
+    :param colleagues: whom the agent may ask; None where there is nobody, and no such action.
     :param prose_answers: whether plain text is the agent's answer, as nothing else was asked of it.
     :param ended: why the conversation is over, or None while it goes on.
     :param answer: the agent's last ``respond``, or None; ``answers`` counts them.
@@ -107,7 +105,7 @@ class Episode:
     query: str
     execute: Callable[[str], Observation]
     user: User | None = None
-    colleague: Colleague | None = None
+    colleagues: Colleagues | None = None
     max_turns: int = 20
     max_user_turns: int = 10
     rule: str = RULE
@@ -156,10 +154,10 @@ class Episode:
                 return (self._ask_org(call, query),)
             case Respond(answer):
                 return self._answer(answer)
-            case Ask(name, question) if self.colleague is not None:
-                text, error = self.colleague.ask(name, question)
+            case Ask(name, question) if self.colleagues is not None:
+                text, error, party = self.colleagues.ask(name, question)
                 self._spend()
-                return (self._return(call, text, error=error, party=self.colleague.name),)
+                return (self._return(call, text, error=error, party=party),)
             case Ask():
                 self._spend(bad=True)
                 return (self._return(call, f"There is nobody to ask. {self.rule}", error=True),)

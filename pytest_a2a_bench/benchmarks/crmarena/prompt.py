@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pytest_a2a_bench.benchmarks.crmarena.org.schema import OrgSchema, SObject
@@ -46,6 +46,11 @@ _COLLEAGUE = """\
 # Your colleague
 You may ask your colleague {name}, an agent as you are: ask_agent with its name and up to {count}. It does not see this
 task or the org: write all that it needs into the question. Each question is one reply of yours and costs a turn."""
+_COLLEAGUES = """\
+# Your colleagues
+You may ask your colleagues {name}, agents as you are: ask_agent with the name of one and up to {count} in all. They see
+neither this task nor the org nor each other: write all that one needs into the question. Each question is one reply of
+yours and costs a turn."""
 
 
 def render_policy(task: CrmTask, schema: OrgSchema, *, aided: bool = False, max_turns: int = MAX_TURNS) -> str:
@@ -102,13 +107,15 @@ def brief(
     )
 
 
-def with_colleague(briefing: Briefing, name: str, questions: int) -> Briefing:
-    """Return what an agent is told that may ask a colleague.
+def with_colleagues(briefing: Briefing, names: Sequence[str], questions: int) -> Briefing:
+    """Return what an agent is told that may ask colleagues.
 
+    :param names: of one or more.
     :param questions: how many it may ask.
     """
-    told = _COLLEAGUE.format(name=name, count="1 question" if questions == 1 else f"{questions} questions")
-    tools = (*briefing.tools, asking_tool(name, questions))
+    count = "1 question" if questions == 1 else f"{questions} questions"
+    told = (_COLLEAGUE if len(names) == 1 else _COLLEAGUES).format(name=" and ".join(names), count=count)
+    tools = (*briefing.tools, asking_tool(names, questions))
     return dataclasses.replace(briefing, policy=f"{briefing.policy}\n\n{told}", tools=tools)
 
 

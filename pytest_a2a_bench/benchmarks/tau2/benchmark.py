@@ -30,7 +30,7 @@ from pytest_a2a_bench.benchmarks.tau2.upstream import (
     user_tools,
 )
 from pytest_a2a_bench.benchmarks.tau2.user.fault import find_fault
-from pytest_a2a_bench.benchmarks.tau2.user_agent import AgentUser, find_nonsense, make_agent_user
+from pytest_a2a_bench.benchmarks.tau2.user_agent import find_nonsense, make_agent_user
 from pytest_a2a_bench.errors import (
     A2ABenchError,
     AgentOutcomeError,
@@ -222,7 +222,7 @@ class _Simulation:
             return self._unfinished(exc)
         self.duration = time.monotonic() - clock
         self.conversation.close()
-        if isinstance(self.user, AgentUser) and (error := self._nonsense(simulation)):
+        if self.context.settings.user_kind == "a2a" and (error := self._nonsense(simulation)):
             return self._unfinished(error)
         return self._outcome(simulation, note)
 

@@ -6,6 +6,7 @@ where the domain has some, and ends the conversation as tau2's users do: with on
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,85 +30,90 @@ tell you to write ###STOP###, ###TRANSFER### or ###OUT-OF-SCOPE###, write it in 
 
 def make_agent_user(
     tau2: Tau2, task: Any, tools: list[Any] | None, seat: Seat, before_turn: Callable[[], float], settings: Settings
-) -> AgentUser:
+) -> Any:
     """Make the user for tau2's ``Orchestrator``.
 
     :param tools: tau2's tools of the user; None where the domain gives it none.
     :param before_turn: called before each request; raises to stop the trial.
     """
-    told = tau2.user_simulator(tools=tools, instructions=str(task.user_scenario), llm=seat.name).system_prompt
-    conversation = Conversation(
-        session=seat.session,
-        briefing=Briefing(f"{told}\n\n{_HOW}", tool_specs(tools or ())),
-        before_turn=before_turn,
-        bounds=Bounds.of(settings.reply_limits),
-        strict=True,
+    user = user_class(tau2.user_simulator, tau2.messages)(
+        tools=tools, instructions=str(task.user_scenario), llm=seat.name
     )
-    seat.conversations.append(conversation)
-    return AgentUser(tau2, seat, conversation)
+    user.speak_in(seat, before_turn=before_turn, bounds=Bounds.of(settings.reply_limits))
+    return user
 
 
-class AgentUser:
-    """tau2's user interface around a conversation with an agent."""
+@functools.cache
+def user_class(simulator: Any, messages: Any) -> Any:
+    """Return the class of users behind A2A for the installed flavour of tau2.
 
-    def __init__(self, tau2: Tau2, seat: Seat, conversation: Conversation) -> None:
-        self._messages = tau2.messages
-        self._is_stop = tau2.user_simulator.is_stop
-        self._seat = seat
-        self.conversation = conversation
-        self._names: dict[str, str] = {}
+    :param simulator: its own simulated user, who is told the same and stops by the same words.
+    :param messages: the module of its messages.
+    """
 
-    def get_init_state(self, message_history: list[Any] | None = None) -> Conversation:
-        """Begin, with what has been said before."""
-        self.conversation.events.extend(event for m in message_history or () for event in self._events(m))
-        return self.conversation
+    class A2AUser(simulator):  # type: ignore[misc]
+        """A user that an agent behind an A2A endpoint plays."""
 
-    def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
-        """Ask the agent what the user says, or does with its own tools.
+        def __init__(self, **told: Any) -> None:
+            super().__init__(**told)
+            self._names: dict[str, str] = {}
 
-        :raises InfrastructureError: if it cannot be reached, gives up, or answers what nobody can read.
-        """
-        with blamed(self._seat):
-            said = state.ask(self._events(message))
-        self._names.update({call.id: call.name for call in said.calls})
-        usage = state.last_usage
-        used = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
-        answer = self._messages.UserMessage(
-            role="user",
-            content=said.text if not said.calls else None,
-            tool_calls=[self._to_tau2(call) for call in said.calls] or None,
-            # Never None: tau2 adds the costs of all messages up.
-            cost=usage.cost_usd or 0.0,
-            usage=used if usage.tokens is not None else None,
-        )
-        return answer, state
+        def speak_in(self, seat: Seat, **how: Any) -> None:
+            """Have everything that follows said by an agent.
 
-    def is_stop(self, message: Any) -> bool:
-        """Tell whether a message has one of tau2's stop words."""
-        return bool(self._is_stop(message))
+            :param how: further members of :class:`Conversation`.
+            """
+            self.seat = seat
+            briefing = Briefing(f"{self.system_prompt}\n\n{_HOW}", tool_specs(self.tools or ()))
+            self.conversation = Conversation(session=seat.session, briefing=briefing, strict=True, **how)
+            seat.conversations.append(self.conversation)
 
-    def set_seed(self, seed: int) -> None:
-        """Do nothing: the agent behind the URL decides about its own randomness."""
+        def get_init_state(self, message_history: list[Any] | None = None) -> Conversation:
+            """Begin, with what has been said before."""
+            self.conversation.events.extend(event for m in message_history or () for event in self._events(m))
+            return self.conversation
 
-    def stop(self, message: Any = None, state: Any = None) -> None:
-        """Do nothing: whoever opened the conversation ends it."""
+        def generate_next_message(self, message: Any, state: Conversation) -> tuple[Any, Conversation]:
+            """Ask the agent what the user says, or does with its own tools.
 
-    def _events(self, message: Any) -> list[Event]:
-        """Return a message of tau2's as the user's agent hears it: to it, the agent under test is who speaks."""
-        return [self._event(part) for part in getattr(message, "tool_messages", None) or [message]]
+            :raises InfrastructureError: if it cannot be reached, gives up, or answers what nobody can read.
+            """
+            with blamed(self.seat):
+                said = state.ask(self._events(message))
+            self._names.update({call.id: call.name for call in said.calls})
+            usage = state.last_usage
+            used = {"prompt_tokens": usage.input_tokens or 0, "completion_tokens": usage.output_tokens or 0}
+            answer = messages.UserMessage(
+                role="user",
+                content=said.text if not said.calls else None,
+                tool_calls=[_to_tau2(call) for call in said.calls] or None,
+                # Never None: tau2 adds the costs of all messages up.
+                cost=usage.cost_usd or 0.0,
+                usage=used if usage.tokens is not None else None,
+            )
+            return answer, state
 
-    def _event(self, message: Any) -> Event:
-        if message.role == "tool":
-            name = self._names.get(message.id, "")
-            return ToolReturned(message.id, name, message.content or "", bool(message.error))
-        if message.role == "assistant":
-            return UserSaid(message.content or "")
-        calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
-        self._names.update({c.id: c.name for c in calls})
-        return AgentSaid(message.content if not calls else None, calls)
+        def set_seed(self, seed: int) -> None:
+            """Do nothing: the agent behind the URL decides about its own randomness."""
 
-    def _to_tau2(self, call: ToolCall) -> Any:
-        return self._messages.ToolCall(id=call.id, name=call.name, arguments=dict(call.arguments), requestor="user")
+        def _events(self, message: Any) -> list[Event]:
+            """Return a message of tau2's as the user's agent hears it: to it, the agent under test is who speaks."""
+            return [self._event(part) for part in getattr(message, "tool_messages", None) or [message]]
+
+        def _event(self, message: Any) -> Event:
+            if message.role == "tool":
+                name = self._names.get(message.id, "")
+                return ToolReturned(message.id, name, message.content or "", bool(message.error))
+            if message.role == "assistant":
+                return UserSaid(message.content or "")
+            calls = tuple(ToolCall(c.name, c.arguments, c.id) for c in message.tool_calls or ())
+            self._names.update({c.id: c.name for c in calls})
+            return AgentSaid(message.content if not calls else None, calls)
+
+    def _to_tau2(call: ToolCall) -> Any:
+        return messages.ToolCall(id=call.id, name=call.name, arguments=dict(call.arguments), requestor="user")
+
+    return A2AUser
 
 
 def find_nonsense(seat: Seat, turns: Sequence[Turn], reason: str, max_errors: int) -> PartyError | None:

@@ -151,8 +151,9 @@ _CLEANUP_SECONDS = 6.0
 _ONE_SECONDS = 3.0
 # Of a hundred tasks each. An agent that is shared has more, and they are somebody else's.
 _PAGES = 5
-# Waits before each look for tasks whose message was not answered: together 1.5 s.
-_PAUSES = (0.0, 0.3, 1.2)
+# A busy agent may not have begun with a message yet, so it is looked for until it was sent this long ago.
+_BEGUN_SECONDS = 1.5
+_PAUSES = (0.3, _BEGUN_SECONDS)
 _SENDING = ("SendMessage", "SendStreamingMessage")
 # Below the connections of the client (64): what is left is for streams, which take no slot.
 _IN_FLIGHT = 24
@@ -172,7 +173,7 @@ class Session:
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
         self.configured_tasks: set[str] = set()
-        self.unanswered: set[str] = set()
+        self.unanswered: dict[str, float] = {}
         self._siblings = siblings if siblings is not None else {}
         # Registered before any check runs: some compare what two bindings say of one task.
         self._siblings[target.binding, target.version] = self
@@ -196,16 +197,10 @@ class Session:
         return reply
 
     async def _call_noting(self, request: WireRequest) -> WireReply:
-        message = request.params.get("message") if request.operation in _SENDING else None
-        # Malformed messages are sent on purpose, and may have no id or one that is no text.
-        name = message.get("messageId") if isinstance(message, Mapping) else None
-        sent = {name} if isinstance(name, str) else set()
-        # Until there is an answer, also where the check that waits for it is stopped.
-        self.unanswered |= sent
         reply = await self._call(request)
         # What was answered late may have begun, and is looked for when clearing away.
         if not is_late(reply.exchange) or reply.events:
-            self.unanswered -= sent
+            self.unanswered.pop(_message_id(request), None)
         self._note(request, reply)
         return reply
 
@@ -261,9 +256,10 @@ class Session:
             self._wire = self._open()
         try:
             # Streams last as long as their task; counted among the slots they would starve the short requests.
-            if request.stream:
-                return await self._wire.call(request)
-            async with self._slots:
+            async with contextlib.nullcontext() if request.stream else self._slots:
+                if name := _message_id(request):
+                    # Until there is an answer, also where the check that waits for it is stopped.
+                    self.unanswered[name] = time.monotonic()
                 return await self._wire.call(request)
         except CannotExpressError as error:
             # A form that the binding does not have is no defect: there is nothing that could be asked.
@@ -333,13 +329,19 @@ class Session:
     async def _find_unanswered(self) -> None:
         """Find the tasks of messages that were not answered in time, by the ids that those were given here."""
         # Without ListTasks nobody can find out on 0.3; what is left is told instead.
-        for pause in _PAUSES if self.target.version != "0.3" else ():
-            if self.unanswered:
-                # A busy agent may not have begun yet with what was sent last.
-                await asyncio.sleep(pause)
-                await self._look_for_unanswered()
+        if self.target.version == "0.3":
+            return
+        for pause in (*_PAUSES, 0.0):
+            looked = time.monotonic()
+            if not self.unanswered or not await self._look_for_unanswered():
+                return
+            missing = max(self.unanswered.values(), default=0.0) + _BEGUN_SECONDS - looked
+            if missing <= 0:
+                return
+            await asyncio.sleep(min(pause, missing))
 
-    async def _look_for_unanswered(self) -> None:
+    async def _look_for_unanswered(self) -> bool:
+        """Look once, and tell whether the agent answered: one that does not say is not asked again."""
         token = ""
         for _ in range(_PAGES):
             page = {"pageSize": 100, "historyLength": 20, **({"pageToken": token} if token else {})}
@@ -347,13 +349,15 @@ class Session:
             result = listed.result if listed is not None and isinstance(listed.result, Mapping) else {}
             tasks = result.get("tasks")
             for task in tasks if isinstance(tasks, list) else []:
-                found = message_ids(task) & self.unanswered
+                found = message_ids(task) & self.unanswered.keys()
                 if found and isinstance(task.get("id"), str):
                     self.created_tasks[task["id"]] = state_of(task) in TERMINAL
-                    self.unanswered -= found
+                    for name in found:
+                        del self.unanswered[name]
             token = str(result.get("nextPageToken") or "")
             if not token:
-                return
+                return listed is not None and not is_late(listed.exchange)
+        return True
 
     @property
     def left(self) -> str:
@@ -366,3 +370,11 @@ class Session:
         with contextlib.suppress(SkipCheck, NoAnswer):
             return await self.ask(operation, params, _ONE_SECONDS)
         return None
+
+
+def _message_id(request: WireRequest) -> str:
+    """Return the id of the message that a request sends; empty where it sends none."""
+    message = request.params.get("message") if request.operation in _SENDING else None
+    # Malformed messages are sent on purpose, and may have no id or one that is no text.
+    name = message.get("messageId") if isinstance(message, Mapping) else None
+    return name if isinstance(name, str) else ""

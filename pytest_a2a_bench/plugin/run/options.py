@@ -209,9 +209,9 @@ def _contradictions(settings: Settings, config: pytest.Config) -> list[str]:
         problems.append("--a2a-user=llm needs a model: add --a2a-user-llm MODEL (any LiteLLM name)")
     if settings.user_auth_env and not settings.user_endpoint:
         problems.append("--a2a-user-auth-env is for an agent that plays the user: add --a2a-user a2a:URL")
-    others = {"--a2a-user": "user" if settings.user_endpoint else ""}
-    others["--a2a-colleague"] = (settings.colleague or "").partition("=")[0]
-    for option, name in others.items():
+    others = [("--a2a-user", "user" if settings.user_endpoint else "")]
+    others += [("--a2a-colleague", name) for name in settings.colleague]
+    for option, name in others:
         if name in settings.agents:
             problems.append(f"{option} and --a2a-endpoint both have an agent {name!r}; give that endpoint another name")
     if settings.colleague_auth_env and not settings.colleague:

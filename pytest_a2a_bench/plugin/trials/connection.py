@@ -18,7 +18,7 @@ from pytest_a2a_bench.benchmarks.parties import FurtherAgent
 from pytest_a2a_bench.cassettes import library
 from pytest_a2a_bench.cassettes.tape import Tape
 from pytest_a2a_bench.errors import A2ABenchError
-from pytest_a2a_bench.model import PartyRole, TrialKey
+from pytest_a2a_bench.model import TrialKey
 from pytest_a2a_bench.plugin.run.state import TRIAL, BenchRun
 from pytest_a2a_bench.plugin.trials import outcome
 from pytest_a2a_bench.plugin.trials.schedule import Schedule
@@ -71,7 +71,7 @@ def start_schedule(
             tracing=tracing,
             prepare=lambda key, told: prepare(key=key, metadata=told),
             stopping=_stopping(run, connection, name),
-            further={**further, **_further(run, connections)},
+            further=(*further, *_further(run, connections)),
         )
 
     runner = SideBySide({name: runner_of(name) for name in run.settings.under_test})
@@ -83,14 +83,14 @@ def start_schedule(
     return run.services.schedule
 
 
-def _further(run: BenchRun, connections: Mapping[str | None, AgentConnection]) -> dict[PartyRole, FurtherAgent]:
+def _further(run: BenchRun, connections: Mapping[str | None, AgentConnection]) -> tuple[FurtherAgent, ...]:
     """Return the agents that take part in the conversations of those under test."""
     name = run.settings.transfer
     if name is None:
-        return {}
+        return ()
     found, connection = run.plan.found(name), connections[name]
     place = where(run.settings.agents[name])
-    return {"transfer": FurtherAgent(name, "transfer", lambda: connection, found.identity if found else "", place)}
+    return (FurtherAgent(name, "transfer", lambda: connection, found.identity if found else "", place),)
 
 
 def _suites(session: pytest.Session) -> list[str]:
