@@ -202,7 +202,12 @@ class Session:
         sent = {name} if isinstance(name, str) else set()
         # Until there is an answer, also where the check that waits for it is stopped.
         self.unanswered |= sent
-        reply = await self._call(request)
+        try:
+            reply = await self._call(request)
+        except (SkipCheck, NoAnswer):
+            # It never left: there is nothing to look for when clearing away.
+            self.unanswered -= sent
+            raise
         # What was answered late may have begun, and is looked for when clearing away.
         if not is_late(reply.exchange) or reply.events:
             self.unanswered -= sent
