@@ -106,14 +106,17 @@ class Bucket:
         """Write the object that says who writes here, unless there is one."""
         path = f"{self._root}/{LOCK}"
         with self._lock, _as_os_error():
+            # S3 and others refuse to write where the object is there; what has no such thing is asked beforehand.
+            if self._files.exists(path):
+                return self._holder(path)
             try:
-                # S3 and others refuse this where the object is there; what has no such thing is asked beforehand.
-                if self._files.exists(path):
-                    raise FileExistsError
                 self._files.pipe_file(path, holder.encode(), mode="create")
-            except FileExistsError:
-                found = str(self._files.cat_file(path).decode(errors="replace"))
-                # A library that hears no answer asks again, and then finds what it has just written.
+            except Exception as error:  # each file system raises what its libraries do
+                try:
+                    found = self._holder(path)
+                except FileNotFoundError:
+                    raise error from None
+                # A library that heard no answer asks again, and is refused because of what it has written itself.
                 if found != holder:
                     return found
             self._claimed = holder
@@ -125,6 +128,9 @@ class Bucket:
                 self.release()
                 raise OSError(str(error)) from error
         return None
+
+    def _holder(self, path: str) -> str:
+        return str(self._files.cat_file(path).decode(errors="replace"))
 
     def release(self) -> None:
         """Remove that object, if it still is ours."""
