@@ -61,7 +61,7 @@ class Settings:
     :param reply_limits: the bounds of a reply that differ from their defaults, by name (``Bounds.of``).
     :param env_file: file of environment variables for the language models' providers, as given.
     :param results: directory of result files, as given.
-    :param html: file of the report page, as given.
+    :param html: file of the report page; ending in a slash, directory of it.
     :param concurrency: conversations in flight in all processes together.
     :param rate: most messages to an agent in a second, of all processes together; None for any number.
     :param strict: whether a SHOULD of the protocol that is not kept is a failure.

@@ -52,15 +52,18 @@ class Pace:
         shift = self._shift
         return lambda: at + self._shift - shift - self._clock()
 
-    def refused(self, retry_after: float | None) -> None:
+    def refused(self, retry_after: float, under_way: float = 0.0) -> None:
         """Hold everybody back: the agent is too busy.
 
-        :param retry_after: seconds that it asks for.
+        :param retry_after: seconds that it asks for. Nobody goes slower than one message in that time, so that an agent
+            that says 0 holds back nobody.
+        :param under_way: seconds since the message left that was refused.
         """
         now = self._clock()
-        if now >= self._held_until:  # else it is about messages that left before the first of them was answered
-            self._gap = min(max(2 * self._gap, _FIRST_GAP), max(_LARGEST_GAP, self._least_gap))
-        until = now + min(self._gap if retry_after is None else retry_after, self._patience)
+        if now - under_way >= self._held_until:  # else it left before the refusal that all were held back for
+            gap = min(max(2 * self._gap, _FIRST_GAP), _LARGEST_GAP, retry_after)
+            self._gap = max(self._gap, gap)
+        until = now + min(retry_after, self._patience)
         if until > self._held_until:
             later = until - max(self._held_until, now)
             self._shift += later

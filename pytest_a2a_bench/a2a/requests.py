@@ -108,7 +108,7 @@ class Requests:
 
     :ivar metrics: one entry for each try.
     :ivar count: tries, polls included.
-    :ivar deadline: when the turn's time is up, by the monotonic clock.
+    :ivar limit: ends the turn when its time is up.
     :ivar waiting_for: what the conversation waits for, as a time-out's message says it.
     :ivar meter: counts what reading the answers takes.
     :ivar turn_span: what requests are part of, for tracing.
@@ -121,7 +121,7 @@ class Requests:
         self.meter = Meter(config.bounds)
         self.metrics: list[ProtocolMetrics] = []
         self.count = 0
-        self.deadline = math.inf
+        self.limit: asyncio.Timeout | None = None
         self.waiting_for = ""
         self.turn_span: Span = NO_SPAN
 
@@ -158,7 +158,7 @@ class Requests:
                 span.fail(type(error).__name__, self.describe(error))
                 # Of one that does not say how long, nobody knows whether it means more than this conversation.
                 if isinstance(error, TransportError) and error.status_code in BUSY and error.retry_after is not None:
-                    self._pace.refused(error.retry_after)
+                    self._pace.refused(error.retry_after, record.seconds)
                 left = record.left and not poll
                 if isinstance(error, TransportError) and is_uncertain(error, left=left):
                     answered = record.answered and error.status_code is None
@@ -175,8 +175,18 @@ class Requests:
                 span.end()
             self.waiting_for = f"{what}, before try {attempt + 1}"
             await asyncio.sleep(self._retry.delay(attempt, retry_after, random.random))
-            await self._pace.turn()
+            await self._leave()
             attempt += 1
+
+    async def _leave(self) -> None:
+        """Wait until the next try may leave: that is between us and other conversations, and no time of the agent's."""
+        if self.limit is None or (when := self.limit.when()) is None:
+            await self._pace.turn()
+            return
+        began = asyncio.get_running_loop().time()
+        self.limit.reschedule(None)
+        await self._pace.turn()
+        self.limit.reschedule(when + asyncio.get_running_loop().time() - began)
 
     async def cancel_task(self, wire: Wire, task_id: str, context_id: str | None, seconds: float) -> str | None:
         """Ask once, and not for long, that a task be cancelled, and return the state that it is in then.
@@ -203,7 +213,8 @@ class Requests:
         """Return the seconds of a ``Retry-After``; give up at once if the turn would not last as long."""
         if not isinstance(error, TransportError) or error.retry_after is None:
             return None
-        left = self.deadline - time.monotonic()
+        when = self.limit.when() if self.limit is not None else None
+        left = math.inf if when is None else when - asyncio.get_running_loop().time()
         if error.retry_after >= left:
             raise not_in_time(error, error.retry_after, left) from error
         return error.retry_after

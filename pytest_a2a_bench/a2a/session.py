@@ -173,8 +173,7 @@ class AgentSession:
         try:
             # The agent's time begins with the message.
             await self._connection.pace.turn()
-            self._requests.deadline = time.monotonic() + limit
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(limit) as self._requests.limit:
                 return await self._turn(parts)
         except A2ABenchError as error:
             hide_in_error(error, self._config.secrets)

@@ -5,25 +5,27 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.reports.summary import label_of
-from pytest_a2a_bench.results.merge import merge
+from pytest_a2a_bench.results import cloud
+from pytest_a2a_bench.results.merge import check_output, merge
 from pytest_a2a_bench.results.stats import count, summarise
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "directories", nargs="+", type=results_directory, metavar="DIR", help="results directory of a shard"
-    )
-    parser.add_argument(
-        "-o", "--output", required=True, type=results_directory, metavar="DIR", help="new results directory"
-    )
+    # Located below, in another order.
+    parser.add_argument("directories", nargs="+", metavar="DIR", help="results directory of a shard")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="new results directory")
 
 
 def run(namespace: Namespace) -> int:
     """Merge, and say what came of it."""
-    merged = merge(namespace.directories, namespace.output, {option.name: option.cli for option in registry.places()})
+    output = cloud.located(namespace.output)
+    # Bringing parts takes long, and people of a directory need not make room for a merge that fails.
+    if cloud.is_url(namespace.output):
+        check_output(output)
+    parts = [cloud.located(name) for name in namespace.directories]
+    merged = merge(parts, output, {option.name: option.cli for option in registry.places()})
     for part in summarise(merged.results, registry.variant_of):
         unjudged = part.trials - part.evaluated
         reward = "no reward" if part.mean_reward is None else f"reward {part.mean_reward:.3f}"
@@ -31,7 +33,5 @@ def run(namespace: Namespace) -> int:
             f"{label_of(part)}: {part.successes} of {count(part.trials, 'trial')} passed, {reward}"
             + (f", {unjudged} not evaluated" if unjudged else "")
         )
-    print(
-        f"{count(len(merged.manifest.keys), 'trial')} of {len(namespace.directories)} directories in {namespace.output}"
-    )
+    print(f"{count(len(merged.manifest.keys), 'trial')} of {len(parts)} directories in {namespace.output}")
     return 0

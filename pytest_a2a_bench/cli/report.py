@@ -1,6 +1,7 @@
 """``a2a-bench report DIR -o FILE``: make one page of a results directory.
 
-The page needs no network: verdict, charts, every trial and its transcript are in the one file.
+The page needs no network: verdict, charts, every trial and its transcript are in the one file. ``-o DIR/`` keeps the
+transcripts in files beside the page, which are read when one is opened.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pytest_a2a_bench.cli._results import results_directory
 from pytest_a2a_bench.conformance.stored import REPORT
 from pytest_a2a_bench.errors import ConfigurationError
 from pytest_a2a_bench.gates.files import VERDICT, VERDICT_FILE
-from pytest_a2a_bench.reports.html import Contents, now, render, write
+from pytest_a2a_bench.reports.html import Contents, now, write
 from pytest_a2a_bench.reports.html.conformance import rows_of
 from pytest_a2a_bench.results import history
 from pytest_a2a_bench.results.agents import agent_names, compare_agents
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("directory", metavar="DIR", type=results_directory, help="Results directory of a run")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("report.html"), help="(report.html)")
+    parser.add_argument("-o", "--output", metavar="FILE|DIR/", default="report.html", help="(report.html)")
     parser.add_argument("--baseline", metavar="FILE|DIR", type=results_directory, help="Earlier run to compare with")
     parser.add_argument("--history", metavar="PATH", type=Path, help="Runs of --a2a-history-file, to show over time")
     parser.add_argument(
@@ -48,10 +49,10 @@ def run(namespace: Namespace) -> int:
     if namespace.history is not None:
         contents = dataclasses.replace(contents, history=history.read(namespace.history))
     try:
-        write(namespace.output, render(contents))
+        page = write(namespace.output, contents)
     except OSError as error:
         raise ConfigurationError(f"-o {namespace.output}: cannot be written: {error.strerror or error}") from error
-    print(f"{namespace.output}: {count(len(contents.trials), 'trial')}")
+    print(f"{page}: {count(len(contents.trials), 'trial')}")
     return 0
 
 

@@ -301,6 +301,11 @@ def locate_file(text: str, base: Path) -> str:
     return text if "://" in text else str((base / text).absolute())
 
 
+def locate_page(text: str, base: Path) -> str:
+    """Do what :func:`locate_file` does, and keep the slash at the end by which a directory is asked for."""
+    return locate_file(text, base) + "/" * text.endswith("/")
+
+
 def locate_named_file(text: str, base: Path) -> str:
     """Do what :func:`locate_file` does, also for a file that is for one agent (``b=FILE``)."""
     name, place = split_named(text)

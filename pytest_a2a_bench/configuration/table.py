@@ -21,6 +21,7 @@ from pytest_a2a_bench.configuration.readers import (
     locate_ca,
     locate_file,
     locate_named_file,
+    locate_page,
     one_of,
     positive,
     read_agent_name,
@@ -146,10 +147,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "html",
-        "FILE",
-        "Write one page with everything: verdict, charts, trials and transcripts",
+        "FILE|DIR/",
+        "Write one page with everything: verdict, charts, trials and transcripts; DIR/ keeps these in files beside it",
         read_local_path,
-        locate=locate_file,
+        locate=locate_page,
     ),
     Option(
         "history_file",

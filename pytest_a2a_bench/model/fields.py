@@ -7,6 +7,7 @@ schema, and nothing of pydantic is needed for that, so that the vocabulary stays
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -34,10 +35,23 @@ Count = Annotated[int, Limits((("ge", 0), ("lt", 2**63)))]
 """A number of things."""
 
 
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+
+
+@functools.cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(kind))
+
+
 def to_plain(value: Any) -> Any:
     """Return dict, list, str, int, float, bool and None for anything made of dataclasses."""
+    kind: Any = type(value)
+    if kind in _LEAVES:
+        return value
+    if kind is dict:
+        return {k if type(k) is str else str(k): to_plain(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {name: to_plain(getattr(value, name)) for name in _names(kind)}
     if isinstance(value, Mapping):
         return {str(k): to_plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list):

@@ -63,8 +63,8 @@ class Turn:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object without empty fields."""
-        data = dataclasses.asdict(self)
-        data["calls"] = [dataclasses.asdict(c) for c in self.calls]
+        data = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        data["calls"] = [to_plain(c) for c in self.calls]
         return {k: v for k, v in data.items() if v not in (None, [], False)}
 
 
@@ -307,11 +307,11 @@ class TrialResult:
         for f in dataclasses.fields(self):
             if f.name in ("key", "path"):
                 continue
-            data[f.name] = to_plain(getattr(self, f.name))
+            found = getattr(self, f.name)
+            data[f.name] = [t.to_json() for t in found] if f.name == "transcript" else to_plain(found)
         for name in FURTHER:
             if not data[name]:
                 del data[name]
-        data["transcript"] = [t.to_json() for t in self.transcript]
         if self.status == "evaluated":
             data["reward"] = self.reward
             data["success"] = self.success

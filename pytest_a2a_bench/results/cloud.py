@@ -76,8 +76,10 @@ class Bucket:
             import fsspec
         except ImportError:
             raise MissingExtraError("fsspec", "cloud", f"for {url}") from None
+        # Only a disk has directories that have to be made.
+        made = {"auto_mkdir": True} if url.lower().startswith(("file://", "local://")) else {}
         with _told(url):
-            self._files, self._root = fsspec.core.url_to_fs(url, use_listings_cache=False)
+            self._files, self._root = fsspec.core.url_to_fs(url, use_listings_cache=False, **made)
 
     def bring(self, directory: Path) -> None:
         """Copy all that is there into a directory."""
@@ -104,13 +106,19 @@ class Bucket:
         """Write the object that says who writes here, unless there is one."""
         path = f"{self._root}/{LOCK}"
         with self._lock, _as_os_error():
+            # S3 and others refuse to write where the object is there; what has no such thing is asked beforehand.
+            if self._files.exists(path):
+                return self._holder(path)
             try:
-                # S3 and others refuse this where the object is there; what has no such thing is asked beforehand.
-                if self._files.exists(path):
-                    raise FileExistsError
                 self._files.pipe_file(path, holder.encode(), mode="create")
-            except FileExistsError:
-                return str(self._files.cat_file(path).decode(errors="replace"))
+            except Exception as error:  # each file system raises what its libraries do
+                try:
+                    found = self._holder(path)
+                except FileNotFoundError:
+                    raise error from None
+                # A library that heard no answer asks again, and is refused because of what it has written itself.
+                if found != holder:
+                    return found
             self._claimed = holder
         if self._brought is not None:
             # Another run may have ended between the copy and the lock.
@@ -120,6 +128,9 @@ class Bucket:
                 self.release()
                 raise OSError(str(error)) from error
         return None
+
+    def _holder(self, path: str) -> str:
+        return str(self._files.cat_file(path).decode(errors="replace"))
 
     def release(self) -> None:
         """Remove that object, if it still is ours."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_a2a_bench.errors import A2ABenchError
 from pytest_a2a_bench.model import TrialKey, TrialResult
-from pytest_a2a_bench.results import lock, manifest
+from pytest_a2a_bench.results import lock, manifest, mirror
 from pytest_a2a_bench.results.baseline import domain_name, measured_by
 from pytest_a2a_bench.results.fingerprint import WITHOUT_EFFECT
 from pytest_a2a_bench.results.manifest import Manifest, SelectedResults
@@ -57,7 +57,8 @@ def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] |
     if problems:
         raise MergeError(f"not merged: {'; '.join(problems)}")
     # After the problems: nobody should make room for a merge that fails.
-    _check_output(output, directories)
+    check_output(output)
+    _check_place(output, directories)
     whole = _whole(parts)
     with lock.held(output, "a2a-bench merge"):
         store = Store(output)
@@ -69,9 +70,16 @@ def merge(directories: Sequence[Path], output: Path, places: Mapping[str, str] |
     return SelectedResults(whole, merged)
 
 
-def _check_output(output: Path, directories: Sequence[Path]) -> None:
+def check_output(output: Path) -> None:
+    """Refuse a directory for the whole that has something in it.
+
+    :raises StoreError: if so.
+    """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise StoreError(f"{output} is there and is not empty; name a new directory")
+        raise StoreError(f"{mirror.shown(str(output)) or output} is there and is not empty; name a new directory")
+
+
+def _check_place(output: Path, directories: Sequence[Path]) -> None:
     # Inside of a part it would become a part of that part.
     if any(output.resolve().is_relative_to(directory.resolve()) for directory in directories):
         raise StoreError(f"{output} is inside a directory that is to be merged; name another")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_a2a_bench.indented import dump_indented
 from pytest_a2a_bench.model import AgentSaid, ToolCall, ToolSpec
 
 
@@ -17,7 +18,7 @@ def tool_to_json(tool: ToolSpec) -> dict[str, Any]:
 
 def tools_to_text(tools: Sequence[ToolSpec]) -> str:
     """Write tools as indented JSON."""
-    return json.dumps([tool_to_json(t) for t in tools], indent=2, ensure_ascii=False)
+    return dump_indented([tool_to_json(t) for t in tools], 2)
 
 
 def tools_from_json(value: Any) -> tuple[ToolSpec, ...]:

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 from faulty_server import TOKENS, serve_app, serve_faulty
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -221,3 +222,21 @@ def test_what_could_not_be_cleared_away_is_said() -> None:
     (text,) = asyncio.run(lost_messages())
     assert "messages to JSONRPC 1.0 at http://127.0.0.1" in text
     assert "tasks of theirs may still run" in text
+
+
+async def inexpressible_messages() -> tuple[list[str], list[str]]:
+    """Ask for what gRPC has no form for, and return what came of it and what the run says that it left."""
+    async with serve_faulty(None, "bare", transport="grpc") as running:
+        card, _, _ = await fetch_card_async(running.url)
+        left: list[str] = []
+        found = targets_of(card or {}, running.url)
+        wanted = {"SEND-015", "VAL-007", "VAL-008", "VAL-009"}
+        judged = [r async for r in run_checks(found, select=lambda p: p.requirement.id in wanted, left=left)]
+        return [r.reason for r in judged if r.binding == "GRPC"], left
+
+
+def test_a_message_that_could_not_be_written_is_not_looked_for_afterwards() -> None:
+    pytest.importorskip("grpc")
+    reasons, left = asyncio.run(inexpressible_messages())
+    assert any("cannot be asked over SendMessage on GRPC" in reason for reason in reasons)
+    assert left == []

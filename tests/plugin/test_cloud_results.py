@@ -17,6 +17,7 @@ from warm_python import FRESH
 from pytest_a2a_bench.cli.main import main
 from pytest_a2a_bench.results import cloud
 from pytest_a2a_bench.results.lock import InUseError, held
+from pytest_a2a_bench.results.store import Store, write_atomically
 
 SERVER = """
 import sys
@@ -180,3 +181,47 @@ def test_objects_with_other_names_are_left_alone(tmp_path: Path) -> None:
     ]
     cloud.closed(directory)
     assert not directory.exists()
+
+
+def test_a_disk_may_be_named_as_a_url_and_gets_its_directories(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    directory = cloud.opened(f"file://{tmp_path}/runs/one")
+    with held(directory, "pytest"):
+        Store(directory).prepare()
+        write_atomically(directory / "trials" / "a.json", "{}")
+    assert (tmp_path / "runs" / "one" / "trials" / "a.json").read_text() == "{}"
+    assert not (tmp_path / "runs" / "one" / "run.lock").exists()
+    cloud.closed(directory)
+
+
+def test_a_lock_whose_answer_was_lost_is_ours_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec")
+    place = cloud.Bucket(f"memory://{tmp_path.name}")
+    write = place._files.pipe_file
+
+    def write_twice(*args: Any, **kwargs: Any) -> None:
+        write(*args, **kwargs)
+        # As a library does that heard nothing, and the store then says.
+        raise FileExistsError
+
+    monkeypatch.setattr(place._files, "pipe_file", write_twice)
+    assert place.claim("us, since noon") is None
+    assert place.claim("them, since one") == "us, since noon"
+    place.release()
+    assert cloud.Bucket(f"memory://{tmp_path.name}").claim("them, since one") is None
+
+
+def test_a_merge_into_a_url_that_has_results_ends_before_parts_are_brought(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fsspec")
+    (tmp_path / "run.json").write_text("{}")
+    url = f"file://{tmp_path}"
+    assert main(["merge", "nonsense://part", "-o", url]) == 2
+    assert f"{url} is there and is not empty" in capsys.readouterr().err
+
+
+def test_what_is_at_a_url_is_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("fsspec")
+    assert main(["export", "metrics", f"file://{tmp_path}", "--jsonl", "--follow", "-o", "-"]) == 2
+    assert f"file://{tmp_path} is read once" in capsys.readouterr().err

@@ -113,8 +113,7 @@ class Cell:
             streaming="on" if self.mode == "streaming" else "off",
             timeout=2.0 if self.is_silent and self.mode == "blocking" else 60.0,
             stall_timeout=1.0,
-            # An agent that says how long to wait holds all conversations back.
-            trial_timeout=600.0,
+            trial_timeout=120.0,
             redeliver=REDELIVER,
         )
 

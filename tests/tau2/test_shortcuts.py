@@ -137,6 +137,30 @@ def test_an_environment_that_answered_something_else_is_replayed() -> None:
     assert shortcuts._make_case("mock", task, simulation.messages, environment) is None
 
 
+def test_a_conversation_that_heard_a_number_drawn_at_random_is_replayed() -> None:
+    tau2 = upstream.load()
+    task = upstream.read_task(tau2, "telecom", index.load_tasks("telecom")[0].task_id)
+    environment, _ = upstream.build_environment(tau2, "telecom", task)
+    chance = random.Random(2)
+    simulation = conversation(tau2, environment, task, chance)
+    simulation.messages.clear()
+    getattr(environment, shortcuts._ANSWERS).clear()
+    calls = [
+        ("refuel_data", {"customer_id": "C1002", "line_id": "L1004", "gb_amount": 2.0}),
+        ("get_customer_by_id", {"customer_id": "C1002"}),
+    ]
+    for number, (name, arguments) in enumerate(calls):
+        # Only the second one tells what the bill is called.
+        assert (shortcuts._make_case("telecom", task, simulation.messages, environment) is not None) is (number < 2)
+        typed = tau2.messages.ToolCall(id=f"c{number}", name=name, arguments=arguments, requestor="assistant")
+        said = tau2.messages.AssistantMessage(role="assistant", content=None, tool_calls=[typed], cost=0.0)
+        simulation.messages += [said, environment.get_response(typed)]
+    assert shortcuts._DRAWN.search(simulation.messages[-1].content), simulation.messages[-1]
+    assert shortcuts._make_case("telecom", task, simulation.messages, environment) is None
+    # Upstream's replay draws another number, and takes it for another answer.
+    assert "raised ValueError" in comes_to(tau2, "telecom", task, simulation, environment)
+
+
 def test_a_file_that_was_touched_meanwhile_costs_no_reward(monkeypatch: pytest.MonkeyPatch) -> None:
     tau2 = upstream.load()
     task = upstream.read_task(tau2, "mock", "create_task_1")

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import datetime
 import socket
 import ssl
 
 import pytest
 
+from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.delivery import is_repeatable, is_uncertain, uncertain
-from pytest_a2a_bench.a2a.requests import RetryPolicy, parse_retry_after
+from pytest_a2a_bench.a2a.pace import Pace
+from pytest_a2a_bench.a2a.requests import Requests, RetryPolicy, parse_retry_after
 from pytest_a2a_bench.errors import (
     AuthenticationError,
     EndpointUnreachableError,
@@ -39,6 +42,18 @@ NOW = datetime.datetime(2026, 11, 21, 12, 0, 0, tzinfo=datetime.UTC)
 )
 def test_retry_after(header: str | None, seconds: float | None) -> None:
     assert parse_retry_after(header, NOW) == seconds
+
+
+def test_what_our_own_pace_holds_back_takes_nothing_from_a_turn() -> None:
+    async def turn() -> bool:
+        pace = Pace(5)
+        pace.book()
+        requests = Requests(ClientConfig("http://agent.test"), pace)
+        async with asyncio.timeout(0.01) as requests.limit:
+            await requests._leave()
+        return requests.limit.expired()
+
+    assert not asyncio.run(turn())
 
 
 def test_delays_grow_and_are_capped_unless_the_server_asks_for_more() -> None:

@@ -35,30 +35,46 @@ def test_a_busy_agent_holds_back_those_that_wait_and_those_that_come() -> None:
     pace.refused(7.0)
     assert [w() for w in waiting] == pytest.approx([7.0, 7.1, 7.2])
     assert pace.book()() == pytest.approx(7.3)
-    # What left before the first refusal was heard of is refused too, and means nothing more.
+    # What left before the first refusal was heard of is refused too, and means nothing more, whenever that is heard.
     gap = pace._gap
     clock.now += 1
-    pace.refused(2.0)
+    pace.refused(2.0, under_way=1.5)
     assert pace._gap == gap
     assert waiting[0]() == pytest.approx(6.0)
+    clock.now += 7
+    pace.refused(0.0, under_way=7.5)
+    assert pace._gap == gap
 
 
 def test_refused_again_it_goes_slower_and_answered_it_recovers() -> None:
     clock = Clock()
     pace = Pace(clock=clock)
-    pauses = []
+    gaps = []
     for _ in range(8):
-        pace.refused(None)
-        pauses.append(pace.book()())
+        pace.refused(20.0)
         clock.now += 100
-    assert pauses[:3] == [0.125, 0.25, 0.5]
-    assert pauses[-1] == 5.0
-    pace.book()
-    assert pace.book()() == 5.0
+        pace.book()
+        gaps.append(pace.book()())
+        clock.now += 100
+    assert gaps[:3] == [0.125, 0.25, 0.5]
+    assert gaps[-1] == 5.0
     for _ in range(200):
         pace.accepted()
     clock.now += 100
     assert [pace.book()() for _ in range(10)] == [0.0] * 10
+
+
+@given(st.floats(0.0, 3.0), st.integers(1, 40), st.sampled_from([None, 10.0]))
+def test_nobody_goes_slower_than_one_message_in_the_time_that_was_asked_for(
+    asked: float, times: int, rate: float | None
+) -> None:
+    clock = Clock()
+    pace = Pace(rate, clock=clock)
+    for _ in range(times):
+        pace.refused(asked)
+        clock.now += 10
+    pace.book()
+    assert pace.book()() <= max(asked, 1 / rate if rate else 0.0) + 1e-9
 
 
 def test_no_agent_holds_everybody_back_for_longer_than_a_turn_may_take() -> None:

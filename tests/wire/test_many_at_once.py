@@ -86,6 +86,7 @@ def test_a_message_that_was_refused_is_sent_again_and_the_pace_recovers(connect:
 
     with raw_agent(answer) as found:
         connection = connect(found.url, max_retries=2)
+        connection.pace.refused(0.01)
         assert connection.session().send(HELLO).text == "fine"
         assert isinstance(found, RawAgent)
         before = connection.pace._gap

@@ -197,7 +197,12 @@ class Session:
         return reply
 
     async def _call_noting(self, request: WireRequest) -> WireReply:
-        reply = await self._call(request)
+        try:
+            reply = await self._call(request)
+        except (SkipCheck, NoAnswer):
+            # There is no way to send it: nothing can have begun.
+            self.unanswered.pop(_message_id(request), None)
+            raise
         # What was answered late may have begun, and is looked for when clearing away.
         if not is_late(reply.exchange) or reply.events:
             self.unanswered.pop(_message_id(request), None)

@@ -1,4 +1,4 @@
-"""The report page of a run (``--a2a-html FILE``), written on the controller when everything else is known."""
+"""The report page of a run (``--a2a-html``), written on the controller when everything else is known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_a2a_bench.plugin.report.agents import agent_of
 from pytest_a2a_bench.plugin.run.explanation import sections_of, shown_path
 from pytest_a2a_bench.plugin.run.outlet import say
 from pytest_a2a_bench.plugin.run.state import BenchRun, nothing_will_run
-from pytest_a2a_bench.reports.html import Contents, now, render, write
+from pytest_a2a_bench.reports.html import Contents, now, write
 
 if TYPE_CHECKING:
     from pytest_a2a_bench.model import TrialResult
@@ -54,7 +54,7 @@ class Page:
             return
 
         try:
-            write(self.path, render(contents))
+            self.path = write(self.run.settings.html or "", contents)
             self.is_written = True
         except OSError as error:
             self.problem = f"the report page {self.path} cannot be written: {error.strerror or error}"

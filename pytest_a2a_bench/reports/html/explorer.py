@@ -165,25 +165,29 @@ def data_element(id: str, value: Any) -> Html:
     return el("script", verbatim(safe_json(value)), type="application/json", id=id)
 
 
-def chunk_elements(records: Iterable[Any]) -> Iterator[tuple[Html, int]]:
-    """Yield an element for some records each, compressed, and how many records it holds."""
+def chunks(records: Iterable[Any]) -> Iterator[tuple[str, int]]:
+    """Yield some records each, compressed, and how many these are."""
     held: list[str] = []
-    size = index = 0
+    size = 0
     for record in records:
         text = safe_json(record)
         held.append(text)
         size += len(text)
         if size >= CHUNK:
-            yield _chunk(held, index), len(held)
-            held, size, index = [], 0, index + 1
+            yield _packed(held), len(held)
+            held, size = [], 0
     if held:
-        yield _chunk(held, index), len(held)
+        yield _packed(held), len(held)
 
 
-def _chunk(texts: list[str], index: int) -> Html:
+def _packed(texts: list[str]) -> str:
     # base64, as compressed bytes are no text.
-    packed = zlib.compress(f"[{','.join(texts)}]".encode("utf-8", "replace"), 6)
-    return el("script", verbatim(base64.b64encode(packed).decode()), type="text/plain", id=f"chunk-{index}")
+    return base64.b64encode(zlib.compress(f"[{','.join(texts)}]".encode("utf-8", "replace"), 6)).decode()
+
+
+def chunk_element(packed: str, id: str) -> Html:
+    """Return an element that holds a chunk and is never run."""
+    return el("script", verbatim(packed), type="text/plain", id=id)
 
 
 def _finite(value: Any) -> Any:

@@ -1,11 +1,15 @@
-"""One page that needs nothing else: markup, style, script and data in one file (pure)."""
+"""One page that needs nothing else: markup, style, script and data in one file (pure).
+
+Where transcripts are kept beside it instead, each chunk of them is a page, too: from a disk a browser lets a page read
+other files in no way but in a frame, which tells it what it holds.
+"""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -16,15 +20,19 @@ from pytest_a2a_bench.reports.html.contents import Contents
 from pytest_a2a_bench.reports.html.markup import Html, el, join, verbatim
 
 _SCRIPTS = ("dom.js", "data.js", "table.js", "transcript.js", "viewer.js", "keys.js")
+_CHUNK_SCRIPT = ("chunk.js",)
 # Read from the package, so that the page needs no network.
 _STYLES = ("page.css", "trials.css", "viewer.css")
 
 
-def render(contents: Contents) -> str:
+def render(contents: Contents, keep: Callable[[str], str] | None = None) -> str:
     """Return the page.
 
     It asks the network for nothing, and its policy forbids it to; only the page's own script and style run, which the
     policy knows by their hashes.
+
+    :param keep: stores the page of a chunk of transcripts, and returns its address from this page; None where they are
+        to be in this page.
     """
     # Sorted once; table, chunks and viewer count on one order.
     ordered = sorted(contents.trials, key=records.order)
@@ -35,7 +43,7 @@ def render(contents: Contents) -> str:
         "head",
         el("meta", charset="utf-8"),
         # Before the styles: a policy holds for what follows it.
-        el("meta", http_equiv="Content-Security-Policy", content=policy(script, style)),
+        el("meta", http_equiv="Content-Security-Policy", content=policy(script, style, framed=keep is not None)),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="referrer", content="no-referrer"),
         el("meta", name="robots", content="noindex"),
@@ -44,16 +52,36 @@ def render(contents: Contents) -> str:
         el("style", verbatim(style)),
     )
     # At the end of the body: the elements that it fills are there then.
-    body = el("body", _body(contents), el("script", verbatim(script)))
+    body = el("body", _body(contents, keep), el("script", verbatim(script)))
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
-def policy(script: str, style: str) -> str:
-    """Return the content security policy that lets exactly this script and this style in."""
+def render_chunk(packed: str) -> str:
+    """Return the page of a chunk: it tells the page that frames it what it holds, and can do nothing else."""
+    script = _asset(_CHUNK_SCRIPT)
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy(script)),
+        el("meta", name="robots", content="noindex"),
+        el("title", "Transcripts"),
+    )
+    told = el("p", "Transcripts, packed: ", el("a", "index.html", href="../index.html"), " shows them.")
+    body = el("body", told, explorer.chunk_element(packed, "chunk"), el("script", verbatim(script)))
+    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
+
+
+def policy(script: str, style: str = "", *, framed: bool = False) -> str:
+    """Return the content security policy that lets exactly this script and this style in.
+
+    :param framed: whether frames may show pages of the same place.
+    """
     rules = (
         "default-src 'none'",
         f"script-src '{_digest(script)}'",
-        f"style-src '{_digest(style)}'",
+        *([f"style-src '{_digest(style)}'"] if style else []),
+        # By the letter of the standard files of a disk are of no place, and so none is 'self'.
+        *(["frame-src 'self' file:"] if framed else []),
         "base-uri 'none'",
         "form-action 'none'",
         "require-trusted-types-for 'script'",
@@ -62,7 +90,7 @@ def policy(script: str, style: str) -> str:
     return "; ".join(rules)
 
 
-def _body(contents: Contents) -> Html:
+def _body(contents: Contents, keep: Callable[[str], str] | None) -> Html:
     sections: list[tuple[str, str, Html]] = [("verdict", "Verdict", overview.verdict(contents))]
     if contents.comparison is not None:
         compared = comparison.section(contents.comparison, contents.baseline_name)
@@ -88,7 +116,7 @@ def _body(contents: Contents) -> Html:
             _bar((id, name) for id, name, _ in sections),
             el("main", overview.header(contents), [markup for _, _, markup in sections], id="main"),
             explorer.viewer(),
-            *_data(contents),
+            *_data(contents, keep),
         ]
     )
 
@@ -103,12 +131,20 @@ def _bar(links: Iterable[tuple[str, str]]) -> Html:
     )
 
 
-def _data(contents: Contents) -> list[Html]:
+def _data(contents: Contents, keep: Callable[[str], str] | None) -> list[Html]:
     rows = [records.row(r) for r in contents.trials]
+    here: list[Html] = []
+    counts: list[int] = []
+    elsewhere: list[str] = []
     # Each chunk is made while records are read: they are not all held as JSON at once.
-    found = list(explorer.chunk_elements(records.detail(r) for r in contents.trials))
-    data = {"rows": rows, "chunks": [held for _, held in found], "states": records.STATES}
-    return [explorer.data_element("data", data), *(chunk for chunk, _ in found)]
+    for number, (packed, count) in enumerate(explorer.chunks(records.detail(r) for r in contents.trials)):
+        counts.append(count)
+        if keep is None:
+            here.append(explorer.chunk_element(packed, f"chunk-{number}"))
+        else:
+            elsewhere.append(keep(render_chunk(packed)))
+    data = {"rows": rows, "chunks": counts, "files": elsewhere, "states": records.STATES}
+    return [explorer.data_element("data", data), *here]
 
 
 @cache

@@ -95,7 +95,14 @@ const table = {
     if (!on) this.deep = null;
     else {
       const status = byId("count");
-      this.deep = await transcripts.words((part) => { status.textContent = `Reading transcripts: ${Math.round(part * 100)} %`; });
+      const told = (part) => { status.textContent = `Reading transcripts: ${Math.round(part * 100)} %`; };
+      try {
+        this.deep = await transcripts.words(told);
+      } catch (error) {
+        byId("deep").checked = false;
+        status.textContent = `Transcripts cannot be searched: ${error.message}`;
+        return;
+      }
     }
     this.refresh();
   },
