@@ -26,11 +26,13 @@ class Judge:
 
     :param targets: the agent's interfaces.
     :param concurrency: how many checks run at once.
+    :param most: messages that the checks may send together; None for no limit.
     """
 
-    def __init__(self, targets: Iterable[Target], concurrency: int = CONCURRENCY) -> None:
+    def __init__(self, targets: Iterable[Target], concurrency: int = CONCURRENCY, most: int | None = None) -> None:
         self._targets = tuple(targets)
         self._concurrency = concurrency
+        self._most = most
         self.left: list[str] = []
         self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
         self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
@@ -81,7 +83,9 @@ class Judge:
 
     async def _run(self, planned: list[Planned], over: threading.Event) -> None:
         try:
-            running = run_checks(self._targets, planned=planned, concurrency=self._concurrency, left=self.left)
+            running = run_checks(
+                self._targets, planned=planned, concurrency=self._concurrency, left=self.left, most=self._most
+            )
             async with contextlib.aclosing(running) as results:
                 async for result in results:
                     self._results[result.name].set_result(result)
@@ -105,13 +109,15 @@ def check_all(
     planned: Iterable[Planned],
     concurrency: int = CONCURRENCY,
     left: list[str] | None = None,
+    most: int | None = None,
 ) -> Mapping[str, CheckResult]:
     """Run checks and return their results by name, in the order of the plan.
 
     :param left: gets what may still be on the agent in the end.
+    :param most: messages that the checks may send together; None for no limit.
     """
     every = list(planned)
-    judge = Judge(targets, concurrency)
+    judge = Judge(targets, concurrency, most)
     try:
         judge.start(every)
         return {p.name: judge.result(p) for p in every}

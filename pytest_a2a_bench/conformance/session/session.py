@@ -21,6 +21,7 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     task_id_in,
     task_in,
 )
+from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.health import Health
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
@@ -170,10 +171,17 @@ class Session:
     """Everything that the checks of one interface share.
 
     :param siblings: all sessions of the agent, by (binding, version); shared between them.
+    :param allowance: how many messages its run may send; None for no limit.
     """
 
-    def __init__(self, target: Target, siblings: dict[tuple[str, str], Session] | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        siblings: dict[tuple[str, str], Session] | None = None,
+        allowance: Allowance | None = None,
+    ) -> None:
         self.target = target
+        self._allowance = allowance
         self.shared = SharedObjects()
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
@@ -194,8 +202,10 @@ class Session:
     async def call(self, request: WireRequest) -> WireReply:
         """Send a request; tasks and push configurations that it made are remembered.
 
-        :raises SkipCheck: if the binding has no form for the request.
+        :raises SkipCheck: if the binding has no form for the request, or the run may send no message more.
         """
+        if self._allowance is not None and request.operation in _SENDING:
+            self._allowance.take()
         started = time.monotonic()
         reply = await self._call_noting(request)
         self.health.note(started, reply)
@@ -208,7 +218,12 @@ class Session:
         sent = {name} if isinstance(name, str) else set()
         # Until there is an answer, also where the check that waits for it is stopped.
         self.unanswered |= sent
-        reply = await self._call(request)
+        try:
+            reply = await self._call(request)
+        except (SkipCheck, NoAnswer):
+            # There is no way to send it: nothing can have begun.
+            self.unanswered -= sent
+            raise
         # What was answered late may have begun, and is looked for when clearing away.
         if not is_late(reply.exchange) or reply.events:
             self.unanswered -= sent

@@ -31,7 +31,7 @@ def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2
         result = verdicts.judge_card(_a2a_check, _a2a_subject)
     else:
         judge: Judge = request.getfixturevalue("_a2a_judge")
-        result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge)
+        result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge, run.services.left_out)
     return verdicts.receive(request.node, result, run)
 
 

@@ -1,0 +1,175 @@
+"""What a run costs an agent: the plan against what arrives at the server, profiles and budgets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from faulty_server import serve_faulty
+from mutation import PROMPTS
+
+from pytest_a2a_bench.a2a.config import ClientConfig
+from pytest_a2a_bench.agents.faulty.agent import FaultyAgent
+from pytest_a2a_bench.cli.main import main
+from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.check import CHECKS
+from pytest_a2a_bench.conformance.cost.facts import facts_of
+from pytest_a2a_bench.conformance.cost.plan import LEFT_OUT, STANDARD_MESSAGES, CostPlan, make_plan
+from pytest_a2a_bench.conformance.cost.table import load_table
+from pytest_a2a_bench.conformance.engine import load_checks, plan, run_checks
+from pytest_a2a_bench.conformance.finding import CheckResult
+from pytest_a2a_bench.conformance.scenarios import SCENARIOS, Scenarios
+from pytest_a2a_bench.conformance.session.target import Target, targets_of
+
+SENDING = ("SendMessage", "SendStreamingMessage")
+BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
+NO_PROMPTS = Scenarios()
+EVERY_PROMPT = Scenarios({k: f"{k} please" for k in SCENARIOS if k not in ("default", "task", "other_token_env")})
+
+
+def card_for(*bindings: str, **capabilities: bool) -> dict[str, Any]:
+    """Return a card like the built-in agent's."""
+    return {
+        "name": "x",
+        "supportedInterfaces": [
+            {"url": "http://127.0.0.1:1/", "protocolBinding": b, "protocolVersion": "1.0"} for b in bindings
+        ],
+        "capabilities": {"streaming": True, "pushNotifications": True, "extensions": [{"uri": "u"}], **capabilities},
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain", "application/json", "image/png"],
+    }
+
+
+def planned(card: dict[str, Any], prompts: Scenarios = NO_PROMPTS, **options: Any) -> CostPlan:
+    return make_plan(plan(card), targets_of(card, "http://127.0.0.1:1/", scenarios=prompts), **options)
+
+
+async def judged(
+    monkeypatch: pytest.MonkeyPatch, prompts: Scenarios, **options: Any
+) -> tuple[CostPlan, Counter[str], list[CheckResult]]:
+    """Judge the correct agent, and count what arrives there: accepted messages by binding, and all others."""
+    arrived: Counter[str] = Counter()
+    call, stream = FaultyAgent.call, FaultyAgent.stream
+
+    async def counted_call(self: FaultyAgent, what: Any, caller: Any) -> Any:
+        if what.operation in SENDING:
+            arrived["all"] += 1
+        answer = await call(self, what, caller)
+        if what.operation in SENDING:
+            arrived[what.binding] += 1
+        return answer
+
+    async def counted_stream(self: FaultyAgent, what: Any, caller: Any) -> AsyncIterator[Any]:
+        is_message = what.operation in SENDING
+        arrived["all"] += is_message
+        async for event in stream(self, what, caller):
+            # What is refused has no event.
+            arrived[what.binding] += is_message
+            is_message = False
+            yield event
+
+    monkeypatch.setattr(FaultyAgent, "call", counted_call)
+    monkeypatch.setattr(FaultyAgent, "stream", counted_stream)
+    async with serve_faulty(variant="full", step=0.05) as running:
+        card, _, _ = await fetch_card_async(running.url)
+        assert isinstance(card, dict)
+        config = ClientConfig(endpoint=running.url)
+        targets: tuple[Target, ...] = targets_of(card, running.url, config=config, scenarios=prompts)
+        cost = make_plan(plan(card), targets, **options)
+        chosen = run_checks(targets, planned=cost.chosen, most=options.get("budget"))
+        results = [result async for result in chosen]
+    return cost, arrived, results
+
+
+def messages(cost: CostPlan) -> dict[str, int]:
+    return {binding: n for (_, binding), n in cost.total.messages.items()}
+
+
+def test_the_plan_is_what_arrives_at_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    cost, arrived, results = asyncio.run(judged(monkeypatch, NO_PROMPTS))
+    assert {b: arrived[b] for b in BINDINGS} == messages(cost)
+    assert not cost.left_out
+    assert not [r.name for r in results if r.outcome in ("failed", "error")]
+
+
+def test_standard_is_enough_for_every_check_without_prompts() -> None:
+    cost = planned(card_for(*BINDINGS))
+    assert not cost.left_out
+    assert 0 < max(messages(cost).values()) <= STANDARD_MESSAGES
+
+
+def test_standard_leaves_out_what_is_beyond_its_messages_and_full_does_not() -> None:
+    standard, full = (planned(card_for(*BINDINGS), EVERY_PROMPT, profile=p) for p in ("standard", "full"))
+    assert STANDARD_MESSAGES - 3 <= max(messages(standard).values()) <= STANDARD_MESSAGES
+    assert max(messages(full).values()) > STANDARD_MESSAGES
+    assert not full.left_out
+    assert all(reason.startswith(LEFT_OUT) for reason in standard.left_out.values())
+    assert len(standard.rows) + len(standard.left_out) == len(full.rows)
+
+
+def test_safe_sends_nothing_malformed_and_leaves_no_webhook() -> None:
+    cost = planned(card_for(*BINDINGS), EVERY_PROMPT, profile="safe")
+    groups = {row.planned.requirement.group for row in cost.rows}
+    assert not groups & {"validation", "errors", "versioning"}
+    assert {"send", "get-task", "list-tasks"} <= groups
+    ids = {row.planned.requirement.id for row in cost.rows}
+    assert not ids & {"PUSH-001", "PUSH-011", "PUSH-018", "JR-002"}
+
+
+def test_a_budget_buys_the_checks_that_find_most() -> None:
+    table = load_table()
+
+    def power(cost: CostPlan) -> int:
+        return len(set().union(*(table.kills.get(("1.0", r.planned.requirement.id), set()) for r in cost.rows)))
+
+    found = [planned(card_for("JSONRPC"), budget=n) for n in (0, 5, 15, 30)]
+    assert [cost.total.total <= n for cost, n in zip(found, (0, 5, 15, 30), strict=True)] == [True] * 4
+    powers = [power(cost) for cost in found]
+    assert powers == sorted(set(powers))
+    # Five messages are a twelfth of all, and show far more than that.
+    everything = power(planned(card_for("JSONRPC"), profile="full"))
+    assert powers[1] > everything / 2
+
+
+def test_a_budget_holds_at_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    cost, arrived, results = asyncio.run(judged(monkeypatch, NO_PROMPTS, budget=12))
+    assert arrived["all"] <= 12
+    assert cost.left_out
+    assert not [r.name for r in results if r.outcome in ("failed", "error")]
+
+
+def test_what_is_sent_before_is_not_counted_again() -> None:
+    first, second = (
+        row.sends.total
+        for row in planned(card_for("JSONRPC")).rows
+        if row.planned.requirement.id in ("SEND-001", "SEND-002")
+    )
+    assert (first, second) == (1, 0)
+
+
+def test_every_fact_that_the_table_asks_about_is_there_and_every_check_of_it_exists() -> None:
+    load_checks()
+    (target,) = targets_of(card_for("JSONRPC"), "http://127.0.0.1:1/")
+    known = set(facts_of(target, [("JSONRPC", "1.0")]))
+    table = load_table()
+    assert {name for rows in table.rows.values() for names, _ in rows for name in names} <= known
+    nodes = {(version, node) for version, _, node in table.rows if not node.startswith("made ")}
+    assert nodes <= {(version, id) for id, version in CHECKS}
+
+
+def test_a_dry_run_sends_no_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "builtin:faulty", "--dry-run", "--binding", "JSONRPC", "--group", "send"]) == 0
+    out = capsys.readouterr().out
+    assert "1.0/SEND-001[JSONRPC]  1" in out
+    assert "messages that " in out.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bindings", [("JSONRPC",), ("GRPC",)])
+def test_the_plan_holds_with_every_prompt(bindings: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    cost, arrived, _ = asyncio.run(judged(monkeypatch, PROMPTS, profile="full"))
+    # Where the machine is busy a check may try again what depends on time.
+    assert all(0 <= arrived[b] - n <= 8 for b, n in messages(cost).items() if b in bindings), (arrived, cost.total)
