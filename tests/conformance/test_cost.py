@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -47,32 +47,25 @@ def planned(card: dict[str, Any], prompts: Scenarios = NO_PROMPTS, **options: An
     return make_plan(plan(card), targets_of(card, "http://127.0.0.1:1/", scenarios=prompts), **options)
 
 
+def counting(method: Callable[..., Any], arrived: Counter[str]) -> Callable[..., Any]:
+    async def counted(agent: FaultyAgent, what: Any, caller: Any) -> Any:
+        is_message = what.operation in SENDING
+        arrived["all"] += is_message
+        answer = await method(agent, what, caller)
+        # What is refused is raised.
+        arrived[what.binding] += is_message
+        return answer
+
+    return counted
+
+
 async def judged(
     monkeypatch: pytest.MonkeyPatch, prompts: Scenarios, **options: Any
 ) -> tuple[CostPlan, Counter[str], list[CheckResult]]:
     """Judge the correct agent, and count what arrives there: accepted messages by binding, and all others."""
     arrived: Counter[str] = Counter()
-    call, stream = FaultyAgent.call, FaultyAgent.stream
-
-    async def counted_call(self: FaultyAgent, what: Any, caller: Any) -> Any:
-        if what.operation in SENDING:
-            arrived["all"] += 1
-        answer = await call(self, what, caller)
-        if what.operation in SENDING:
-            arrived[what.binding] += 1
-        return answer
-
-    async def counted_stream(self: FaultyAgent, what: Any, caller: Any) -> AsyncIterator[Any]:
-        is_message = what.operation in SENDING
-        arrived["all"] += is_message
-        async for event in stream(self, what, caller):
-            # What is refused has no event.
-            arrived[what.binding] += is_message
-            is_message = False
-            yield event
-
-    monkeypatch.setattr(FaultyAgent, "call", counted_call)
-    monkeypatch.setattr(FaultyAgent, "stream", counted_stream)
+    for name in ("call", "stream"):
+        monkeypatch.setattr(FaultyAgent, name, counting(getattr(FaultyAgent, name), arrived))
     async with serve_faulty(variant="full", step=0.05) as running:
         card, _, _ = await fetch_card_async(running.url)
         assert isinstance(card, dict)

@@ -20,6 +20,8 @@ LEFT_OUT = "left out: "
 _LEVELS = {"MUST": 0, "SHOULD": 1, "MAY": 2}
 _Node = tuple[str, str, str]
 _Interface = tuple[str, str]
+_Limit = tuple[str, Callable[["Sum"], bool]]
+_SEEN_ELSEWHERE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def make_plan(
     if profile == "safe":
         left = {p.name: f"{LEFT_OUT}not in the profile safe: {why}" for p in every if (why := _risk(p, table))}
     wanted = [p for p in every if p.name not in left]
-    limits: list[tuple[str, Callable[[Sum], bool]]] = []
+    limits: list[_Limit] = []
     if profile != "full":
         limits.append((f"{LEFT_OUT}beyond the {STANDARD_MESSAGES} messages of the profile {profile}", _is_standard))
     if budget is not None:
@@ -166,7 +168,7 @@ def _beyond(
     wanted: Sequence[Planned],
     table: CostTable,
     facts: Mapping[_Interface, Facts],
-    limits: Sequence[tuple[str, Callable[[Sum], bool]]],
+    limits: Sequence[_Limit],
 ) -> dict[str, str]:
     """Return the checks that do not fit, each with the limit that it exceeds.
 
@@ -177,34 +179,60 @@ def _beyond(
         total += estimate.add(planned)
     if all(fits(total) for _, fits in limits):
         return {}
-    estimate, total = _Estimate(table, facts), Sum()
-    found: set[tuple[str, str]] = set()
-    left: dict[str, str] = {}
-    waiting = dict(enumerate(wanted))
-    while waiting:
-        number = max(waiting, key=lambda n: (*_worth(waiting[n], estimate, table, found), -n))
-        planned = waiting.pop(number)
-        cost, _ = estimate.cost(planned)
-        beyond = next((why for why, fits in limits if not fits(total + cost)), "") if cost.total else ""
-        if beyond:
-            left[planned.name] = beyond
-            continue
-        total += estimate.add(planned)
-        found |= _kills(planned, table)
-    return left
+    return _Greedy(wanted, table, _Estimate(table, facts)).left_out(limits)
 
 
-def _worth(
-    planned: Planned, estimate: _Estimate, table: CostTable, found: set[tuple[str, str]]
-) -> tuple[float, int, float]:
-    cost, _ = estimate.cost(planned)
-    fresh = _kills(planned, table) - found
-    # A fault that another binding's check finds already is worth less, and not nothing.
-    names = {name for _, name in found}
-    power = sum(0.25 if name in names else 1.0 for _, name in fresh)
-    if not cost.total:
-        return (float("inf"), 0, power)
-    return (power / cost.total, -_LEVELS[planned.requirement.level], -float(cost.total))
+class _Greedy:
+    """Takes checks in the order of what they find for each message that they add.
+
+    Costs and worth are kept, and reckoned again only for the checks that the last one has changed: four hundred checks,
+    each compared with all others, would take as long as the run.
+    """
+
+    def __init__(self, wanted: Sequence[Planned], table: CostTable, estimate: _Estimate) -> None:
+        self._estimate = estimate
+        self._waiting = dict(enumerate(wanted))
+        self._kills = {n: _kills(planned, table) for n, planned in self._waiting.items()}
+        self._found: set[tuple[str, str]] = set()
+        self._names: set[str] = set()
+        self._costs: dict[int, tuple[Sum, set[_Node]]] = {}
+        self._worth: dict[int, tuple[float, int, float, int]] = {}
+        for number in self._waiting:
+            self._reckon(number)
+
+    def left_out(self, limits: Sequence[_Limit]) -> dict[str, str]:
+        """Return the checks that do not fit, each with the limit that it exceeds."""
+        total = Sum()
+        left: dict[str, str] = {}
+        while self._waiting:
+            number = max(self._waiting, key=self._worth.__getitem__)
+            cost, fresh = self._costs[number]
+            planned = self._waiting.pop(number)
+            beyond = next((why for why, fits in limits if not fits(total + cost)), "") if cost.total else ""
+            if beyond:
+                left[planned.name] = beyond
+                continue
+            total += self._estimate.add(planned)
+            self._take(number, fresh)
+        return left
+
+    def _take(self, number: int, fresh: set[_Node]) -> None:
+        kills = self._kills[number] - self._found
+        self._found |= kills
+        names = {name for _, name in kills}
+        self._names |= names
+        for other in self._waiting:
+            if self._costs[other][1] & fresh or any(name in names for _, name in self._kills[other]):
+                self._reckon(other)
+
+    def _reckon(self, number: int) -> None:
+        planned = self._waiting[number]
+        cost, _ = self._costs[number] = self._estimate.cost(planned)
+        # A fault that another binding's check finds already is worth less, and not nothing.
+        new = self._kills[number] - self._found
+        power = sum(_SEEN_ELSEWHERE if name in self._names else 1.0 for _, name in new)
+        rate = power / cost.total if cost.total else float("inf")
+        self._worth[number] = (rate, -_LEVELS[planned.requirement.level], -float(cost.total), -number)
 
 
 def _kills(planned: Planned, table: CostTable) -> set[tuple[str, str]]:
