@@ -14,7 +14,7 @@ _COLOURS = {
     "not judged completely": _YELLOW,
 }
 # Of a sans-serif letter at 11 pixels; the text is fitted to the width that this gives.
-_LETTER = 6.6
+_LETTER = 6.2
 _PADDING = 12
 _HEIGHT = 20
 
@@ -26,7 +26,7 @@ def render(report: Report) -> str:
     worst = min(levels, key=_rank) if levels else None
     verdict = worst.verdict if worst is not None else "not judged"
     # A good verdict about a part must not be read as one about the whole.
-    text = f"{verdict} ({worst.scope})" if worst is not None and worst.scope else verdict
+    text = f"{verdict} ({worst.scope})" if worst is not None and worst.scope and "not" not in verdict else verdict
     return _svg(label, text, _COLOURS.get(verdict, _GREY))
 
 

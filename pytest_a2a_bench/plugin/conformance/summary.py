@@ -5,7 +5,7 @@ Registered in every run that takes part; the room that judges is imported where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -26,7 +26,6 @@ class Summary:
         self.config = config
         self.run = run
         self.reported: dict[str, dict[str, Any]] = {}
-        self.cost: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says about its check."""
@@ -45,22 +44,19 @@ class Summary:
             return "warned", "w", ("WARNED", {"yellow": True})
         return None
 
-    def pytest_report_collectionfinish(self) -> list[str]:
+    def pytest_report_collectionfinish(self, items: Sequence[pytest.Item]) -> list[str]:
         """Say what the checks will cost the agent, before the first message."""
-        return self.cost
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Plan the messages of the checks, where the agent's card is known and something will run."""
         if self.run.plan.subject is None or state.nothing_will_run(self.config):
-            return
-        if any(CHECK in item.stash for item in session.items):
-            from pytest_a2a_bench.conformance.subject import Subject
-            from pytest_a2a_bench.plugin.conformance import verdicts
-            from pytest_a2a_bench.reports import cost
+            return []
+        if not any(CHECK in item.stash for item in items):
+            return []
+        from pytest_a2a_bench.conformance.subject import Subject
+        from pytest_a2a_bench.plugin.conformance import verdicts
+        from pytest_a2a_bench.reports import cost
 
-            plan = verdicts.plan_of(session, self.run, Subject.from_json(self.run.plan.subject))
-            whole = self.run.settings.conformance_plan
-            self.cost = [one_line(f"a2a: {line}") for line in (cost.lines(plan) if whole else [cost.headline(plan)])]
+        plan = verdicts.plan_of(items, self.run, Subject.from_json(self.run.plan.subject))
+        whole = self.run.settings.conformance_plan
+        return [f"a2a: {line}" for line in (cost.lines(plan) if whole else [cost.headline(plan)])]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool | None:
