@@ -101,7 +101,7 @@ async def run_checks(
     concurrency: int = CONCURRENCY,
     planned: Iterable[Planned] | None = None,
     left: list[str] | None = None,
-    most: int | None = None,
+    allowance: Allowance | None = None,
 ) -> AsyncGenerator[CheckResult, None]:
     """Run the checks of an agent's interfaces and yield each result as it comes.
 
@@ -112,13 +112,12 @@ async def run_checks(
     :param concurrency: how many run at once.
     :param planned: runs these instead of all that the card gives.
     :param left: gets what may still be on the agent when this has ended.
-    :param most: messages that the checks may send together; those that would send more are skipped.
+    :param allowance: the messages that the checks may send; those that would send more are skipped.
     """
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
     # None and empty are different: pytest may have deselected everything.
     chosen = [p for p in (_planned(several) if planned is None else planned) if select is None or select(p)]
     sessions: dict[tuple[str, str], Session] = {}
-    allowance = Allowance(most) if most is not None else None
     for target in several:
         Session(target, sessions, allowance)
     tasks: list[asyncio.Task[CheckResult]] = []

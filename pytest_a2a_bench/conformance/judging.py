@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
+from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.reply import WireReply
@@ -32,7 +33,8 @@ class Judge:
     def __init__(self, targets: Iterable[Target], concurrency: int = CONCURRENCY, most: int | None = None) -> None:
         self._targets = tuple(targets)
         self._concurrency = concurrency
-        self._most = most
+        # One for all runs of these checks: tests may ask for more of them later.
+        self._allowance = Allowance(most) if most is not None else None
         self.left: list[str] = []
         self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
         self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
@@ -84,7 +86,7 @@ class Judge:
     async def _run(self, planned: list[Planned], over: threading.Event) -> None:
         try:
             running = run_checks(
-                self._targets, planned=planned, concurrency=self._concurrency, left=self.left, most=self._most
+                self._targets, planned=planned, concurrency=self._concurrency, left=self.left, allowance=self._allowance
             )
             async with contextlib.aclosing(running) as results:
                 async for result in results:

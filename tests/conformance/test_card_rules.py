@@ -99,6 +99,7 @@ BAD_1_0: list[tuple[str, str, str, Break]] = [
     ("lower-case binding", "CARD-011", "/supportedInterfaces/0/protocolBinding", put(*INTERFACE, "protocolBinding", value="jsonrpc")),
     ("nameless binding", "CARD-011", "/supportedInterfaces/0/protocolBinding", put(*INTERFACE, "protocolBinding", value="WS")),
     ("snake case", "CARD-012", "/default_input_modes", rename("defaultInputModes", "default_input_modes")),
+    ("no TLS beside TLS", "CARD-009", "/supportedInterfaces/1/url", put("supportedInterfaces", value=[{"url": f"{url}.example.com/", "protocolBinding": b, "protocolVersion": "1.0"} for url, b in (("https://a", "JSONRPC"), ("http://b", "HTTP+JSON"))])),
     ("path of a method", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://a.example.com/a/v1/message:stream")),
     ("user in url", "CARD-017", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://u:p@a.example.com/")),
     ("token in url", "CARD-017", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://a.example.com/?api_key=1")),

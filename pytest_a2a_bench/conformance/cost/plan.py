@@ -123,7 +123,6 @@ def make_plan(
     *,
     profile: str = "standard",
     budget: int | None = None,
-    table: CostTable | None = None,
 ) -> CostPlan:
     """Choose the checks of a run.
 
@@ -132,7 +131,7 @@ def make_plan(
     :param profile: one of :data:`~pytest_a2a_bench.settings.CHECK_PROFILES`.
     :param budget: most messages of the whole run, of whatever kind; None for no limit.
     """
-    table = table or load_table()
+    table = load_table()
     interfaces = [(t.binding, t.version) for t in targets]
     facts = {(t.version, t.binding): facts_of(t, interfaces) for t in targets}
     every = list(planned)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ def open_raw_wire(run: BenchRun, subject: Subject, config: ClientConfig) -> RawW
 
 def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config: ClientConfig) -> Judge:
     """Begin all checks of this process's items, together."""
-    chosen = plan_of(session.items, run, subject, config)
+    chosen = plan_of(ahead(session.items, run), run, subject, config)
     run.services.left_out = chosen.left_out
     run.services.judge = Judge(targets_of(run, subject, config), most=_budget(run))
     run.services.judge.start(chosen.chosen)
@@ -88,11 +88,11 @@ def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config
 
 
 def plan_of(
-    items: Sequence[pytest.Item], run: BenchRun, subject: Subject, config: ClientConfig | None = None
+    planned: Iterable[Planned], run: BenchRun, subject: Subject, config: ClientConfig | None = None
 ) -> CostPlan:
-    """Return which checks of this process's items are made, and the messages that they will send."""
+    """Return which checks profile and budget allow, and the messages that they will send."""
     targets = targets_of(run, subject, config)
-    return make_plan(_ahead(items, run), targets, profile=run.settings.conformance_profile, budget=_budget(run))
+    return make_plan(planned, targets, profile=run.settings.conformance_profile, budget=_budget(run))
 
 
 def _budget(run: BenchRun) -> int | None:
@@ -101,7 +101,8 @@ def _budget(run: BenchRun) -> int | None:
     return most // run.worker.workers if most is not None and run.worker is not None else most
 
 
-def _ahead(items: Sequence[pytest.Item], run: BenchRun) -> list[Planned]:
+def ahead(items: Sequence[pytest.Item], run: BenchRun) -> list[Planned]:
+    """Return the checks of this process's items."""
     if run.worker is not None:
         # In a worker only its own part: otherwise every worker would ask the agent everything.
         items = [items[i] for i in run.worker.indices(len(items))]
