@@ -14,6 +14,8 @@ TRANSPORTS = ("auto", "jsonrpc", "rest", "grpc")
 STREAMING = ("auto", "on", "off")
 DIALECTS = ("auto", "tool_call", "agentbeats", "sierra", "data", "crm_action", "execute_tags", "crm_entropic")
 SWITCHES = ("auto", "on", "off")
+CHECK_PROFILES = ("safe", "standard", "full")
+"""Which checks of the protocol a run makes, from the fewest to all."""
 OAUTH_METHODS = ("basic", "post")
 AUTH_ENV = "A2A_AUTH_TOKEN"
 """The environment variable that holds the agent's token where none is named; it need not be set."""
@@ -68,6 +70,9 @@ class Settings:
     :param waivers: file of known defects, as given; ``scenarios`` likewise the file of prompts.
     :param card_jwks: file or URL of the keys that verify the agent card's signatures.
     :param webhook_bind: ``HOST:PORT`` where push notifications are received; the agent calls it ``webhook_url``.
+    :param conformance_profile: which checks of the protocol are made, one of :data:`CHECK_PROFILES`.
+    :param conformance_budget: most messages that they may send; None for no limit.
+    :param conformance_plan: whether the messages are only told of, and no test runs.
     :param resume: take results from earlier runs where they answer the same question.
     :param shard: the part of the selected trials to run, ``I/N`` counted from 1; None for all.
     :param record: directory that cassettes are written to.
@@ -185,6 +190,9 @@ class Settings:
     card_jwks: str | None = None
     webhook_bind: str | None = None
     webhook_url: str | None = None
+    conformance_profile: str = "standard"
+    conformance_budget: int | None = None
+    conformance_plan: bool = False
     resume: bool = False
     shard: str | None = None
     durations: str | None = None

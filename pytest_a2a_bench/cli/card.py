@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a.card import narrow_to_endpoint
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._connection import read_config
+from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.conformance.card import ALGORITHMS, CardHttp, card_versions, check_card, check_online, fetch_card
 from pytest_a2a_bench.conformance.card.document import Ledger
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks, read_card_file
@@ -25,7 +26,9 @@ from pytest_a2a_bench.redact import redact_url
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("source", metavar="FILE|URL", help="The card, or an agent's base URL; - is standard input")
+    parser.add_argument(
+        "source", metavar="FILE|URL", help="The card, an agent's base URL, or builtin:NAME; - is standard input"
+    )
     parser.add_argument("--version", choices=("auto", "1.0", "0.3"), default="auto", help="Rules to apply (auto)")
     parser.add_argument("--jwks", metavar="FILE|URL", help="Verify the signatures with these keys")
     parser.add_argument("--algorithms", metavar="A,B", default="", help="Signature algorithms to accept")
@@ -39,6 +42,11 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(namespace: Namespace) -> int:
     """Judge the card and print what was found."""
+    with served(namespace.source) as namespace.source:
+        return _judge(namespace)
+
+
+def _judge(namespace: Namespace) -> int:
     _check_arguments(namespace)
     config = _config(namespace)
     raw, http, duplicates = _load(namespace, config)

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -23,32 +23,41 @@ from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.place import Place, read_place
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._connection import read_config
+from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
+from pytest_a2a_bench.conformance.cost.plan import STANDARD_MESSAGES, CostPlan, make_plan
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import VERSIONS, CheckResult, Requirement
 from pytest_a2a_bench.conformance.judging import check_all
 from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
+from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
-from pytest_a2a_bench.reports import FORMATS, matrix, render
+from pytest_a2a_bench.reports import FORMATS, cost, matrix, render
 from pytest_a2a_bench.reports import text as text_report
 from pytest_a2a_bench.secret import KNOWN
+from pytest_a2a_bench.settings import CHECK_PROFILES
 
 # What a shell reports of a process that SIGTERM ended: 128 + 15.
 TERMINATED = 143
 
+_PROFILES_HELP = (
+    "safe sends nothing malformed and no webhooks, for an agent in production; standard at most "
+    f"{STANDARD_MESSAGES} messages to an interface; full all that there are (standard)"
+)
+_REASONS = 400
 _LEVELS = ("MUST", "SHOULD", "MAY")
 _BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC", "card")
 
 
 def configure(parser: ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("url", metavar="URL", help="The agent's base URL, or its card's")
+    parser.add_argument("url", metavar="URL", help="The agent's base URL, its card's, or builtin:NAME")
     several: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--group", metavar="NAME", help="Only this group, such as send (repeatable)", **several)
     parser.add_argument("--level", choices=_LEVELS, help="Only this level (repeatable)", **several)
@@ -64,15 +73,22 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="text", help="Output (text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="Write the report there, and the matrix to the terminal")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="For one answer (10)")
+    parser.add_argument("--dry-run", action="store_true", help="Say which messages would be sent, and send none")
+    parser.add_argument("--profile", choices=CHECK_PROFILES, default="standard", help=_PROFILES_HELP)
+    parser.add_argument(
+        "--budget", metavar="N", type=int, help="Send at most N messages, for the checks that find most"
+    )
     parser.add_argument("--concurrency", metavar="N", type=int, default=16, help="Checks made at once (16)")
     _connection.add_arguments(parser)
 
 
 def run(namespace: Namespace) -> int:
     """Judge the agent and print the report."""
-    _check_arguments(namespace)
     try:
-        with _terminable():
+        with _terminable(), served(namespace.url) as namespace.url:
+            _check_arguments(namespace)
+            if namespace.dry_run:
+                return show_plan(namespace)
             report = judge_agent(namespace)
     except _Terminated:
         return TERMINATED
@@ -84,6 +100,12 @@ def run(namespace: Namespace) -> int:
         sys.stdout.write(text)
     if any(j.status == "failed" for j in report.judgements):
         return 1
+    # Somebody asked about these very requirements, and nothing was found out about them.
+    if namespace.id and all(j.status == "skipped" for j in report.judgements):
+        reasons = dict.fromkeys(j.result.reason for j in report.judgements)
+        told = one_line("; ".join(reasons), _REASONS)
+        print(f"a2a-bench: nothing was judged: {told}", file=sys.stderr)
+        return 2
     return 0 if report.is_clean else 2
 
 
@@ -107,6 +129,22 @@ def _terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def show_plan(namespace: Namespace) -> int:
+    """Print what a run would send; only the card is fetched."""
+    config = read_config(namespace, namespace.url)
+    subject = look_at(config, timeout=namespace.timeout)
+    if subject.problem:
+        raise ConfigurationError(f"{redact_url(namespace.url)}: {subject.problem}")
+    planned = [p for p in subject.plan() if _is_wanted(namespace, p.requirement, p.binding)]
+    targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace))
+    print("\n".join(cost.lines(_cost(namespace, planned, targets))))
+    return 0
+
+
+def _cost(namespace: Namespace, planned: list[Planned], targets: Sequence[Target]) -> CostPlan:
+    return make_plan(planned, targets, profile=namespace.profile, budget=namespace.budget)
 
 
 def judge_agent(namespace: Namespace) -> Report:
@@ -141,9 +179,12 @@ def _protocol(namespace: Namespace, subject: Subject, config: ClientConfig) -> l
     if subject.problem:
         return [CheckResult(p.requirement, p.binding, "error", reason=subject.problem) for p in planned]
     targets = subject.targets(config, _scenarios(namespace), namespace.timeout, _place(namespace))
+    chosen = _cost(namespace, planned, targets)
+    # Before the first message, and not among the results: what is left out counts as not chosen.
+    print(f"a2a-bench: {cost.headline(chosen)}", file=sys.stderr)
     left: list[str] = []
     try:
-        return list(check_all(targets, planned, namespace.concurrency, left).values())
+        return list(check_all(targets, chosen.chosen, namespace.concurrency, left, namespace.budget).values())
     # Also after Ctrl-C: what stays behind on the agent is told even if nobody reads the report.
     finally:
         for text in left:
@@ -188,6 +229,8 @@ def _check_numbers(namespace: Namespace) -> None:
     wrong = []
     if not 0 < namespace.timeout < float("inf"):
         wrong.append(f"--timeout is {namespace.timeout}; give a number of seconds above 0")
+    if namespace.budget is not None and namespace.budget < 0:
+        wrong.append(f"--budget is {namespace.budget}; give a whole number of 0 or more")
     if namespace.concurrency < 1:
         wrong.append(f"--concurrency is {namespace.concurrency}; give a whole number of 1 or more")
     if wrong:

@@ -212,6 +212,14 @@ class Context:
         """Return a contextId and at least ``count`` terminal tasks in it, oldest first; shared."""
         return await self.session.shared.context_with_tasks(self, count)
 
+    async def said(self, text: str | None = None) -> WireReply:
+        """Return the answer to a message of nothing but a text, the ordinary one by default; said once for all."""
+        return await self.session.shared.said(self, text)
+
+    async def streamed(self) -> WireReply:
+        """Return the stream that answers the ordinary message; asked once for all."""
+        return await self.shared("stream", self.stream)
+
     async def samples(self) -> tuple[WireReply, ...]:
         """Return ordinary answers of several operations, to look at their form; shared."""
         return await self.session.shared.samples(self)

@@ -15,6 +15,7 @@ from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, NoAnswer, Sk
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
+from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.health import MORE_TIME, works
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.session.target import Target, declared
@@ -100,6 +101,7 @@ async def run_checks(
     concurrency: int = CONCURRENCY,
     planned: Iterable[Planned] | None = None,
     left: list[str] | None = None,
+    allowance: Allowance | None = None,
 ) -> AsyncGenerator[CheckResult, None]:
     """Run the checks of an agent's interfaces and yield each result as it comes.
 
@@ -110,13 +112,14 @@ async def run_checks(
     :param concurrency: how many run at once.
     :param planned: runs these instead of all that the card gives.
     :param left: gets what may still be on the agent when this has ended.
+    :param allowance: the messages that the checks may send; those that would send more are skipped.
     """
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
     # None and empty are different: pytest may have deselected everything.
     chosen = [p for p in (_planned(several) if planned is None else planned) if select is None or select(p)]
     sessions: dict[tuple[str, str], Session] = {}
     for target in several:
-        Session(target, sessions)
+        Session(target, sessions, allowance)
     tasks: list[asyncio.Task[CheckResult]] = []
     ending: list[asyncio.Task[None]] = []
     try:
@@ -126,9 +129,9 @@ async def run_checks(
         # Both kinds are started at once; the rough ones wait inside for the gentle ones, so that results come as they
         # are ready.
         calm = asyncio.Event()
-        gentle = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen if not _is_rough(p)]
+        gentle = [asyncio.create_task(_run_one(p, sessions, slots)) for p in chosen if not is_rough(p)]
         tasks += gentle
-        tasks += [asyncio.create_task(_run_one(p, sessions, slots, calm)) for p in chosen if _is_rough(p)]
+        tasks += [asyncio.create_task(_run_one(p, sessions, slots, calm)) for p in chosen if is_rough(p)]
         # One for all: hundreds that each wait for hundreds cost more than the checks.
         ending.append(asyncio.create_task(_set_when_done(calm, gentle)))
         for finished in asyncio.as_completed(tasks):
@@ -151,7 +154,7 @@ def _planned(targets: Sequence[Target]) -> list[Planned]:
     return [p for p in everything if p.requirement.id == UNDECLARED or (p.binding, p.requirement.version) in pairs]
 
 
-def _is_rough(planned: Planned) -> bool:
+def is_rough(planned: Planned) -> bool:
     """Tell whether a check sends what is malformed: that may break an agent, so all others come first."""
     return planned.requirement.group in _ROUGH
 
@@ -186,11 +189,11 @@ async def _run_one(
     await session.health.ready()
     # Checks that mostly wait would fill the slots with sleepers, and the run would take as long as all of them in a
     # row.
-    async with contextlib.nullcontext() if _mostly_waits(requirement) else slots:
+    async with contextlib.nullcontext() if mostly_waits(requirement) else slots:
         return await run_check(requirement, session)
 
 
-def _mostly_waits(requirement: Requirement) -> bool:
+def mostly_waits(requirement: Requirement) -> bool:
     """Tell whether a check spends its time waiting for a slow task: such ones need not queue for each other."""
     return "slow" in requirement.needs or "webhook" in requirement.needs or requirement.group == "push"
 

@@ -12,6 +12,7 @@ from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
+from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.session import Session
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.reply import WireReply
@@ -26,11 +27,14 @@ class Judge:
 
     :param targets: the agent's interfaces.
     :param concurrency: how many checks run at once.
+    :param most: messages that the checks may send together; None for no limit.
     """
 
-    def __init__(self, targets: Iterable[Target], concurrency: int = CONCURRENCY) -> None:
+    def __init__(self, targets: Iterable[Target], concurrency: int = CONCURRENCY, most: int | None = None) -> None:
         self._targets = tuple(targets)
         self._concurrency = concurrency
+        # One for all runs of these checks: tests may ask for more of them later.
+        self._allowance = Allowance(most) if most is not None else None
         self.left: list[str] = []
         self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
         self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
@@ -81,7 +85,9 @@ class Judge:
 
     async def _run(self, planned: list[Planned], over: threading.Event) -> None:
         try:
-            running = run_checks(self._targets, planned=planned, concurrency=self._concurrency, left=self.left)
+            running = run_checks(
+                self._targets, planned=planned, concurrency=self._concurrency, left=self.left, allowance=self._allowance
+            )
             async with contextlib.aclosing(running) as results:
                 async for result in results:
                     self._results[result.name].set_result(result)
@@ -105,13 +111,15 @@ def check_all(
     planned: Iterable[Planned],
     concurrency: int = CONCURRENCY,
     left: list[str] | None = None,
+    most: int | None = None,
 ) -> Mapping[str, CheckResult]:
     """Run checks and return their results by name, in the order of the plan.
 
     :param left: gets what may still be on the agent in the end.
+    :param most: messages that the checks may send together; None for no limit.
     """
     every = list(planned)
-    judge = Judge(targets, concurrency)
+    judge = Judge(targets, concurrency, most)
     try:
         judge.start(every)
         return {p.name: judge.result(p) for p in every}

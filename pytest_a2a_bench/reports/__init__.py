@@ -1,4 +1,4 @@
-"""Reports of conformance: one verdict, rendered as text, JSON, JUnit XML, SARIF or Markdown (pure)."""
+"""Reports of conformance: one verdict, in one of several formats (pure)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from pytest_a2a_bench.conformance.report import Report
 
-FORMATS = ("text", "json", "junit", "sarif", "markdown")
+FORMATS = ("text", "json", "junit", "sarif", "markdown", "tck", "badge")
 
 
 def render(report: Report, format: str) -> str:

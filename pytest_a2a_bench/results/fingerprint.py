@@ -34,6 +34,9 @@ WITHOUT_EFFECT = frozenset(
         "colleague",  # is among the parties
         "colleague_auth_env",
         "concurrency",
+        "conformance_budget",
+        "conformance_plan",
+        "conformance_profile",
         "durations",
         "endpoint",  # is in the agent's identity
         "endpoint_source",

@@ -45,8 +45,8 @@ def make_app(url: str) -> Any:
         url=url,
         version="1",
         capabilities=AgentCapabilities(streaming=True),
-        default_input_modes=["text"],
-        default_output_modes=["text"],
+        default_input_modes=["text/plain"],
+        default_output_modes=["text/plain"],
         skills=[AgentSkill(id="talk", name="talk", description="Talks.", tags=["test"])],
     )
     handler = DefaultRequestHandler(agent_executor=Executor(), task_store=InMemoryTaskStore())

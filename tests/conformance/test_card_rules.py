@@ -99,6 +99,8 @@ BAD_1_0: list[tuple[str, str, str, Break]] = [
     ("lower-case binding", "CARD-011", "/supportedInterfaces/0/protocolBinding", put(*INTERFACE, "protocolBinding", value="jsonrpc")),
     ("nameless binding", "CARD-011", "/supportedInterfaces/0/protocolBinding", put(*INTERFACE, "protocolBinding", value="WS")),
     ("snake case", "CARD-012", "/default_input_modes", rename("defaultInputModes", "default_input_modes")),
+    ("no TLS beside TLS", "CARD-009", "/supportedInterfaces/1/url", put("supportedInterfaces", value=[{"url": f"{url}.example.com/", "protocolBinding": b, "protocolVersion": "1.0"} for url, b in (("https://a", "JSONRPC"), ("http://b", "HTTP+JSON"))])),
+    ("path of a method", "CARD-009", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://a.example.com/a/v1/message:stream")),
     ("user in url", "CARD-017", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://u:p@a.example.com/")),
     ("token in url", "CARD-017", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://a.example.com/?api_key=1")),
     ("private address", "CARD-017", "/supportedInterfaces/0/url", put(*INTERFACE, "url", value="https://192.168.1.4/")),
@@ -270,6 +272,10 @@ def test_severity_follows_the_level(make: Callable[[], Card], bad: list[tuple[st
             "misspelt binding",
             "lower-case binding",
             "misspelt transport",
+            # Whoever reads the card has these, or is misled about credentials.
+            *(n for n, r, *_ in bad if r in ("CARD-017", "V03-CARD-017") and "private" not in n),
+            "leftover security",
+            "leftover security of a skill",
         ):
             assert finding.severity == "warning", name
         assert finding.found, name

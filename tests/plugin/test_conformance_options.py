@@ -110,3 +110,28 @@ def unused_port() -> int:
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
+
+
+def test_a_plan_is_printed_and_nothing_runs(bench: Bench) -> None:
+    result = bench.apart("--a2a-endpoint", "builtin:faulty", "-k", "SEND and JSONRPC", "--a2a-conformance-plan")
+    result.stdout.fnmatch_lines(
+        ["a2a: 1.0/SEND-001?JSONRPC?  1", "a2a: messages that * checks will send: * to 1.0 JSONRPC*"]
+    )
+    result.assert_outcomes()
+    assert result.ret == 0
+
+
+@pytest.mark.slow
+def test_what_a_budget_leaves_out_is_skipped_and_not_vouched_for(bench: Bench) -> None:
+    run = ("--a2a-endpoint", "builtin:faulty", "-k", "(SEND or GET) and JSONRPC", "--a2a-conformance-budget")
+    result = bench.apart(*run, "2", "-rs")
+    result.stdout.fnmatch_lines(
+        ["a2a: messages that *; * checks are left out", "*left out: beyond the budget of 2 messages*"]
+    )
+    result.stdout.fnmatch_lines(
+        ["A2A 1.0: fully conformant in what was chosen: *", "* left out: --a2a-conformance-profile=full *"]
+    )
+    assert result.ret == 0
+    distributed = bench.apart(*run, "4", "-n2")
+    assert distributed.ret == 0
+    bench.apart(*run, "4", "-n2", "--a2a-conformance-plan").stderr.fnmatch_lines(["*without -n*"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +55,25 @@ class RuleIds:
     schemes: str
 
 
+# Paths of HTTP+JSON's methods, of both versions: agents that put one of them into their card have no base URL there.
+_METHOD_PATH = re.compile(r"(/message:(?:send|stream)|/tasks/[^/?#]*:(?:cancel|subscribe))/?(?:[?#].*)?$")
+
+
 def core_name(binding: str) -> str:
     """Return the core binding that a misspelt name must mean; empty where it means none, or is right."""
     name = binding.strip().upper()
     return "" if binding in CORE_BINDINGS else name if name in CORE_BINDINGS else _MISSPELT.get(name, "")
+
+
+def check_mixed_tls(ledger: Ledger, ids: RuleIds, urls: Iterable[tuple[Path, str]]) -> None:
+    """Judge interfaces together: one without TLS beside others with it is no test bed any more, but a way around."""
+    every = [(path, url, judge_url(url)) for path, url in urls]
+    if not any(facts.scheme in ("https", "grpcs") for _, _, facts in every):
+        return
+    for path, url, facts in every:
+        if facts.is_plain and not facts.problem and facts.reach != "loopback":
+            found = f"the URL {show(url)} has no TLS, and other interfaces have it"
+            ledger.add(ids.url, path, found, fix="serve https, or leave it out", severity="error")
 
 
 def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, binding: str, plain: PlainHttp) -> None:
@@ -77,6 +92,13 @@ def check_interface_url(ledger: Ledger, ids: RuleIds, path: Path, url: str, bind
     elif facts.is_plain and not plain.allows(facts):
         severity: Severity = "error" if facts.reach == "public" else "warning"
         ledger.add(ids.url, path, f"the URL {shown} has no TLS", fix="serve https", severity=severity)
+    elif method := _METHOD_PATH.search(url):
+        found = (
+            f"the URL {shown} is the path of one method ({method.group(1)}), to which clients add paths of their own"
+        )
+        # A JSON-RPC endpoint may have any path, and nobody chooses this one.
+        fix, severity = "name the URL without that path", "warning" if known == "JSONRPC" else "error"
+        ledger.add(ids.url, path, found, fix=fix, severity=severity)
     _check_exposure(ledger, ids, path, facts, plain)
 
 
@@ -85,7 +107,8 @@ def _check_exposure(ledger: Ledger, ids: RuleIds, path: Path, facts: UrlFacts, p
     if facts.secret:
         found = f"the URL {show(facts.url)} carries a credential ({facts.secret})"
         fix = "remove it, revoke it, and declare a security scheme"
-        ledger.add(ids.secrets, path, found, fix=fix)
+        # An error whatever the rule's level: whoever reads the card has the credential.
+        ledger.add(ids.secrets, path, found, fix=fix, severity="error")
     elif facts.problem or plain.is_known(facts):
         return
     # A plain one has been told already, and a test agent in a container network is often http.
@@ -228,7 +251,8 @@ def check_secrets(ledger: Ledger, ids: RuleIds, card: Mapping[str, Any]) -> None
     for path, text in texts({k: v for k, v in card.items() if k != "signatures"}):
         kind = find_secret(text)
         if kind:
-            ledger.add(ids.secrets, path, f"what looks like {kind}", fix="remove it from the card and revoke it")
+            fix = "remove it from the card and revoke it"
+            ledger.add(ids.secrets, path, f"what looks like {kind}", fix=fix, severity="error")
 
 
 def requirements_in(card: Mapping[str, Any], member: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:

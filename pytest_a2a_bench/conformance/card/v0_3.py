@@ -59,6 +59,7 @@ def _check_transports(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp,
         # The specification contradicts itself, so that neither is wrong.
         ledger.add("V03-CARD-003", ("preferredTransport",), found, fix="write 'JSONRPC'", severity="note")
     transports: dict[str, str] = {}
+    shared.check_mixed_tls(ledger, IDS, (((*path, "url"), url) for path, url, _ in _interfaces(card)))
     for path, url, transport in _interfaces(card):
         name = "preferredTransport" if path == () else "transport"
         shared.check_interface_url(ledger, IDS, (*path, "url"), url, transport, plain)

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_a2a_bench.conformance.card import shared
 from pytest_a2a_bench.conformance.card.document import Ledger, Path, as_object, as_text, objects, show
 from pytest_a2a_bench.conformance.card.urls import PlainHttp
+from pytest_a2a_bench.conformance.finding import Severity
 
 IDS = shared.RuleIds(
     url="CARD-009",
@@ -59,6 +60,10 @@ def declares_0_3(card: Mapping[str, Any]) -> bool:
 
 def _check_interfaces(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:
     seen: set[tuple[str, str, str, str]] = set()
+    every = objects(card.get("supportedInterfaces"))
+    shared.check_mixed_tls(
+        ledger, IDS, ((("supportedInterfaces", i, "url"), as_text(entry.get("url"))) for i, entry in every)
+    )
     for i, interface in objects(card.get("supportedInterfaces")):
         path: Path = ("supportedInterfaces", i)
         names = ("url", "protocolBinding", "protocolVersion", "tenant")
@@ -100,7 +105,9 @@ def _check_leftovers(card: Mapping[str, Any], ledger: Ledger) -> None:
             found.append((("skills", i, "security"), "skills", "write securityRequirements"))
     for path, whose, fix in found:
         told = f"{path[-1]} is a member of 0.3 {whose}"
-        ledger.add("CARD-026", path, told, expected=_NO_LEFTOVERS, fix=fix)
+        # Clients of 1.0 do not read it, and take an agent that wants credentials for one that wants none.
+        severity: Severity | None = "error" if path[-1] == "security" else None
+        ledger.add("CARD-026", path, told, expected=_NO_LEFTOVERS, fix=fix, severity=severity)
 
 
 def _check_schemes(card: Mapping[str, Any], ledger: Ledger, plain: PlainHttp) -> None:

@@ -224,7 +224,7 @@ def _same(ctx: Context, reply: WireReply, message: Mapping[str, Any], value: Any
 
 async def _parts_of(ctx: Context, key: str) -> tuple[WireReply, list[tuple[str, Mapping[str, Any]]]]:
     prompt = ctx.prompt(key)
-    reply = await ctx.shared(("parts", key), lambda: ctx.send(prompt))
+    reply = await ctx.said(prompt)
     if not ctx.expect_ok(reply):
         return reply, []
     return reply, [(n.pointer, n.value) for n in nodes(reply.result) if n.kind == "part"]

@@ -166,7 +166,7 @@ async def tenant_is_served(ctx: Context) -> None:
     """A message with the interface's tenant is answered."""
     if not ctx.target.tenant:
         ctx.skip("the card's interface has no tenant")
-    reply = await ctx.send()
+    reply = await ctx.said()
     if not reply.ok:
         found = f"a message for the tenant {ctx.target.tenant!r}: {reply.describe()}"
         ctx.fail(found, expected="an answer", replies=(reply,))

@@ -34,7 +34,7 @@ async def waiting_task(ctx: Context, key: str = "input", state: str = "input-req
 @check("MT-001")
 async def generated_context_is_returned(ctx: Context) -> None:
     """The response has a contextId."""
-    reply = ctx.skip_unless_ok(await ctx.send(ctx.prompt("default")), "sending a message")
+    reply = ctx.skip_unless_ok(await ctx.said(ctx.prompt("default")), "sending a message")
     event = read_event(reply.result)
     if not event.context_id:
         expected = "the contextId that the agent made"

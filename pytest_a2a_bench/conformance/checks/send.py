@@ -21,7 +21,7 @@ _ODD_MEDIA_TYPE = "application/x-a2a-bench-unknown"
 
 async def ordinary(ctx: Context) -> WireReply:
     """Return the answer to an ordinary message, one for all checks."""
-    return await ctx.shared("send", ctx.send)
+    return await ctx.said()
 
 
 async def ordinary_task(ctx: Context) -> tuple[WireReply, Mapping[str, Any]]:

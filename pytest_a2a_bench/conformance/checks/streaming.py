@@ -30,7 +30,7 @@ async def ordinary(ctx: Context) -> WireReply:
     """Return the stream of an ordinary message, one for all checks."""
     ctx.require_capability("streaming")
     # Shared by most checks here: one stream shows all that they look at.
-    return await ctx.shared("stream", lambda: ctx.stream(ctx.prompt("task")))
+    return await ctx.streamed()
 
 
 async def readable(ctx: Context) -> tuple[WireReply, list[StreamEvent]]:

@@ -39,7 +39,7 @@ uncheckable(
 @check("V03-SEND-001", version=OLD)
 async def result_is_task_or_message(ctx: Context) -> None:
     """The result of sending is directly a Task or a Message."""
-    reply = await ctx.shared("sent", ctx.send)
+    reply = await ctx.said()
     if not reply.ok:
         ctx.fail(f"sending a message: {reply.describe()}", expected="a Task or a Message", replies=(reply,))
         return
@@ -80,7 +80,7 @@ async def unknown_task_is_not_found(ctx: Context) -> None:
 async def streamed(ctx: Context) -> WireReply:
     """Return the stream of an ordinary message, one for all checks; skip where there is none."""
     ctx.require_capability("streaming")
-    reply = await ctx.shared("stream", lambda: ctx.stream(ctx.prompt("task")))
+    reply = await ctx.streamed()
     ctx.skip_if_refused(reply)
     return reply
 

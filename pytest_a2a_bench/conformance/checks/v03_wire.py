@@ -277,7 +277,7 @@ async def paths_start_with_v1(ctx: Context) -> None:
 @check("V03-REST-002", version=OLD)
 async def bodies_are_protobuf_json(ctx: Context) -> None:
     """Bodies are protobuf's JSON: content for parts, task or message around the result."""
-    reply = await ctx.shared("sent", ctx.send)
+    reply = await ctx.said()
     ctx.skip_if_refused(reply)
     result = reply.result if isinstance(reply.result, Mapping) else {}
     if not any(isinstance(result.get(name), Mapping) for name in V03_WRAPPERS):

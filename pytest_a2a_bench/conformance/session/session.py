@@ -21,6 +21,7 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     task_id_in,
     task_in,
 )
+from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.health import Health
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
@@ -60,6 +61,12 @@ class SharedObjects:
             future.cancel()
         await asyncio.gather(*self._made.values(), return_exceptions=True)
 
+    # A message may cost the agent a model call, so that what is said in the same words is said once.
+    async def said(self, ctx: Context, text: str | None) -> WireReply:
+        """Return the answer to a message of nothing but a text, the ordinary one for None; said once."""
+        text = text if text is not None else ctx.target.scenarios.get("task")
+        return await self.once(("said", text), lambda: ctx.send(text))
+
     async def completed_task(self, ctx: Context) -> Mapping[str, Any]:
         """Return a terminal task."""
         _, tasks = await self.context_with_tasks(ctx, 1)
@@ -79,7 +86,7 @@ class SharedObjects:
         return await self.once(("task", number), lambda: self._new_task(ctx, context_id))
 
     async def _new_task(self, ctx: Context, context_id: str) -> Mapping[str, Any]:
-        reply = await ctx.send(context_id=context_id)
+        reply = await (ctx.send(context_id=context_id) if context_id else self.said(ctx, None))
         if not reply.ok:
             raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
         task = task_in(reply.result)
@@ -106,7 +113,7 @@ class SharedObjects:
 
         async def make() -> Mapping[str, Any]:
             text = ctx.target.scenarios.get("message")
-            reply = await ctx.send(text)
+            reply = await self.said(ctx, text)
             if not reply.ok:
                 raise NoAnswer(f"SendMessage gave no result: {reply.describe()}", reply)
             message = message_in(reply.result)
@@ -124,7 +131,7 @@ class SharedObjects:
         """Return ordinary answers of several operations."""
 
         async def make() -> tuple[WireReply, ...]:
-            replies = [await ctx.send()]
+            replies = [await self.said(ctx, None)]
             task = task_in(replies[0].result)
             if task is not None:
                 task_id = str(task.get("id"))
@@ -135,12 +142,12 @@ class SharedObjects:
                     further.append(ctx.call("ListTasks", {"contextId": context_id, "includeArtifacts": True}))
                 replies += await asyncio.gather(*further)
             if ctx.target.declares("streaming"):
-                replies.append(await ctx.call("SendStreamingMessage", ctx.send_params()))
+                replies.append(await ctx.streamed())
             # Only where the user named a prompt: what an agent makes of ours is luck.
             for key in ("message", "data", "file", "input"):
                 prompt = ctx.target.scenarios.get(key)
                 if prompt is not None:
-                    replies.append(await ctx.send(prompt))
+                    replies.append(await self.said(ctx, prompt))
             return tuple(replies)
 
         return await self.once("samples", make)
@@ -165,10 +172,17 @@ class Session:
     """Everything that the checks of one interface share.
 
     :param siblings: all sessions of the agent, by (binding, version); shared between them.
+    :param allowance: how many messages its run may send; None for no limit.
     """
 
-    def __init__(self, target: Target, siblings: dict[tuple[str, str], Session] | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        siblings: dict[tuple[str, str], Session] | None = None,
+        allowance: Allowance | None = None,
+    ) -> None:
         self.target = target
+        self._allowance = allowance
         self.shared = SharedObjects()
         self.created_tasks: dict[str, bool] = {}
         self.created_configs: set[tuple[str, str]] = set()
@@ -189,8 +203,10 @@ class Session:
     async def call(self, request: WireRequest) -> WireReply:
         """Send a request; tasks and push configurations that it made are remembered.
 
-        :raises SkipCheck: if the binding has no form for the request.
+        :raises SkipCheck: if the binding has no form for the request, or the run may send no message more.
         """
+        if self._allowance is not None and request.operation in _SENDING:
+            self._allowance.take()
         started = time.monotonic()
         reply = await self._call_noting(request)
         self.health.note(started, reply)

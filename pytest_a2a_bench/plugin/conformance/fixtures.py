@@ -31,7 +31,7 @@ def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2
         result = verdicts.judge_card(_a2a_check, _a2a_subject)
     else:
         judge: Judge = request.getfixturevalue("_a2a_judge")
-        result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge)
+        result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge, run.services.left_out)
     return verdicts.receive(request.node, result, run)
 
 
@@ -42,9 +42,13 @@ def card_findings(_a2a_subject: Subject) -> list[Finding]:
 
 
 @pytest.fixture(scope="session")
-def conformance_findings(_a2a_subject: Subject, _a2a_judge: Judge) -> list[Finding]:
-    """What the whole agent does wrong, its card and its protocol: every check is made, once, for all tests."""
-    planned = [] if _a2a_subject.problem else _a2a_subject.plan()
+def conformance_findings(request: pytest.FixtureRequest, _a2a_subject: Subject, _a2a_judge: Judge) -> list[Finding]:
+    """What the whole agent does wrong, its card and its protocol: every check of the profile is made, once for all."""
+    from pytest_a2a_bench.plugin.conformance import verdicts
+    from pytest_a2a_bench.plugin.run import state
+
+    every = [] if _a2a_subject.problem else _a2a_subject.plan()
+    planned = verdicts.plan_of(every, state.of(request.config), _a2a_subject).chosen
     _a2a_judge.start(planned)
     found = [finding for p in planned for finding in _a2a_judge.result(p).findings]
     return [*_a2a_subject.findings, *found]

@@ -5,13 +5,14 @@ Registered in every run that takes part; the room that judges is imported where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from pytest_a2a_bench.plugin.run import state
 from pytest_a2a_bench.plugin.run.outlet import say
-from pytest_a2a_bench.plugin.run.state import BenchRun
+from pytest_a2a_bench.plugin.run.state import CHECK, BenchRun
 from pytest_a2a_bench.redact import one_line
 
 _PREFIX = "a2a."
@@ -43,6 +44,29 @@ class Summary:
             return "warned", "w", ("WARNED", {"yellow": True})
         return None
 
+    def pytest_report_collectionfinish(self, items: Sequence[pytest.Item]) -> list[str]:
+        """Say what the checks will cost the agent, before the first message."""
+        if self.run.plan.subject is None or state.nothing_will_run(self.config):
+            return []
+        if not any(CHECK in item.stash for item in items):
+            return []
+        from pytest_a2a_bench.conformance.subject import Subject
+        from pytest_a2a_bench.plugin.conformance import verdicts
+        from pytest_a2a_bench.reports import cost
+
+        plan = verdicts.plan_of(verdicts.ahead(items, self.run), self.run, Subject.from_json(self.run.plan.subject))
+        whole = self.run.settings.conformance_plan
+        return [f"a2a: {line}" for line in (cost.lines(plan) if whole else [cost.headline(plan)])]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> bool | None:
+        """Run nothing where only the plan is wanted."""
+        if not self.run.settings.conformance_plan:
+            return None
+        if self.config.pluginmanager.hasplugin("dsession"):
+            raise pytest.UsageError("--a2a-conformance-plan: give it without -n; nothing runs")
+        return True
+
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write the matrix."""
         # As pytest itself: -qq and --no-summary want nothing.
@@ -54,11 +78,14 @@ class Summary:
             say(terminalreporter, line)
 
     def _lines(self) -> Iterator[str]:
+        from pytest_a2a_bench.conformance.cost.plan import LEFT_OUT
         from pytest_a2a_bench.conformance.report import CheckRow, removable
         from pytest_a2a_bench.conformance.subject import Subject
         from pytest_a2a_bench.reports import matrix
 
-        rows = [CheckRow(**_members(values)) for values in self.reported.values()]
+        every = [CheckRow(**_members(values)) for values in self.reported.values()]
+        # What was left out counts as not chosen: no verdict may be about it.
+        rows = [row for row in every if not row.reason.startswith(LEFT_OUT)]
         subject = Subject.from_json(self.run.plan.subject) if self.run.plan.subject is not None else None
         yield from matrix.lines(rows, subject.planned if subject else {})
         for waiver in removable(self.run.services.waivers or (), rows):
@@ -70,6 +97,8 @@ class Summary:
         if self.run.services.judge is not None:
             yield from (one_line(text) for text in self.run.services.judge.left)
         yield matrix.count_line(rows)
+        if len(every) > len(rows):
+            yield f"{len(every) - len(rows)} left out: --a2a-conformance-profile=full makes every check"
 
 
 def _values(report: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.a2a.place import read_place
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
+from pytest_a2a_bench.conformance.cost.plan import CostPlan, make_plan
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.judging import Judge, RawWire
 from pytest_a2a_bench.conformance.report import Judgement, judge
@@ -77,14 +79,30 @@ def open_raw_wire(run: BenchRun, subject: Subject, config: ClientConfig) -> RawW
 
 def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config: ClientConfig) -> Judge:
     """Begin all checks of this process's items, together."""
-    run.services.judge = Judge(targets_of(run, subject, config))
-    run.services.judge.start(_ahead(session, run))
+    chosen = plan_of(ahead(session.items, run), run, subject, config)
+    run.services.left_out = chosen.left_out
+    run.services.judge = Judge(targets_of(run, subject, config), most=_budget(run))
+    run.services.judge.start(chosen.chosen)
     judge: Judge = run.services.judge
     return judge
 
 
-def _ahead(session: pytest.Session, run: BenchRun) -> list[Planned]:
-    items = session.items
+def plan_of(
+    planned: Iterable[Planned], run: BenchRun, subject: Subject, config: ClientConfig | None = None
+) -> CostPlan:
+    """Return which checks profile and budget allow, and the messages that they will send."""
+    targets = targets_of(run, subject, config)
+    return make_plan(planned, targets, profile=run.settings.conformance_profile, budget=_budget(run))
+
+
+def _budget(run: BenchRun) -> int | None:
+    # No worker can ask another what it has spent.
+    most = run.settings.conformance_budget
+    return most // run.worker.workers if most is not None and run.worker is not None else most
+
+
+def ahead(items: Sequence[pytest.Item], run: BenchRun) -> list[Planned]:
+    """Return the checks of this process's items."""
     if run.worker is not None:
         # In a worker only its own part: otherwise every worker would ask the agent everything.
         items = [items[i] for i in run.worker.indices(len(items))]
@@ -131,8 +149,14 @@ def judge_card(check: ItemCheck, subject: Subject) -> CheckResult:
     return CheckResult(check.planned.requirement, "card", "skipped", reason=reason)
 
 
-def judge_protocol(check: ItemCheck, subject: Subject, judge: Judge) -> CheckResult:
-    """Return the result of one check of the protocol."""
+def judge_protocol(check: ItemCheck, subject: Subject, judge: Judge, left_out: Mapping[str, str]) -> CheckResult:
+    """Return the result of one check of the protocol.
+
+    :param left_out: name of a check -> why it is not made.
+    """
+    if check.planned.name in left_out:
+        reason = left_out[check.planned.name]
+        return CheckResult(check.planned.requirement, check.planned.binding, "skipped", reason=reason)
     if subject.problem:
         return CheckResult(check.planned.requirement, check.planned.binding, "error", reason=subject.problem)
     return judge.result(check.planned)

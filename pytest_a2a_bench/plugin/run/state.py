@@ -242,6 +242,7 @@ class Services:
     :param agent_processes: the built-in agents; only the controller has them, as it has ``baseline``.
     :param schedule: conversations that run ahead of their items.
     :param judge: runs the checks of this process's items.
+    :param left_out: name of a check that its profile or budget leaves out -> why.
     :param tracing: makes spans.
     :param baseline: what gates compare with.
     :param waivers: known defects.
@@ -253,6 +254,7 @@ class Services:
     agent_processes: list[BuiltinAgent] = field(default_factory=list)
     schedule: Schedule | None = None
     judge: Judge | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
     tracing: Tracing | None = None
     baseline: Baseline | None = None
     waivers: tuple[Waiver, ...] | None = None
