@@ -180,7 +180,7 @@ class Context:
 
     async def wait_for_task(self, task_id: str, *, seconds: float = _WAIT_SECONDS) -> WireReply:
         """Poll a task until it is terminal or waits for the user, or the time is up; return the last answer."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + await self.allow(seconds)
         while True:
             reply = await self.get_task(task_id)
             # A state that is none of the protocol's will not become one by waiting.
@@ -191,6 +191,13 @@ class Context:
     def unknown_id(self) -> str:
         """Return an id that the agent cannot know."""
         return str(uuid.uuid4())
+
+    async def allow(self, seconds: float) -> float:
+        """Return how long something may take here and now that a prompt agent does within some seconds.
+
+        Every limit of time that an agent is blamed by goes through this: see :class:`.session.pace.Pace`.
+        """
+        return await self.session.pace.allow(seconds)
 
     # -- shared objects, made once for all checks of the interface --
 

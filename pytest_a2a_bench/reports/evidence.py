@@ -11,6 +11,7 @@ from pytest_a2a_bench.redact import one_line, sanitise
 
 FINDINGS_SHOWN = 10
 EXCHANGES_SHOWN = 3
+CONSEQUENCES_SHOWN = 40
 _BODY = 2_000
 _LINES = 40
 _EVENTS = 12
@@ -42,6 +43,11 @@ def explain(judgement: Judgement) -> list[str]:
         lines.append(f"  waiver{until}: {one_line(judgement.waiver.reason)}")
     if result.reason:
         lines.append(f"  reason: {one_line(result.reason)}")
+    if result.explains:
+        lines.append(f"  explains {len(result.explains)} more:")
+        lines += [f"    {one_line(line)}" for line in result.explains[:CONSEQUENCES_SHOWN]]
+        if len(result.explains) > CONSEQUENCES_SHOWN:
+            lines.append(f"    ... and {len(result.explains) - CONSEQUENCES_SHOWN} more")
     shown: list[Exchange] = []
     for finding in result.findings[:FINDINGS_SHOWN]:
         lines += finding_lines(finding)

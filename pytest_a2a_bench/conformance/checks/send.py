@@ -84,7 +84,7 @@ async def started(ctx: Context) -> WireReply:
     return await ctx.shared("slow now", lambda: ctx.send(prompt, configuration={"returnImmediately": True}))
 
 
-@check("SEND-004")
+@check("SEND-004", timed=True)
 async def return_immediately(ctx: Context) -> None:
     """Start a slow task and look at its state."""
     reply = await started(ctx)
@@ -98,7 +98,7 @@ async def return_immediately(ctx: Context) -> None:
             )
 
 
-@check("SEND-005")
+@check("SEND-005", timed=True)
 async def early_task_can_be_followed(ctx: Context) -> None:
     """Poll a slow task until it ends."""
     reply = await started(ctx)
@@ -107,7 +107,7 @@ async def early_task_can_be_followed(ctx: Context) -> None:
     task = task_or_skip(ctx, reply)
     # Until it ends, or for as long as an ordinary task can take.
     loop = asyncio.get_running_loop()
-    until = loop.time() + _FOLLOW_SECONDS
+    until = loop.time() + await ctx.allow(_FOLLOW_SECONDS)
     while loop.time() < until:
         later = await ctx.call("GetTask", {"id": task.get("id")})
         if not ctx.expect_ok(later) or state_of(later.result) in SETTLED:

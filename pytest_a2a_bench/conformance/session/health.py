@@ -82,6 +82,15 @@ class Health:
         if not self.is_broken:
             self._asked.append(Asked(started, time.monotonic(), reply))
 
+    def asked_since(self, moment: float) -> list[Exchange]:
+        """Return what checks asked since a moment of ``time.monotonic()``."""
+        return [asked.reply.exchange for asked in self._asked if asked.started >= moment]
+
+    async def reference(self) -> bool:
+        """Make the exchange that others are compared with, a probe's cheap question; tell whether it was answered."""
+        reply = await self._probe()
+        return reply is not None and not reply.problem
+
     async def begin(self) -> None:
         """Ask for the first time, before anything else is asked."""
         self._first = asyncio.create_task(self._look())

@@ -22,6 +22,7 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
     task_in,
 )
 from pytest_a2a_bench.conformance.session.health import Health
+from pytest_a2a_bench.conformance.session.pace import Pace
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
 from pytest_a2a_bench.conformance.wire.connect import open_wire
@@ -53,6 +54,12 @@ class SharedObjects:
         # Shielded, because the check that asked first may be stopped while others wait.
         result: T = await asyncio.shield(future)
         return result
+
+    def forget_exchanges(self) -> None:
+        """Let what shows how the agent behaves be made anew; tasks that are over stay what they are."""
+        # Only what is made: a check that waits for the making of another goes on.
+        for key in [k for k, made in self._made.items() if isinstance(k, tuple) and k[0] == "shared" and made.done()]:
+            del self._made[key]
 
     async def close(self) -> None:
         """Stop what is still being made: nobody waits for it any more."""
@@ -178,6 +185,7 @@ class Session:
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
         self.health = Health(self)
+        self.pace = Pace(self.health.reference)
         self._receiver: WebhookReceiver | None = None
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
 
