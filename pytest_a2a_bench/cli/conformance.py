@@ -33,7 +33,7 @@ from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
 from pytest_a2a_bench.conformance.waivers import read_waivers
 from pytest_a2a_bench.conformance.wire.webhook import check_place
-from pytest_a2a_bench.errors import ConfigurationError, raise_errors
+from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, matrix, render
 from pytest_a2a_bench.reports import text as text_report
@@ -74,7 +74,7 @@ def run(namespace: Namespace) -> int:
     try:
         with _terminable():
             report = judge_agent(namespace)
-    except _Terminated:
+    except Terminated:
         return TERMINATED
     text = render(report, namespace.format)
     if namespace.output:
@@ -87,16 +87,12 @@ def run(namespace: Namespace) -> int:
     return 0 if report.is_clean else 2
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM came."""
-
-
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
     """Let SIGTERM do what Ctrl-C does, so that what was made on the agent is cleared away."""
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
-        raise _Terminated
+        raise Terminated
 
     # Python lets only the main thread set handlers, and tests run this in others.
     if threading.current_thread() is not threading.main_thread():

@@ -17,7 +17,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session.health import MORE_TIME, works
-from pytest_a2a_bench.conformance.session.session import Session
+from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, Session
 from pytest_a2a_bench.conformance.session.target import Target, declared
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 
@@ -101,6 +101,7 @@ async def run_checks(
     concurrency: int = CONCURRENCY,
     planned: Iterable[Planned] | None = None,
     left: list[str] | None = None,
+    patience: Callable[[], float] = lambda: CLEANUP_SECONDS,
 ) -> AsyncGenerator[CheckResult, None]:
     """Run the checks of an agent's interfaces and yield each result as it comes.
 
@@ -111,6 +112,7 @@ async def run_checks(
     :param concurrency: how many run at once.
     :param planned: runs these instead of all that the card gives.
     :param left: gets what may still be on the agent when this has ended.
+    :param patience: asked at the end how many seconds there are for clearing away.
     """
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
     # None and empty are different: pytest may have deselected everything.
@@ -147,7 +149,7 @@ async def run_checks(
         for task in (*tasks, *ending):
             task.cancel()
         await asyncio.gather(*tasks, *ending, return_exceptions=True)
-        await asyncio.gather(*(s.close() for s in sessions.values()))
+        await asyncio.gather(*(s.close(patience()) for s in sessions.values()))
         if left is not None:
             left += [s.left for s in sessions.values() if s.left]
 

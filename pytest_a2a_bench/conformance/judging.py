@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,13 +13,14 @@ from pytest_a2a_bench.a2a import loop
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
-from pytest_a2a_bench.conformance.session.session import Session
+from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.reply import WireReply
-from pytest_a2a_bench.errors import ConfigurationError, HarnessError
+from pytest_a2a_bench.errors import ConfigurationError, HarnessError, Terminated
 
-# The clearing away itself has six seconds (session._CLEANUP_SECONDS), and this waits for its end.
-_CLEANUP_SECONDS = 8.0
+# For closing connections, beyond what the clearing away itself may take.
+_CLOSING_SECONDS = 2.0
+_CLOSING_HURRIED = 0.3
 
 
 class Judge:
@@ -32,6 +34,7 @@ class Judge:
         self._targets = tuple(targets)
         self._concurrency = concurrency
         self.left: list[str] = []
+        self._is_hurried = False
         self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
         self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
 
@@ -66,22 +69,41 @@ class Judge:
             raise HarnessError(str(problem))
         return future.result()
 
+    def stop(self) -> None:
+        """Stop what still runs, and let :meth:`close` be over within about a second; safe to call from any thread."""
+        self._is_hurried = True
+        self._cancel()
+
     def close(self) -> None:
         """Stop what still runs, and wait until what was made on the agent is cleared away."""
+        self._cancel()
+        seconds = self._patience() + (_CLOSING_HURRIED if self._is_hurried else _CLOSING_SECONDS)
+        until = time.monotonic() + seconds
+        for names, _, over in self._runs:
+            over.wait(max(0.0, until - time.monotonic()))
+            # A run that was stopped before its first step has told nobody.
+            for name in names:
+                self._results[name].cancel()
+
+    def _patience(self) -> float:
+        return HURRIED_SECONDS if self._is_hurried else CLEANUP_SECONDS
+
+    def _cancel(self) -> None:
         for names, future, _ in self._runs:
             # A run whose results are all there is clearing away already, and must not be kept from it.
             # Cancelling it now would leave tasks on the agent.
             if not all(self._results[name].done() for name in names):
                 future.cancel()
-        for names, _, over in self._runs:
-            over.wait(_CLEANUP_SECONDS)
-            # A run that was stopped before its first step has told nobody.
-            for name in names:
-                self._results[name].cancel()
 
     async def _run(self, planned: list[Planned], over: threading.Event) -> None:
         try:
-            running = run_checks(self._targets, planned=planned, concurrency=self._concurrency, left=self.left)
+            running = run_checks(
+                self._targets,
+                planned=planned,
+                concurrency=self._concurrency,
+                left=self.left,
+                patience=self._patience,
+            )
             async with contextlib.aclosing(running) as results:
                 async for result in results:
                     self._results[result.name].set_result(result)
@@ -115,6 +137,9 @@ def check_all(
     try:
         judge.start(every)
         return {p.name: judge.result(p) for p in every}
+    except Terminated:
+        judge.stop()
+        raise
     finally:
         judge.close()
         if left is not None:

@@ -1,7 +1,7 @@
-"""What depends on time is judged twice: a check that fails on time is repeated alone, later, with nothing else in flight.
+"""What depends on time is judged twice: a check that fails on time is repeated later, with nothing else in flight.
 
 It fails only if it fails again; otherwise it is ``inconclusive``, with the evidence of both times. Two kinds depend on
-time: checks that are declared so (``@check(..., timed=True)``), and whatever was judged by an answer that came too late.
+time: checks that are declared so (``@check(..., timed=True)``), and what was judged by an answer that came too late.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ import time
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from pytest_a2a_bench import env_file
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import ConfigurationError, Terminated
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.collect import items, markers, selection
 from pytest_a2a_bench.plugin.run import options, outlet, standby, state
@@ -28,10 +28,6 @@ from pytest_a2a_bench.plugin.run.state import CHECK, CHECK_FIXTURE, RUN, TRIAL, 
 from pytest_a2a_bench.secret import KNOWN, in_environment
 
 _HANDLER = pytest.StashKey[Any]()
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM: pytest stops as for Ctrl-C, and so writes its reports."""
 
 
 def configure(config: pytest.Config) -> None:
@@ -250,8 +246,12 @@ def finish(session: pytest.Session) -> None:
 def _catch_sigterm(config: pytest.Config) -> None:
     if _HANDLER in config.stash or threading.current_thread() is not threading.main_thread():
         return
-    config.stash[_HANDLER] = signal.signal(signal.SIGTERM, _on_sigterm)
+    services = state.of(config).services
 
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        # Before anything else: clearing away has to know how little time there is.
+        if services.judge is not None:
+            services.judge.stop()
+        raise Terminated("SIGTERM")
 
-def _on_sigterm(signum: int, frame: FrameType | None) -> None:
-    raise Terminated("SIGTERM")
+    config.stash[_HANDLER] = signal.signal(signal.SIGTERM, stop)

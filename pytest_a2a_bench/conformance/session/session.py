@@ -154,7 +154,9 @@ class SharedObjects:
 
 
 # Long enough for a slow agent's cancellations, short enough that leaving a run stays bearable.
-_CLEANUP_SECONDS = 6.0
+CLEANUP_SECONDS = 6.0
+HURRIED_SECONDS = 1.0
+"""What there is for clearing away after SIGTERM: whoever sends it sends SIGKILL next."""
 _ONE_SECONDS = 3.0
 # Of a hundred tasks each. An agent that is shared has more, and they are somebody else's.
 _PAGES = 5
@@ -306,15 +308,15 @@ class Session:
             if isinstance(update, Mapping) and state_of(update) in TERMINAL:
                 self.created_tasks[str(update.get("taskId"))] = True
 
-    async def close(self) -> None:
-        """Delete and cancel what the checks left behind, then close the connection."""
+    async def close(self, seconds: float = CLEANUP_SECONDS) -> None:
+        """Delete and cancel what the checks left behind, for at most so many seconds, then close the connection."""
         await self.shared.close()
         await self.health.close()
         try:
             with contextlib.suppress(TimeoutError):
                 # Nothing can be cleared away on an agent that has stopped working, and trying would take the whole
                 # time-out.
-                async with asyncio.timeout(0 if self.health.is_broken else _CLEANUP_SECONDS):
+                async with asyncio.timeout(0 if self.health.is_broken else seconds):
                     await self._clear()
         finally:
             if self._receiver is not None:

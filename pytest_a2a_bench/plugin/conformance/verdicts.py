@@ -105,6 +105,10 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
     if judgement.status == "skipped":
         # In setup, so that every reporter shows a skip, an error and an expected failure as such.
         pytest.skip(one_line(result.reason))
+    if judgement.status in ("inconclusive", "explained"):
+        # Both times, or what is explained: a skip has no place for it, and -rA shows the sections of all.
+        item.add_report_section("setup", "a2a", "\n".join(evidence.explain(judgement)))
+        pytest.skip(f"{judgement.status}: {one_line(result.reason)}")
     if judgement.status == "error":
         pytest.fail("\n".join(evidence.explain(judgement)), pytrace=False)
     if judgement.status == "waived" and judgement.waiver is not None:

@@ -51,6 +51,8 @@ class Worker:
             session.shouldstop = "the controller stopped"
             if self.run.services.schedule is not None:
                 self.run.services.schedule.stop()
+            if self.run.services.judge is not None:
+                self.run.services.judge.stop()
 
         def leave() -> None:
             stop()
