@@ -24,6 +24,7 @@ from pytest_a2a_bench.a2a.place import Place, read_place
 from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
+from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import VERSIONS, CheckResult, Requirement
 from pytest_a2a_bench.conformance.judging import check_all
@@ -31,7 +32,7 @@ from pytest_a2a_bench.conformance.report import Report, judge
 from pytest_a2a_bench.conformance.requirements import load_requirements, requirement
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.subject import Subject, look_at
-from pytest_a2a_bench.conformance.waivers import read_waivers
+from pytest_a2a_bench.conformance.waivers import read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
@@ -116,6 +117,7 @@ def judge_agent(namespace: Namespace) -> Report:
     results += _protocol(namespace, subject, config)
     if not results:
         raise ConfigurationError(_nothing_left(namespace, subject))
+    results = fold(results, lambda result: waiver_of(result, waivers) is not None)
     return Report(
         endpoint=redact_url(namespace.url),
         judgements=tuple(judge(results, waivers=waivers, strict=namespace.strict)),

@@ -8,7 +8,7 @@ import dataclasses
 import importlib
 import pkgutil
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pytest_a2a_bench.conformance import recurrence
@@ -17,6 +17,7 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session.health import MORE_TIME, works
+from pytest_a2a_bench.conformance.session.presence import CARD_RULES
 from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, Session
 from pytest_a2a_bench.conformance.session.target import Target, declared
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
@@ -102,6 +103,7 @@ async def run_checks(
     planned: Iterable[Planned] | None = None,
     left: list[str] | None = None,
     patience: Callable[[], float] = lambda: CLEANUP_SECONDS,
+    elsewhere: Container[str] = (),
 ) -> AsyncGenerator[CheckResult, None]:
     """Run the checks of an agent's interfaces and yield each result as it comes.
 
@@ -112,14 +114,17 @@ async def run_checks(
     :param concurrency: how many run at once.
     :param planned: runs these instead of all that the card gives.
     :param left: gets what may still be on the agent when this has ended.
+    :param elsewhere: names of checks that another process makes for the same report.
     :param patience: asked at the end how many seconds there are for clearing away.
     """
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
     # None and empty are different: pytest may have deselected everything.
     chosen = [p for p in (_planned(several) if planned is None else planned) if select is None or select(p)]
     sessions: dict[tuple[str, str], Session] = {}
+    names = {p.name for p in chosen}
     for target in several:
-        Session(target, sessions)
+        tells = f"{target.version}/{CARD_RULES[target.version]}[{target.binding}]"
+        Session(target, sessions).health.card_check = tells if tells in names or tells in elsewhere else ""
     tasks: list[asyncio.Task[CheckResult]] = []
     ending: list[asyncio.Task[None]] = []
     try:

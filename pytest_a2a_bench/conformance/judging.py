@@ -6,7 +6,7 @@ import concurrent.futures
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
@@ -23,14 +23,29 @@ _CLOSING_SECONDS = 2.0
 _CLOSING_HURRIED = 0.3
 
 
+Fold = Callable[[Iterable[CheckResult]], Iterable[CheckResult]]
+# What can be neither a cause nor a consequence need not wait for the others.
+_UNFOLDED = ("passed", "skipped")
+
+
 class Judge:
     """Runs checks on the shared loop. After :meth:`close` its ``left`` says what may still be on the agent.
 
     :param targets: the agent's interfaces.
     :param concurrency: how many checks run at once.
+    :param fold: folds what was found under its causes; then what fails is told when all checks are over.
+    :param elsewhere: names of checks that another process makes for the same report.
     """
 
-    def __init__(self, targets: Iterable[Target], concurrency: int = CONCURRENCY) -> None:
+    def __init__(
+        self,
+        targets: Iterable[Target],
+        concurrency: int = CONCURRENCY,
+        *,
+        fold: Fold | None = None,
+        elsewhere: Container[str] = (),
+    ) -> None:
+        self._fold, self._elsewhere = fold, elsewhere
         self._targets = tuple(targets)
         self._concurrency = concurrency
         self.left: list[str] = []
@@ -103,9 +118,16 @@ class Judge:
                 concurrency=self._concurrency,
                 left=self.left,
                 patience=self._patience,
+                elsewhere=self._elsewhere,
             )
+            held: list[CheckResult] = []
             async with contextlib.aclosing(running) as results:
                 async for result in results:
+                    if self._fold is not None and result.outcome not in _UNFOLDED:
+                        held.append(result)
+                    else:
+                        self._results[result.name].set_result(result)
+                for result in self._fold(held) if self._fold is not None else ():
                     self._results[result.name].set_result(result)
         # Each waiting item would hang without an answer, so the failure of the run is the failure of all that is
         # missing.

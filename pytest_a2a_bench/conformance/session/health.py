@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.session.presence import CARD_RULES, absence
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Health:
     """Asks one good request, for a task that nobody knows, at the beginning and wherever an answer is suspicious.
 
     :param session: the interface that is watched.
+
+    ``card_check`` is the name of the check that tells of an interface that is not there, where that check is made too.
     """
 
     def __init__(self, session: Session) -> None:
@@ -69,6 +72,8 @@ class Health:
         self._broken: WireReply | None = None
         self._refuses = ""
         self._is_silent = False
+        self._absence = ""
+        self.card_check = ""
         self._told = ""
 
     @property
@@ -151,6 +156,10 @@ class Health:
             again = await asyncio.gather(*(self._probe(name, seconds=seconds) for name in (OPERATION, "CancelTask")))
             self._is_silent = all(r is not None and is_silence(r.exchange, seconds) for r in again)
             return again[0]
+        elif absence(first):
+            # By two operations: one may be missing or broken on an interface that is there.
+            other = await self._probe("CancelTask")
+            self._absence = absence(first) if other is not None and absence(other) else ""
         return first
 
     def _message(self) -> dict[str, object]:
@@ -177,7 +186,14 @@ class Health:
 
         None where it can be made.
         """
-        if self._is_silent:
+        if self._absence:
+            if requirement.id == CARD_RULES[requirement.version]:
+                return None  # It tells what is wrong.
+            if self.card_check:
+                reason = f"the interface is not there, see {self.card_check}"
+                return CheckResult(requirement, binding, "explained", reason=reason, cause=self.card_check)
+            why = f"the interface is not there: {self._absence}"
+        elif self._is_silent:
             why = f"nothing is answered within {self._session.target.timeout:g} s; {MORE_TIME}"
         elif self._refuses and requirement.group not in WITHOUT_CREDENTIALS:
             why = f"the agent refuses: {self._refuses}: {self._session.target.refusal}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.a2a.place import read_place
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
+from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.judging import Judge, RawWire
 from pytest_a2a_bench.conformance.report import Judgement, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
-from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
+from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConformanceWarning, collect_errors
 from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
@@ -77,7 +79,10 @@ def open_raw_wire(run: BenchRun, subject: Subject, config: ClientConfig) -> RawW
 
 def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config: ClientConfig) -> Judge:
     """Begin all checks of this process's items, together."""
-    run.services.judge = Judge(targets_of(run, subject, config))
+    every = {item.stash[CHECK].planned.name for item in session.items if CHECK in item.stash}
+    run.services.judge = Judge(
+        targets_of(run, subject, config), fold=lambda results: _folded(results, run), elsewhere=every
+    )
     run.services.judge.start(_ahead(session, run))
     judge: Judge = run.services.judge
     return judge
@@ -126,9 +131,14 @@ def _warn(item: pytest.Item, text: str) -> bool:
     return True
 
 
-def judge_card(check: ItemCheck, subject: Subject) -> CheckResult:
+def _folded(results: Iterable[CheckResult], run: BenchRun) -> list[CheckResult]:
+    waivers = _waivers(run)
+    return fold(results, lambda result: waiver_of(result, waivers) is not None)
+
+
+def judge_card(check: ItemCheck, subject: Subject, run: BenchRun) -> CheckResult:
     """Return the result for one requirement of the card."""
-    for result in subject.card_results():
+    for result in _folded(subject.card_results(), run):
         if result.requirement.id == check.planned.requirement.id:
             return result
     reason = f"the card keeps to other versions of the protocol than {check.planned.requirement.version}"
