@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
@@ -21,6 +21,8 @@ _VARIABLE = re.compile(
     r"https?://[^\s'\"),]+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z?|\b[0-9a-f]{16,}\b|\d+",
     re.IGNORECASE,
 )
+_ANSWER = re.compile(r"status \S+ with .*", re.DOTALL)
+_ERROR = re.compile(r"\berror (\w+Error)\b.*", re.DOTALL)
 _REFUSAL = re.compile(r"\w+Error\b|\berror\b|\brefus")
 _BROKEN_GRPC = (2, 13)  # UNKNOWN, INTERNAL
 _INTERNAL_ERROR = -32603
@@ -36,39 +38,41 @@ def fold(
     :param stands_alone: tells which results may neither be a cause nor be explained, such as waived ones.
     """
     every = list(results)
-    groups: dict[Key, list[int]] = {}
-    taken: set[int] = set()
-    # From the widest cause to the narrowest: what the first explains is not asked about again.
+    # From the widest cause to the narrowest; a cause may be a case of one that follows, on another binding.
     for key_of in (_by_server_error, _by_version, _by_extensions, _by_pointer, _by_words):
-        found: dict[Key, list[int]] = {}
+        groups: dict[Key, list[int]] = {}
         for number, result in enumerate(every):
-            if number in taken or result.outcome not in _FOUND or stands_alone(result):
-                continue
-            key = key_of(result)
-            if key:
-                found.setdefault(key, []).append(number)
-        for key, numbers in found.items():
-            if len(numbers) > 1 and _has_cause(key, [every[n] for n in numbers]):
-                groups[key] = numbers
-                taken.update(numbers)
-    for key, numbers in groups.items():
-        _fold_group(every, key, numbers)
-    return [_with_explained(result, every) for result in every]
+            if result.outcome in _FOUND and not stands_alone(result) and (key := key_of(result)):
+                groups.setdefault(key, []).append(number)
+        for key, numbers in groups.items():
+            if len(numbers) > 1 and any(_leads(key, every[n]) for n in numbers):
+                _fold_group(every, key, numbers)
+    return [_with_unmade(_with_last_cause(result, every), every) for result in every]
 
 
 def _fold_group(every: list[CheckResult], key: Key, numbers: list[int]) -> None:
-    order = sorted(numbers, key=lambda n: (_FOUND.index(every[n].outcome), not _leads(key, every[n]), n))
-    first, *others = order
+    # The cause itself first, and of several the worst.
+    first, *others = sorted(numbers, key=lambda n: (not _leads(key, every[n]), _FOUND.index(every[n].outcome), n))
+    worst = min((every[n].outcome for n in numbers), key=_FOUND.index)
     cause = every[first]
-    words = _WORDS.get(key[0])
-    if words is not None:
+    head, *rest = cause.findings
+    if key[0] in _WORDS:
         # In front: what it is a case of is said before what came.
-        head, *rest = cause.findings
-        cause = dataclasses.replace(cause, findings=(dataclasses.replace(head, found=f"{words}: {head.found}"), *rest))
-    lines = tuple(line_of(every[n]) for n in sorted(others))
-    every[first] = dataclasses.replace(cause, explains=(*cause.explains, *lines))
+        head = dataclasses.replace(head, found=f"{_WORDS[key[0]]}: {head.found}")
+    lines = [line for n in sorted(others) for line in (line_of(every[n]), *every[n].explains)]
+    # A cause is as bad as the worst that it explains: a MUST must not hide behind a SHOULD.
+    every[first] = dataclasses.replace(cause, outcome=worst, findings=(head, *rest), explains=(*cause.explains, *lines))
     for number in others:
-        every[number] = _explained(every[number], cause)
+        reason = f"explained by {cause.requirement.id} [{cause.binding}]"
+        every[number] = dataclasses.replace(every[number], outcome="explained", reason=reason, cause=cause.name)
+
+
+def _with_last_cause(result: CheckResult, every: Iterable[CheckResult]) -> CheckResult:
+    """Name the cause that is told, where that of a result was explained in turn."""
+    by_name = {r.name: r for r in every}
+    while (above := by_name.get(result.cause)) is not None and above.cause:
+        result = dataclasses.replace(result, cause=above.cause, reason=above.reason)
+    return result
 
 
 def line_of(result: CheckResult) -> str:
@@ -77,12 +81,7 @@ def line_of(result: CheckResult) -> str:
     return f"{result.requirement.id} [{result.binding}] {what:.160}"
 
 
-def _explained(result: CheckResult, cause: CheckResult) -> CheckResult:
-    reason = f"explained by {cause.requirement.id} [{cause.binding}]"
-    return dataclasses.replace(result, outcome="explained", reason=reason, cause=cause.name)
-
-
-def _with_explained(result: CheckResult, every: Iterable[CheckResult]) -> CheckResult:
+def _with_unmade(result: CheckResult, every: Iterable[CheckResult]) -> CheckResult:
     """Add what could not be judged because of a cause that was known before the checks, such as a dead interface."""
     if result.outcome not in _FOUND:
         return result
@@ -127,7 +126,7 @@ def _by_header(result: CheckResult, name: str, is_telling: Callable[[str], bool]
         f.exchanges and any(is_telling(_header(e, name)) for e in f.exchanges) and not _is_error(f.exchanges[-1], name)
         for f in found
     )
-    return (name, result.requirement.version) if is_one else ()
+    return (name, result.requirement.version, result.binding) if is_one else ()
 
 
 def _by_pointer(result: CheckResult) -> Key:
@@ -143,10 +142,15 @@ def _by_words(result: CheckResult) -> Key:
     found = _weighty(result)
     if not found:
         return ()
-    said = {(_VARIABLE.sub("#", f.found), _VARIABLE.sub("#", f.pointer)) for f in found}
+    said = {(_essence(f.found), _VARIABLE.sub("#", f.pointer)) for f in found}
     # An error is the same whatever was to be checked; a defect is one of a requirement.
     about = "" if result.outcome == "error" else result.requirement.id
     return ("words", result.requirement.version, about, *(part for pair in sorted(said) for part in pair))
+
+
+def _essence(text: str) -> str:
+    """Return what a finding says without what differs from binding to binding: how the answer looked on the wire."""
+    return _VARIABLE.sub("#", _ANSWER.sub("an answer", _ERROR.sub(r"error \1", text)))
 
 
 _WORDS: Mapping[str, str] = {
@@ -158,15 +162,16 @@ _WORDS: Mapping[str, str] = {
 """What a group has in common, in the words of its cause."""
 
 
-def _has_cause(key: Key, results: list[CheckResult]) -> bool:
-    return any(_leads(key, result) for result in results)
-
-
 def _leads(key: Key, result: CheckResult) -> bool:
-    """Tell whether a result shows the cause itself: a header that is missing is no header that is ignored."""
+    """Tell whether a result shows the cause itself.
+
+    A server that takes a missing version for its own, or 1.5 for 1.0, may well look at the header; one that takes 99.0
+    does not.
+    """
     if key[0] != "a2a-version":
         return True
-    return any(_header(e, key[0]) for f in _weighty(result) for e in f.exchanges)
+    values = [_header(e, key[0]) for f in _weighty(result) for e in f.exchanges]
+    return any(value and value.partition(".")[0] != "1" for value in values)
 
 
 # -- exchanges --
@@ -211,8 +216,3 @@ def _error_of(exchange: Exchange) -> Mapping[str, Any]:
         return {}
     error = document.get("error") if isinstance(document, Mapping) else None
     return error if isinstance(error, Mapping) else {}
-
-
-def causes_of(results: Iterable[CheckResult]) -> Iterator[CheckResult]:
-    """Yield the results that stand for themselves: what exit codes and tables count."""
-    return (result for result in results if result.outcome != "explained")

@@ -339,7 +339,7 @@ class Context:
     def expect_ok(self, reply: WireReply, what: str = "") -> bool:
         """Fail unless there is a result; return whether there is."""
         if not reply.ok:
-            self.fail(reply.describe(), expected=what or "a result", replies=[reply])
+            self.fail(_without_result(reply), expected=what or "a result", replies=[reply])
         return reply.ok
 
     def expect_error(self, reply: WireReply, *names: str, what: str = "", old_names: Iterable[str] = ()) -> bool:
@@ -353,7 +353,7 @@ class Context:
         """
         self.skip_if_refused(reply)
         wanted = " or ".join(f"{n} ({ERRORS[n].code})" for n in names)
-        found = f"{what}: {reply.describe()}" if what else reply.describe()
+        found = f"{what}: {_instead(reply)}" if what else _instead(reply)
         if reply.error is not None:
             if any(reply.error.may_be(n) for n in names):
                 return True
@@ -375,3 +375,15 @@ class Context:
         """Record each problem of a stream as a failure."""
         for problem in problems:
             self.fail(problem.found, pointer=problem.pointer, expected=problem.expected, fix=fix, replies=replies)
+
+
+def _without_result(reply: WireReply) -> str:
+    """Say what is wrong with an answer that was to be a result, before what came."""
+    return reply.describe() if reply.is_null or reply.problem else f"no result: {reply.describe()}"
+
+
+def _instead(reply: WireReply) -> str:
+    """Say what is wrong with an answer that was to be another error, before what came."""
+    if reply.problem or reply.is_null:
+        return reply.describe()
+    return f"it was accepted: {reply.describe()}" if reply.error is None else f"not the error: {reply.describe()}"

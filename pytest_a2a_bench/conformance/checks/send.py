@@ -295,22 +295,28 @@ async def invalid_message(ctx: Context) -> None:
     if ctx.binding == "GRPC" and ctx.requirement.id == "VAL-010":
         ctx.skip("gRPC carries bytes, so that there is no base64 to be wrong")
     message = {k: v for k, v in ctx.message(**_BROKEN[ctx.requirement.id]).items() if v is not None}
-    await _refused(ctx, {"message": message})
+    await _refused(ctx, {"message": message}, f"a message {_named(_BROKEN[ctx.requirement.id])}")
 
 
 @check("VAL-001")
 async def no_message(ctx: Context) -> None:
     """Send no message at all."""
-    await _refused(ctx, {})
+    await _refused(ctx, {}, "no message at all")
 
 
 @check("VAL-011")
 async def negative_history_length(ctx: Context) -> None:
     """Ask for a negative number of messages."""
-    await _refused(ctx, ctx.send_params(configuration={"historyLength": -1}))
+    await _refused(ctx, ctx.send_params(configuration={"historyLength": -1}), "historyLength -1")
 
 
-async def _refused(ctx: Context, params: Mapping[str, Any]) -> None:
+def _named(members: Mapping[str, Any]) -> str:
+    return " and ".join(
+        f"without {name}" if value is None else f"with {name} {value!r:.80}" for name, value in members.items()
+    )
+
+
+async def _refused(ctx: Context, params: Mapping[str, Any], what: str) -> None:
     reply = await ctx.call("SendMessage", params)
     # That number says, too, that the request is at fault; it is the wrong one and no silence.
-    ctx.expect_error(reply, "InvalidParamsError", old_names=("InvalidRequestError",))
+    ctx.expect_error(reply, "InvalidParamsError", what=what, old_names=("InvalidRequestError",))
