@@ -186,14 +186,11 @@ class Health:
 
         None where it can be made.
         """
-        if self._absence:
-            if requirement.id == CARD_RULES[requirement.version]:
-                return None  # It tells what is wrong.
-            if self.card_check:
-                reason = f"the interface is not there, see {self.card_check}"
-                return CheckResult(requirement, binding, "explained", reason=reason, cause=self.card_check)
-            why = f"the interface is not there: {self._absence}"
-        elif self._is_silent:
+        # The rule of the card tells what is wrong; where that is not judged, each check says what it finds.
+        if self._absence and self.card_check and requirement.id != CARD_RULES[requirement.version]:
+            reason = f"the interface is not there: {self._absence}"
+            return CheckResult(requirement, binding, "explained", reason=reason, cause=self.card_check)
+        if self._is_silent:
             why = f"nothing is answered within {self._session.target.timeout:g} s; {MORE_TIME}"
         elif self._refuses and requirement.group not in WITHOUT_CREDENTIALS:
             why = f"the agent refuses: {self._refuses}: {self._session.target.refusal}"
