@@ -78,7 +78,7 @@ def _with_last_cause(result: CheckResult, every: Iterable[CheckResult]) -> Check
 def line_of(result: CheckResult) -> str:
     """Return the line that names a consequence under its cause."""
     what = result.findings[0].found if result.findings else result.reason
-    return f"{result.requirement.id} [{result.binding}] {what:.160}"
+    return f"{result.requirement.id} [{result.binding}] {what:.100}"
 
 
 def _with_unmade(result: CheckResult, every: Iterable[CheckResult]) -> CheckResult:

@@ -121,12 +121,15 @@ class Judge:
                 elsewhere=self._elsewhere,
             )
             held: list[CheckResult] = []
+            order = {p.name: number for number, p in enumerate(planned)}
             async with contextlib.aclosing(running) as results:
                 async for result in results:
                     if self._fold is not None and result.outcome not in _UNFOLDED:
                         held.append(result)
                     else:
                         self._results[result.name].set_result(result)
+                # In the order of the plan, so that the same check is the cause in every run.
+                held.sort(key=lambda result: order[result.name])
                 for result in self._fold(held) if self._fold is not None else ():
                     self._results[result.name].set_result(result)
         # Each waiting item would hang without an answer, so the failure of the run is the failure of all that is

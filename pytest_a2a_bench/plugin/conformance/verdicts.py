@@ -158,7 +158,8 @@ def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
     if judgement is None or report.when != "call" or not report.failed:
         return
     title = f"a2a {judgement.result.requirement.id} [{judgement.result.binding}]"
-    headline = evidence.headline(judgement) if not judgement.passed else None
+    # The node id names the check already, and the line of the short summary is cut at the terminal's width.
+    headline = evidence.headline(judgement, named=False) if not judgement.passed else None
     add_explanation(report, title, "\n".join(evidence.explain(judgement)), headline)
 
 
