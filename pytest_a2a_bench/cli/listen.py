@@ -41,7 +41,7 @@ def run(namespace: Namespace) -> int:
         wrong.append(f"--delay is {namespace.delay}; give a number of seconds")
     if wrong:
         raise ConfigurationError("; ".join(wrong))
-    place = read_place(namespace.place, None)
+    place = read_place(namespace.place, None, "the listener", any_port=True)
     if place is None:
         raise ConfigurationError("name where to listen: HOST:PORT")
     try:

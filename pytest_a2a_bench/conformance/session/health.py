@@ -142,6 +142,10 @@ class Health:
     async def _look(self) -> WireReply | None:
         """Ask whether anything can be judged here: nothing where all that is asked is refused, or never answered."""
         first = await self._probe()
+        if first is not None and absence(first):
+            # By two operations: one may be missing or broken on an interface that is there.
+            other = await self._probe("CancelTask")
+            self._absence = absence(first) if other is not None and absence(other) else ""
         # An interface that cannot be asked here (None) is left to its checks, which give their reason.
         if first is None or (works(first) and not first.is_refused):
             return first
@@ -156,10 +160,6 @@ class Health:
             again = await asyncio.gather(*(self._probe(name, seconds=seconds) for name in (OPERATION, "CancelTask")))
             self._is_silent = all(r is not None and is_silence(r.exchange, seconds) for r in again)
             return again[0]
-        elif absence(first):
-            # By two operations: one may be missing or broken on an interface that is there.
-            other = await self._probe("CancelTask")
-            self._absence = absence(first) if other is not None and absence(other) else ""
         return first
 
     def _message(self) -> dict[str, object]:

@@ -32,7 +32,7 @@ EVENT_STREAM = "text/event-stream"
 # More than the slots for requests (24, in the session): streams take none of those and stay open.
 _CONNECTIONS = 64
 # Two looks without a byte between them: what is in the socket by then has been read.
-_STILL_SECONDS = 0.2
+_STILL_SECONDS = 0.5
 _PING_BYTES = 4_096
 """What may come in a stream before it has begun: comments that keep it open, every few seconds."""
 
