@@ -310,6 +310,14 @@ async def negative_history_length(ctx: Context) -> None:
     await _refused(ctx, ctx.send_params(configuration={"historyLength": -1}), "historyLength -1")
 
 
+_REQUIRED = frozenset({"VAL-001", "VAL-002", "VAL-003", "VAL-004", "VAL-005"})
+_INVALID = "InvalidParamsError (-32602)"
+_CONTRADICTION = (
+    "the specification contradicts itself, so that this is a warning: servers MUST validate all input (§3.3.2), and "
+    "SHOULD reject messages without required members (§5.7)"
+)
+
+
 def _named(members: Mapping[str, Any]) -> str:
     return " and ".join(
         f"without {name}" if value is None else f"with {name} {value!r:.80}" for name, value in members.items()
@@ -318,5 +326,9 @@ def _named(members: Mapping[str, Any]) -> str:
 
 async def _refused(ctx: Context, params: Mapping[str, Any], what: str) -> None:
     reply = await ctx.call("SendMessage", params)
+    # Section 5.7 speaks of members that are required: of the others section 3.3.2 alone, which demands it.
+    if reply.ok and ctx.requirement.id in _REQUIRED:
+        ctx.warn(f"{what}: it was accepted; {_CONTRADICTION}: {reply.describe()}", expected=_INVALID, replies=[reply])
+        return
     # That number says, too, that the request is at fault; it is the wrong one and no silence.
     ctx.expect_error(reply, "InvalidParamsError", what=what, old_names=("InvalidRequestError",))
