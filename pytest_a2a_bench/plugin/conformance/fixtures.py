@@ -46,7 +46,9 @@ def conformance_findings(_a2a_subject: Subject, _a2a_judge: Judge) -> list[Findi
     """What the whole agent does wrong, its card and its protocol: every check is made, once, for all tests."""
     planned = [] if _a2a_subject.problem else _a2a_subject.plan()
     _a2a_judge.start(planned)
-    found = [finding for p in planned for finding in _a2a_judge.result(p).findings]
+    results = [_a2a_judge.result(p) for p in planned]
+    # What another finding explains is no defect of its own.
+    found = [finding for result in results if result.outcome != "explained" for finding in result.findings]
     return [*_a2a_subject.findings, *found]
 
 
