@@ -345,8 +345,8 @@ class Session:
         # Without ListTasks nobody can find out on 0.3; what is left is told instead.
         for pause in _PAUSES if self.target.version != "0.3" else ():
             if self.unanswered:
-                # A busy agent may not have begun yet with what was sent last.
-                await asyncio.sleep(pause)
+                # A busy agent may not have begun yet with what was sent last: the slower it is, the later.
+                await asyncio.sleep(pause + self.pace.slowest)
                 await self._look_for_unanswered()
 
     async def _look_for_unanswered(self) -> None:
