@@ -226,6 +226,10 @@ class JudgeMissingError(PrerequisiteMissingError):
     """The benchmark task needs an LLM judge and none is configured."""
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: what runs stops as for Ctrl-C and says what it has to say, but within two seconds."""
+
+
 class ConformanceWarning(UserWarning):
     """The agent does not keep what the protocol recommends (SHOULD)."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pytest_a2a_bench import __version__
 from pytest_a2a_bench.a2a.config import ClientConfig
 from pytest_a2a_bench.a2a.loop import Stop
+from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.judging import Judge
 from pytest_a2a_bench.conformance.report import Report, judge
@@ -79,7 +80,7 @@ class ProtocolRun:
             judge_.close()
         report = Report(
             endpoint=redact_url(self._config.endpoint),
-            judgements=tuple(judge(results, strict=self._settings.strict)),
+            judgements=tuple(judge(fold(results), strict=self._settings.strict)),
             agent=subject.agent,
             interfaces=subject.interfaces,
             card_url=subject.card_url,

@@ -265,7 +265,7 @@ def _protocol_data(found: Concluded, report: Report) -> dict[str, Any]:
         "task_rewards": {
             f"{row.version}/{row.id}[{row.binding}]": 1.0 if row.status in ("passed", "warned") else 0.0
             for row in report.rows
-            if row.status not in ("skipped", "error")
+            if row.status not in ("skipped", "error", "inconclusive", "explained")
         },
         "time_used": round(found.seconds, 3),
         "is_clean": report.is_clean,
@@ -282,6 +282,6 @@ def _protocol_data(found: Concluded, report: Report) -> dict[str, Any]:
 
 
 def _made(report: Report) -> tuple[int, int]:
-    """Return how many checks are kept, and how many there are, without those that do not apply."""
-    made = [row for row in report.rows if row.status != "skipped"]
+    """Return how many checks are kept, and how many there are, without what does not apply or follows from another."""
+    made = [row for row in report.rows if row.status not in ("skipped", "explained")]
     return sum(row.status in ("passed", "warned") for row in made), len(made)

@@ -25,6 +25,7 @@ from pytest_a2a_bench.cli import _connection
 from pytest_a2a_bench.cli._connection import read_config
 from pytest_a2a_bench.cli._served import served
 from pytest_a2a_bench.conformance.card.fetch import is_url, load_jwks
+from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.cost.plan import STANDARD_MESSAGES, CostPlan, make_plan
 from pytest_a2a_bench.conformance.engine import Planned
 from pytest_a2a_bench.conformance.finding import VERSIONS, CheckResult, Requirement
@@ -34,9 +35,9 @@ from pytest_a2a_bench.conformance.requirements import load_requirements, require
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.subject import Subject, look_at
-from pytest_a2a_bench.conformance.waivers import read_waivers
+from pytest_a2a_bench.conformance.waivers import read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
-from pytest_a2a_bench.errors import ConfigurationError, raise_errors
+from pytest_a2a_bench.errors import ConfigurationError, Terminated, raise_errors
 from pytest_a2a_bench.redact import one_line, redact_url
 from pytest_a2a_bench.reports import FORMATS, cost, matrix, render
 from pytest_a2a_bench.reports import text as text_report
@@ -90,7 +91,7 @@ def run(namespace: Namespace) -> int:
             if namespace.dry_run:
                 return show_plan(namespace)
             report = judge_agent(namespace)
-    except _Terminated:
+    except Terminated:
         return TERMINATED
     text = render(report, namespace.format)
     if namespace.output:
@@ -109,16 +110,12 @@ def run(namespace: Namespace) -> int:
     return 0 if report.is_clean else 2
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM came."""
-
-
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
     """Let SIGTERM do what Ctrl-C does, so that what was made on the agent is cleared away."""
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
-        raise _Terminated
+        raise Terminated
 
     # Python lets only the main thread set handlers, and tests run this in others.
     if threading.current_thread() is not threading.main_thread():
@@ -158,6 +155,7 @@ def judge_agent(namespace: Namespace) -> Report:
     results += _protocol(namespace, subject, config)
     if not results:
         raise ConfigurationError(_nothing_left(namespace, subject))
+    results = fold(results, lambda result: waiver_of(result, waivers) is not None)
     return Report(
         endpoint=redact_url(namespace.url),
         judgements=tuple(judge(results, waivers=waivers, strict=namespace.strict)),

@@ -23,6 +23,9 @@ F = TypeVar("F", bound=CheckFunction)
 CHECKS: dict[tuple[str, str], CheckFunction] = {}
 """(requirement id, version) -> the check."""
 
+TIMED: set[tuple[str, str]] = set()
+"""(requirement id, version) of checks whose verdict depends on time: see :mod:`.recurrence`."""
+
 UNCHECKABLE: dict[str, str] = {}
 """Requirement id -> why no endpoint can show it."""
 
@@ -39,9 +42,11 @@ class NoAnswer(Exception):
         super().__init__(message)
 
 
-def check(*ids: str, version: str = "1.0") -> Callable[[F], F]:
+def check(*ids: str, version: str = "1.0", timed: bool = False) -> Callable[[F], F]:
     """Register a check for one or more requirements of one version; it is run once for each.
 
+    :param timed: the verdict depends on time (order, staleness, promptness, the end of a stream, what arrives within):
+        the engine measures a reference exchange around it, and repeats it alone before it may fail.
     :raises ValueError: if a requirement has a check already.
     """
 
@@ -49,6 +54,8 @@ def check(*ids: str, version: str = "1.0") -> Callable[[F], F]:
         for id in ids:
             if CHECKS.setdefault((id, version), function) is not function:
                 raise ValueError(f"two checks for {id} of {version}")
+            if timed:
+                TIMED.add((id, version))
         return function
 
     return register

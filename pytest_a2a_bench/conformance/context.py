@@ -180,7 +180,7 @@ class Context:
 
     async def wait_for_task(self, task_id: str, *, seconds: float = _WAIT_SECONDS) -> WireReply:
         """Poll a task until it is terminal or waits for the user, or the time is up; return the last answer."""
-        until = time.monotonic() + seconds
+        until = time.monotonic() + await self.allow(seconds)
         while True:
             reply = await self.get_task(task_id)
             # A state that is none of the protocol's will not become one by waiting.
@@ -191,6 +191,13 @@ class Context:
     def unknown_id(self) -> str:
         """Return an id that the agent cannot know."""
         return str(uuid.uuid4())
+
+    async def allow(self, seconds: float) -> float:
+        """Return how long something may take here and now that a prompt agent does within some seconds.
+
+        Every limit of time that an agent is blamed by goes through this: see :class:`.session.pace.Pace`.
+        """
+        return await self.session.pace.allow(seconds)
 
     # -- shared objects, made once for all checks of the interface --
 
@@ -340,7 +347,7 @@ class Context:
     def expect_ok(self, reply: WireReply, what: str = "") -> bool:
         """Fail unless there is a result; return whether there is."""
         if not reply.ok:
-            self.fail(reply.describe(), expected=what or "a result", replies=[reply])
+            self.fail(_without_result(reply), expected=what or "a result", replies=[reply])
         return reply.ok
 
     def expect_error(self, reply: WireReply, *names: str, what: str = "", old_names: Iterable[str] = ()) -> bool:
@@ -354,7 +361,7 @@ class Context:
         """
         self.skip_if_refused(reply)
         wanted = " or ".join(f"{n} ({ERRORS[n].code})" for n in names)
-        found = f"{what}: {reply.describe()}" if what else reply.describe()
+        found = f"{what}: {_instead(reply)}" if what else _instead(reply)
         if reply.error is not None:
             if any(reply.error.may_be(n) for n in names):
                 return True
@@ -376,3 +383,15 @@ class Context:
         """Record each problem of a stream as a failure."""
         for problem in problems:
             self.fail(problem.found, pointer=problem.pointer, expected=problem.expected, fix=fix, replies=replies)
+
+
+def _without_result(reply: WireReply) -> str:
+    """Say what is wrong with an answer that was to be a result, before what came."""
+    return reply.describe() if reply.is_null or reply.problem else f"no result: {reply.describe()}"
+
+
+def _instead(reply: WireReply) -> str:
+    """Say what is wrong with an answer that was to be another error, before what came."""
+    if reply.problem or reply.is_null:
+        return reply.describe()
+    return f"it was accepted: {reply.describe()}" if reply.error is None else f"not the error: {reply.describe()}"

@@ -8,16 +8,18 @@ import dataclasses
 import importlib
 import pkgutil
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pytest_a2a_bench.conformance import recurrence
 from pytest_a2a_bench.conformance.check import CHECKS, UNCHECKABLE, NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.finding import BINDINGS, CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.requirements import load_requirements
 from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.health import MORE_TIME, works
-from pytest_a2a_bench.conformance.session.session import Session
+from pytest_a2a_bench.conformance.session.presence import CARD_RULES
+from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, Session
 from pytest_a2a_bench.conformance.session.target import Target, declared
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 
@@ -102,6 +104,8 @@ async def run_checks(
     planned: Iterable[Planned] | None = None,
     left: list[str] | None = None,
     allowance: Allowance | None = None,
+    patience: Callable[[], float] = lambda: CLEANUP_SECONDS,
+    elsewhere: Container[str] = (),
 ) -> AsyncGenerator[CheckResult, None]:
     """Run the checks of an agent's interfaces and yield each result as it comes.
 
@@ -113,13 +117,18 @@ async def run_checks(
     :param planned: runs these instead of all that the card gives.
     :param left: gets what may still be on the agent when this has ended.
     :param allowance: the messages that the checks may send; those that would send more are skipped.
+    :param elsewhere: names of checks that another process makes for the same report.
+    :param patience: asked at the end how many seconds there are for clearing away.
     """
     several = (targets,) if isinstance(targets, Target) else tuple(targets)
     # None and empty are different: pytest may have deselected everything.
     chosen = [p for p in (_planned(several) if planned is None else planned) if select is None or select(p)]
     sessions: dict[tuple[str, str], Session] = {}
+    names = {p.name for p in chosen}
     for target in several:
-        Session(target, sessions, allowance)
+        tells = f"{target.version}/{CARD_RULES[target.version]}[{target.binding}]"
+        session = Session(target, sessions, allowance)
+        session.health.card_check = tells if tells in names or tells in elsewhere else ""
     tasks: list[asyncio.Task[CheckResult]] = []
     ending: list[asyncio.Task[None]] = []
     try:
@@ -134,16 +143,44 @@ async def run_checks(
         tasks += [asyncio.create_task(_run_one(p, sessions, slots, calm)) for p in chosen if is_rough(p)]
         # One for all: hundreds that each wait for hundreds cost more than the checks.
         ending.append(asyncio.create_task(_set_when_done(calm, gentle)))
+        held = []
         for finished in asyncio.as_completed(tasks):
-            yield await finished
+            result = await finished
+            if recurrence.wants_repeating(result):
+                held.append(result)
+            else:
+                yield result
+        # Now nothing else is in flight.
+        async for result in _repeat(held, sessions):
+            yield result
     finally:
         # The caller may leave early (Ctrl-C, -x): what was begun is stopped before the agent is cleared up.
         for task in (*tasks, *ending):
             task.cancel()
         await asyncio.gather(*tasks, *ending, return_exceptions=True)
-        await asyncio.gather(*(s.close() for s in sessions.values()))
+        await asyncio.gather(*(s.close(patience()) for s in sessions.values()))
         if left is not None:
             left += [s.left for s in sessions.values() if s.left]
+
+
+async def _repeat(
+    held: Sequence[CheckResult], sessions: Mapping[tuple[str, str], Session]
+) -> AsyncGenerator[CheckResult, None]:
+    """Make checks that failed on time again, one after the other, and yield what they come to."""
+    # What the checks share was made while others were in flight: it is made anew, once for all repetitions.
+    for session in sessions.values():
+        session.shared.forget_exchanges()
+        session.pace.forget()
+    silent: frozenset[tuple[str, str]] = frozenset()
+    for first in recurrence.in_order(held):
+        session = sessions[first.binding, first.requirement.version]
+        if session.health.is_broken or recurrence.is_known(first, silent):
+            yield first
+            continue
+        since = time.monotonic()
+        second = await run_check(first.requirement, session)
+        silent |= recurrence.late_methods(second)
+        yield recurrence.conclude(first, second, session.health.asked_since(since))
 
 
 def _planned(targets: Sequence[Target]) -> list[Planned]:
@@ -207,6 +244,8 @@ async def run_check(requirement: Requirement, session: Session) -> CheckResult:
         return obstacle
     ctx = Context(requirement, session)
     started = time.monotonic()
+    if recurrence.is_timed(requirement):
+        await session.pace.measure()
     # Before looking at health: an answer that was only slow is no reason to call an agent broken.
     outcome, told = _excuse_silence(ctx, *await _outcome(ctx))
     reason = Redactor(session.target.secrets).text(told)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 Level = Literal["MUST", "SHOULD", "MAY"]
-CheckOutcome = Literal["passed", "failed", "warned", "skipped", "error"]
+CheckOutcome = Literal["passed", "failed", "warned", "skipped", "error", "inconclusive", "explained"]
 
 BINDINGS = ("JSONRPC", "HTTP+JSON", "GRPC")
 VERSIONS = ("1.0", "0.3")
@@ -91,7 +91,10 @@ class CheckResult:
     """What came of checking one requirement on one binding.
 
     :param outcome: ``failed`` for a MUST, ``warned`` for a SHOULD or a softened contradiction, ``skipped`` with
-        ``reason``, ``error`` where the agent could not be asked at all.
+        ``reason``, ``error`` where the agent could not be asked at all, ``inconclusive`` where it was found once and
+        not when it was asked again alone, ``explained`` where another result is its cause.
+    :param cause: :attr:`name` of the result that explains this one, else empty.
+    :param explains: what this one explains: a line for each (see :mod:`.causes`).
     """
 
     requirement: Requirement
@@ -100,6 +103,8 @@ class CheckResult:
     findings: tuple[Finding, ...] = ()
     reason: str = ""
     seconds: float = 0.0
+    cause: str = ""
+    explains: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

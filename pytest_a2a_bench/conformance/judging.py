@@ -5,7 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from pytest_a2a_bench.a2a import loop
@@ -13,13 +14,19 @@ from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.engine import CONCURRENCY, Planned, run_checks
 from pytest_a2a_bench.conformance.finding import CheckResult, Requirement
 from pytest_a2a_bench.conformance.session.allowance import Allowance
-from pytest_a2a_bench.conformance.session.session import Session
+from pytest_a2a_bench.conformance.session.session import CLEANUP_SECONDS, HURRIED_SECONDS, Session
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.reply import WireReply
-from pytest_a2a_bench.errors import ConfigurationError, HarnessError
+from pytest_a2a_bench.errors import ConfigurationError, HarnessError, Terminated
 
-# The clearing away itself has six seconds (session._CLEANUP_SECONDS), and this waits for its end.
-_CLEANUP_SECONDS = 8.0
+# For closing connections, beyond what the clearing away itself may take.
+_CLOSING_SECONDS = 2.0
+_CLOSING_HURRIED = 0.3
+
+
+Fold = Callable[[Iterable[CheckResult]], Iterable[CheckResult]]
+# What can be neither a cause nor a consequence need not wait for the others.
+_UNFOLDED = ("passed", "skipped")
 
 
 class Judge:
@@ -28,14 +35,26 @@ class Judge:
     :param targets: the agent's interfaces.
     :param concurrency: how many checks run at once.
     :param most: messages that the checks may send together; None for no limit.
+    :param fold: folds what was found under its causes; then what fails is told when all checks are over.
+    :param elsewhere: names of checks that another process makes for the same report.
     """
 
-    def __init__(self, targets: Iterable[Target], concurrency: int = CONCURRENCY, most: int | None = None) -> None:
+    def __init__(
+        self,
+        targets: Iterable[Target],
+        concurrency: int = CONCURRENCY,
+        *,
+        most: int | None = None,
+        fold: Fold | None = None,
+        elsewhere: Container[str] = (),
+    ) -> None:
+        self._fold, self._elsewhere = fold, elsewhere
         self._targets = tuple(targets)
         self._concurrency = concurrency
         # One for all runs of these checks: tests may ask for more of them later.
         self._allowance = Allowance(most) if most is not None else None
         self.left: list[str] = []
+        self._is_hurried = False
         self._results: dict[str, concurrent.futures.Future[CheckResult]] = {}
         self._runs: list[tuple[list[str], concurrent.futures.Future[None], threading.Event]] = []
 
@@ -70,26 +89,54 @@ class Judge:
             raise HarnessError(str(problem))
         return future.result()
 
+    def stop(self) -> None:
+        """Stop what still runs, and let :meth:`close` be over within about a second; safe to call from any thread."""
+        self._is_hurried = True
+        self._cancel()
+
     def close(self) -> None:
         """Stop what still runs, and wait until what was made on the agent is cleared away."""
+        self._cancel()
+        seconds = self._patience() + (_CLOSING_HURRIED if self._is_hurried else _CLOSING_SECONDS)
+        until = time.monotonic() + seconds
+        for names, _, over in self._runs:
+            over.wait(max(0.0, until - time.monotonic()))
+            # A run that was stopped before its first step has told nobody.
+            for name in names:
+                self._results[name].cancel()
+
+    def _patience(self) -> float:
+        return HURRIED_SECONDS if self._is_hurried else CLEANUP_SECONDS
+
+    def _cancel(self) -> None:
         for names, future, _ in self._runs:
             # A run whose results are all there is clearing away already, and must not be kept from it.
             # Cancelling it now would leave tasks on the agent.
             if not all(self._results[name].done() for name in names):
                 future.cancel()
-        for names, _, over in self._runs:
-            over.wait(_CLEANUP_SECONDS)
-            # A run that was stopped before its first step has told nobody.
-            for name in names:
-                self._results[name].cancel()
 
     async def _run(self, planned: list[Planned], over: threading.Event) -> None:
         try:
             running = run_checks(
-                self._targets, planned=planned, concurrency=self._concurrency, left=self.left, allowance=self._allowance
+                self._targets,
+                planned=planned,
+                concurrency=self._concurrency,
+                left=self.left,
+                allowance=self._allowance,
+                patience=self._patience,
+                elsewhere=self._elsewhere,
             )
+            held: list[CheckResult] = []
+            order = {p.name: number for number, p in enumerate(planned)}
             async with contextlib.aclosing(running) as results:
                 async for result in results:
+                    if self._fold is not None and result.outcome not in _UNFOLDED:
+                        held.append(result)
+                    else:
+                        self._results[result.name].set_result(result)
+                # In the order of the plan, so that the same check is the cause in every run.
+                held.sort(key=lambda result: order[result.name])
+                for result in self._fold(held) if self._fold is not None else ():
                     self._results[result.name].set_result(result)
         # Each waiting item would hang without an answer, so the failure of the run is the failure of all that is
         # missing.
@@ -119,10 +166,13 @@ def check_all(
     :param most: messages that the checks may send together; None for no limit.
     """
     every = list(planned)
-    judge = Judge(targets, concurrency, most)
+    judge = Judge(targets, concurrency, most=most)
     try:
         judge.start(every)
         return {p.name: judge.result(p) for p in every}
+    except Terminated:
+        judge.stop()
+        raise
     finally:
         judge.close()
         if left is not None:

@@ -12,10 +12,19 @@ from typing import Any, Literal
 from pytest_a2a_bench.conformance.finding import CheckOutcome, CheckResult, Finding, Requirement
 from pytest_a2a_bench.conformance.waivers import Waiver, waiver_of
 
-Status = Literal["passed", "failed", "warned", "waived", "skipped", "error"]
+Status = Literal["passed", "failed", "warned", "waived", "skipped", "error", "inconclusive", "explained"]
 
 # In the order of tables: what needs attention first.
-STATUSES: tuple[Status, ...] = ("failed", "error", "warned", "waived", "passed", "skipped")
+STATUSES: tuple[Status, ...] = (
+    "failed",
+    "error",
+    "warned",
+    "inconclusive",
+    "waived",
+    "passed",
+    "explained",
+    "skipped",
+)
 CARD = "card"
 SCHEMA = "a2a-bench/conformance"
 SCHEMA_VERSION = 1
@@ -79,7 +88,7 @@ class Judgement:
     @property
     def is_finding(self) -> bool:
         """Whether something is to be told about it."""
-        return self.status in ("failed", "error", "warned")
+        return self.status in ("failed", "error", "warned", "inconclusive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +127,7 @@ class Report:
     @property
     def could_run(self) -> bool:
         """Whether the agent could be asked at all."""
-        return any(j.status in ("passed", "failed", "warned", "waived") for j in self.judgements)
+        return any(j.status in ("passed", "failed", "warned", "waived", "inconclusive") for j in self.judgements)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -202,6 +211,7 @@ class Compliance:
         errors) or ``not judged`` (no MUST was).
     :param kept: (kept, checked) by level.
     :param scope: what alone a good verdict is about; empty where all was looked at.
+    :param explained: how many checks found nothing but the consequence of what another found.
     :param omitted: how many checks were not chosen.
     """
 
@@ -210,6 +220,7 @@ class Compliance:
     kept: Mapping[str, tuple[int, int]]
     skipped: int = 0
     waived: int = 0
+    explained: int = 0
     scope: str = ""
     omitted: int = 0
 
@@ -217,7 +228,12 @@ class Compliance:
     def text(self) -> str:
         """One line."""
         levels = ", ".join(f"{level} {kept}/{checked}" for level, (kept, checked) in self.kept.items() if checked)
-        counted = ((self.waived, "waived"), (self.skipped, "skipped"), (self.omitted, "not chosen"))
+        counted = (
+            (self.explained, "explained"),
+            (self.waived, "waived"),
+            (self.skipped, "skipped"),
+            (self.omitted, "not chosen"),
+        )
         notes = [f"{n} {word}" for n, word in counted if n]
         scope = f" in {self.scope}" if self.scope and self.verdict in _GOOD else ""
         return f"{self.verdict}{scope}: {'; '.join([levels or 'nothing was checked', *notes])}"
@@ -243,7 +259,8 @@ def compliance(rows: Iterable[CheckRow], planned: Mapping[str, int] | None = Non
 
 def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
     # What was skipped says nothing about the agent.
-    checked = [row for row in rows if row.status != "skipped"]
+    # A consequence is counted with its cause.
+    checked = [row for row in rows if row.status not in ("skipped", "explained")]
     kept = {
         level: (
             sum(row.level == level and row.status == "passed" for row in checked),
@@ -257,7 +274,7 @@ def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
         verdict = "not conformant"
     elif not kept["MUST"][1] or all(row.status == "error" for row in checked):
         verdict = "not judged"
-    elif any(row.status == "error" for row in checked):
+    elif any(row.status in ("error", "inconclusive") for row in checked):
         verdict = "not judged completely"
     else:
         verdict = "fully conformant" if all(row.status == "passed" for row in checked) else "conformant"
@@ -265,7 +282,8 @@ def _compliance(version: str, rows: list[CheckRow], omitted: int) -> Compliance:
         version,
         verdict,
         kept,
-        skipped=len(rows) - len(checked),
+        skipped=sum(row.status == "skipped" for row in rows),
+        explained=sum(row.status == "explained" for row in rows),
         waived=sum(row.status == "waived" for row in checked),
         # A verdict about a part must not read as one about the whole.
         scope="its card alone" if all(r.binding == CARD for r in rows) else "what was chosen" if omitted else "",
@@ -305,6 +323,8 @@ def _judgement_json(judgement: Judgement) -> dict[str, Any]:
         "binding": result.binding,
         "status": judgement.status,
         "reason": result.reason,
+        "cause": result.cause,
+        "explains": list(result.explains),
         "waiver": None if waiver is None else {"reason": waiver.reason, "expired": judgement.expired},
         "seconds": round(result.seconds, 4),
         "findings": [dataclasses.asdict(finding) for finding in result.findings],

@@ -29,6 +29,8 @@ class StoredCheck:
     :param spec: version and section of the specification.
     :param requirement: what it demands.
     :param binding: the binding that it was checked on; ``card`` for the card.
+    :param cause: the check that explains this one, such as ``1.0/CARD-007[GRPC]``; empty where it stands for itself.
+    :param explains: a line for each check that this one explains.
     """
 
     id: str
@@ -40,6 +42,8 @@ class StoredCheck:
     spec: str = ""
     requirement: str = ""
     reason: str = ""
+    cause: str = ""
+    explains: tuple[str, ...] = ()
     waiver: StoredWaiver | None = None
     seconds: Seconds = 0.0
     findings: tuple[Finding, ...] = ()

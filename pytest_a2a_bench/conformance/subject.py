@@ -14,6 +14,7 @@ from pytest_a2a_bench.a2a.loop import run
 from pytest_a2a_bench.a2a.oauth import obtain
 from pytest_a2a_bench.a2a.place import Place
 from pytest_a2a_bench.conformance.card import card_versions, check_card, fetch_card
+from pytest_a2a_bench.conformance.card.online import with_spoken_versions
 from pytest_a2a_bench.conformance.engine import Planned, plan
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
 from pytest_a2a_bench.conformance.report import CARD, card_results
@@ -157,7 +158,9 @@ def look_at(config: ClientConfig, *, timeout: float = 10.0, jwks: Any = None) ->
             run(obtain(config, parse_card(raw, config.endpoint)))
         findings = Redactor(config.secrets).findings(check_card(raw, url=http.url, http=http, jwks=jwks))
         # The card is judged as it is, and of its interfaces those that the endpoint means.
-        raw = narrow_to_endpoint(raw, config.endpoint, http.url) if isinstance(raw, Mapping) else raw
+        if isinstance(raw, Mapping):
+            raw = narrow_to_endpoint(raw, config.endpoint, http.url)
+            raw = run(with_spoken_versions(raw, config, timeout))
     return Subject(config.endpoint, raw, tuple(findings), jwks is not None, redact_url(http.url))
 
 

@@ -14,13 +14,13 @@ import time
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from pytest_a2a_bench import env_file
 from pytest_a2a_bench.benchmarks import registry
-from pytest_a2a_bench.errors import ConfigurationError
+from pytest_a2a_bench.errors import ConfigurationError, Terminated
 from pytest_a2a_bench.plugin import shim
 from pytest_a2a_bench.plugin.collect import items, markers, selection
 from pytest_a2a_bench.plugin.run import options, outlet, standby, state
@@ -30,8 +30,14 @@ from pytest_a2a_bench.secret import KNOWN, in_environment
 _HANDLER = pytest.StashKey[Any]()
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM: pytest stops as for Ctrl-C, and so writes its reports."""
+class _Brevity:
+    """Keeps the end after SIGTERM short."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Leave the last call only: pytest parses the source of each, half a second of CPU that nobody reads."""
+        if isinstance(excinfo.value, Terminated):
+            excinfo.traceback = excinfo.traceback[-1:]
 
 
 def configure(config: pytest.Config) -> None:
@@ -251,8 +257,14 @@ def finish(session: pytest.Session) -> None:
 def _catch_sigterm(config: pytest.Config) -> None:
     if _HANDLER in config.stash or threading.current_thread() is not threading.main_thread():
         return
-    config.stash[_HANDLER] = signal.signal(signal.SIGTERM, _on_sigterm)
+    services = state.of(config).services
 
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        services.is_terminated = True
+        # Before anything else: clearing away has to know how little time there is.
+        if services.judge is not None:
+            services.judge.stop()
+        raise Terminated("SIGTERM")
 
-def _on_sigterm(signum: int, frame: FrameType | None) -> None:
-    raise Terminated("SIGTERM")
+    config.stash[_HANDLER] = signal.signal(signal.SIGTERM, stop)
+    config.pluginmanager.register(_Brevity(), "a2a-bench-terminated")

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
 from pytest_a2a_bench.conformance.report import Judgement
-from pytest_a2a_bench.conformance.wire.exchange import curl_line
+from pytest_a2a_bench.conformance.wire.exchange import curl_line, listener_line
 from pytest_a2a_bench.redact import one_line, sanitise
 
 FINDINGS_SHOWN = 10
 EXCHANGES_SHOWN = 3
+CONSEQUENCES_SHOWN = 40
 _BODY = 2_000
 _LINES = 40
 _EVENTS = 12
@@ -24,13 +25,17 @@ def title(result: CheckResult) -> str:
     return f"{entry.id} [{result.binding}] {entry.level} ({entry.spec}): {one_line(entry.text)}"
 
 
-def headline(judgement: Judgement) -> str:
-    """Return one line that says what came of a check."""
+def headline(judgement: Judgement, *, named: bool = True) -> str:
+    """Return one line that says what came of a check.
+
+    :param named: whether it names the check; where something else does, there is more room for what is wrong.
+    """
     result = judgement.result
     first = next((f for f in result.findings if f.severity == "error"), next(iter(result.findings), None))
     what = one_line(first.found, 160) if first else one_line(result.reason or result.outcome, 160)
     entry = result.requirement
-    return f"{entry.id} [{result.binding}] {what} ({entry.level}, {entry.spec})"
+    name = f"{entry.id} [{result.binding}] " if named else ""
+    return f"{name}{what} ({entry.level}, {entry.spec})"
 
 
 def explain(judgement: Judgement) -> list[str]:
@@ -42,6 +47,11 @@ def explain(judgement: Judgement) -> list[str]:
         lines.append(f"  waiver{until}: {one_line(judgement.waiver.reason)}")
     if result.reason:
         lines.append(f"  reason: {one_line(result.reason)}")
+    if result.explains:
+        lines.append(f"  explains {len(result.explains)} more:")
+        lines += [f"    {one_line(line)}" for line in result.explains[:CONSEQUENCES_SHOWN]]
+        if len(result.explains) > CONSEQUENCES_SHOWN:
+            lines.append(f"    ... and {len(result.explains) - CONSEQUENCES_SHOWN} more")
     shown: list[Exchange] = []
     for finding in result.findings[:FINDINGS_SHOWN]:
         lines += finding_lines(finding)
@@ -83,6 +93,9 @@ def wire_lines(exchange: Exchange) -> Iterator[str]:
         yield f"< event: {one_line(event)}"
     if len(exchange.events) > _EVENTS:
         yield f"< ... and {len(exchange.events) - _EVENTS} more events"
+    listener = listener_line(exchange)
+    if listener:
+        yield f"listen: {listener}"
     yield f"repeat: {_command(exchange)}"
 
 

@@ -35,7 +35,7 @@ def _suite(root: ElementTree.Element, name: str, judgements: Sequence[Judgement]
         tests=str(len(judgements)),
         failures=number("failed"),
         errors=number("error"),
-        skipped=number("skipped", "waived"),
+        skipped=number("skipped", "waived", "inconclusive", "explained"),
         time=f"{sum(j.result.seconds for j in judgements):.3f}",
     )
     properties = ElementTree.SubElement(suite, "properties")
@@ -60,7 +60,10 @@ def _case(suite: ElementTree.Element, judgement: Judgement) -> None:
         node.text = _text(judgement)
     elif judgement.status == "warned":
         ElementTree.SubElement(case, "system-out").text = "warning: " + _text(judgement)
-    elif judgement.status == "skipped":
+    elif judgement.status == "inconclusive":
+        node = ElementTree.SubElement(case, "skipped", type="inconclusive", message=_legal(one_line(result.reason)))
+        node.text = _text(judgement)
+    elif judgement.status in ("skipped", "explained"):
         ElementTree.SubElement(case, "skipped", message=_legal(one_line(result.reason)))
     elif judgement.status == "waived" and judgement.waiver is not None:
         reason = _legal(f"waived: {one_line(judgement.waiver.reason)}")

@@ -9,7 +9,7 @@ from pytest_a2a_bench.conformance.finding import BINDINGS
 from pytest_a2a_bench.conformance.report import CARD, STATUSES, CheckRow, compliance, counts
 from pytest_a2a_bench.redact import one_line
 
-_MARKS = {"failed": "failed", "error": "error", "warned": "warned", "waived": "waived"}
+_MARKS = {"failed": "failed", "error": "error", "warned": "warned", "waived": "waived", "inconclusive": "inconclusive"}
 _REASONS = 12
 
 
@@ -33,9 +33,10 @@ def cell(rows: Sequence[CheckRow]) -> str:
     if not rows:
         return ""
     found = Counter(row.status for row in rows)
-    checked = len(rows) - found["skipped"]
+    # What another check explains is counted there.
+    checked = len(rows) - found["skipped"] - found["explained"]
     if not checked:
-        return "skipped"
+        return "explained" if found["explained"] else "skipped"
     notes = [f"{found[status]} {_MARKS[status]}" for status in STATUSES if status in _MARKS and found[status]]
     return " ".join([f"{found['passed']}/{checked}", *notes])
 

@@ -215,7 +215,7 @@ def test_small_agent_is_right() -> None:
         ("ERR-JSON-TaskNotFound", in_error(lambda e: e.update(code=-32603)), ""),
         ("CARD-007", plain(404, "Not Found", "text/plain"), "/supportedInterfaces"),
         ("SEND-008", lambda *_: None, ""),
-        ("VAL-001", lambda *_: None, ""),
+        ("VAL-006", lambda *_: None, ""),
         ("VER-001", lambda *_: None, ""),
         ("VER-003", in_error(lambda e: e.update(code=-32009)), ""),
         ("JR-002", in_error(lambda e: e.update(code=-32601)), ""),
@@ -226,6 +226,14 @@ def test_broken_agent_is_found_out(id: str, breaks: Break, pointer: str) -> None
     assert result.outcome == ("failed" if result.requirement.level == "MUST" else "warned"), result
     assert pointer in {f.pointer for f in result.findings}
     assert all(f.found and f.expected and f.spec and f.exchanges for f in result.findings)
+
+
+def test_where_the_specification_contradicts_itself_the_finding_says_so_and_is_a_warning() -> None:
+    result = judged(lambda *_: None, "VAL-002")["VAL-002"]
+    assert result.outcome == "warned"
+    assert "it was accepted; the specification contradicts itself" in result.findings[0].found
+    assert "§3.3.2" in result.findings[0].found
+    assert "§5.7" in result.findings[0].found
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_every_dialect_says_that_respond_speaks_to_the_user(dialect: str) -> Non
 
 
 def test_with_a_colleague_auto_shows_calls_which_all_three_tools_can_be_written_as() -> None:
-    briefing = prompt.with_colleague(prompt.brief(task(), SCHEMA), "ann", 2)
+    briefing = prompt.with_colleagues(prompt.brief(task(), SCHEMA), ["ann"], 2)
     (part,) = translate.get("auto").encode_request(briefing, [UserSaid("Who?")])
     assert '{"tool_call": {"name"' in part.text
     assert "To speak to the user, call the tool respond: plain text reaches nobody." in part.text

@@ -107,7 +107,7 @@ def test_a_failure_shows_the_requirement_and_how_to_repeat_it(
             "  error: *name*",
             "*fix: *",
             "A2A 1.0: not conformant: *",
-            "FAILED a2a/card::test_card[[]CARD-003[]] - CARD-003 *",
+            "FAILED a2a/card::test_card[[]CARD-003[]] - name is missing (MUST, *",
         ]
     )
     case = junit_cases(path)["test_card[CARD-003]"]
@@ -116,7 +116,7 @@ def test_a_failure_shows_the_requirement_and_how_to_repeat_it(
     assert properties["a2a.check_status"] == "failed"
     failure = case.find("failure")
     assert failure is not None
-    assert failure.attrib["message"].startswith("CARD-003 [card]")
+    assert failure.attrib["message"].startswith("name is missing (MUST, ")
 
 
 def test_a_protocol_failure_shows_the_wire_and_a_curl_line(bench: Bench) -> None:

@@ -67,7 +67,7 @@ def write_files(root: Path) -> dict[str, Path]:
     check = {**entry, "binding": "JSONRPC", "status": "failed", "reason": "", "waiver": None, "seconds": 0.1}
     head = {"schema": "a2a-bench/conformance", "schema_version": 1, "endpoint": "http://a", "agent": "A 1"}
     found = {"interfaces": [], "tool": {}, "strict": False, "seconds": 0.1, "counts": {"failed": 1}, "levels": {}}
-    results_of_checks = [{**check, "findings": [{**finding, "exchanges": []}]}]
+    results_of_checks = [{**check, "cause": "", "explains": [], "findings": [{**finding, "exchanges": []}]}]
     report.write_text(json.dumps({**head, **found, "removable_waivers": [], "results": results_of_checks}))
     card.write_text(card_report("card.json", ["1.0"], []))
     Record("a1", "ada", {"messageId": "m"}, {"evaluation": "tau2"}, submitted=1.5).write(root / "a1")

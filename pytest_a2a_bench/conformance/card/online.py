@@ -92,6 +92,39 @@ def declared_interfaces(card: Mapping[str, Any]) -> list[DeclaredInterface]:
     return found
 
 
+async def with_spoken_versions(raw: Mapping[str, Any], config: ClientConfig, timeout: float) -> Mapping[str, Any]:
+    """Return a card whose interfaces without ``protocolVersion`` have the one that is spoken there.
+
+    That the card lacks it is a finding; what is behind the interface is judged by what it is all the same.
+    """
+    entries = list(as_list(raw.get("supportedInterfaces")))
+    silent = [i for i, e in objects(entries) if not e.get("protocolVersion")] if not raw.get("protocolVersion") else []
+    for i in silent[:_MOST_INTERFACES]:
+        entry = as_object(entries[i])
+        if as_text(entry.get("url")) and entry.get("protocolBinding") in CORE_BINDINGS:
+            version = await _spoken_version(entry, raw, config, timeout)
+            entries[i] = {**entry, "protocolVersion": version} if version else entry
+    return {**raw, "supportedInterfaces": entries} if silent else raw
+
+
+async def _spoken_version(
+    entry: Mapping[str, Any], raw: Mapping[str, Any], config: ClientConfig, timeout: float
+) -> str:
+    # 1.0 first: a server that speaks both answers without the header as one of 0.3.
+    for version in ("1.0", "0.3"):
+        interface = DeclaredInterface(
+            (), as_text(entry.get("url")), entry["protocolBinding"], version, as_text(entry.get("tenant")), raw
+        )
+        try:
+            async with _connect(interface, raw, config, timeout) as probe:
+                reply = await probe.ask("GetTask", interface.name_task("id", _nobody()))
+        except (A2ABenchError, CannotExpressError, ValueError, OSError):
+            continue
+        if _refuses(reply, "TaskNotFoundError") and not _is_plain_404(reply):
+            return version
+    return ""
+
+
 # -- asking --
 
 

@@ -303,7 +303,7 @@ def _same_error(one: WireReply, other: WireReply) -> bool:
     return True
 
 
-@check("EQ-004")
+@check("EQ-004", timed=True)
 async def streams_are_the_same(ctx: Context) -> None:
     """Subscribers on different bindings get the same events."""
     model = first(ctx)

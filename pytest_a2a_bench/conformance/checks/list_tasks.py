@@ -134,7 +134,7 @@ async def artifacts_come_when_asked_for(ctx: Context) -> None:
             return
 
 
-@check("LIST-005")
+@check("LIST-005", timed=True)
 async def newest_come_first(ctx: Context) -> None:
     """Sorted by the time of their status, newest first."""
     context_id, ids = await own(ctx)
@@ -149,7 +149,7 @@ async def newest_come_first(ctx: Context) -> None:
         ctx.fail(found, pointer="/tasks", expected="the newest status first", replies=(reply,))
 
 
-@check("LIST-006")
+@check("LIST-006", timed=True)
 async def pages_are_disjoint_and_complete(ctx: Context) -> None:
     """Walking through the pages gives every task once."""
     context_id, ids = await own(ctx)
@@ -203,7 +203,7 @@ async def context_filters(ctx: Context) -> None:
         ctx.fail(found, pointer="/tasks", expected="exactly the tasks of the context", replies=(reply,))
 
 
-@check("LIST-011")
+@check("LIST-011", timed=True)
 async def status_filters(ctx: Context) -> None:
     """Status selects the tasks in that state."""
     context_id, ids = await own(ctx)

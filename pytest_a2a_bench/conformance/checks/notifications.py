@@ -69,9 +69,9 @@ async def receiver(ctx: Context) -> AsyncIterator[WebhookReceiver]:
         yield hooks
 
 
-def patience(reply: WireReply, seconds: float = DELIVERY_SECONDS) -> float:
+async def patience(ctx: Context, reply: WireReply, seconds: float = DELIVERY_SECONDS) -> float:
     """Return how many seconds a notification has: an agent that was slow to answer is slow to notify, too."""
-    return seconds + _BUSY * reply.exchange.seconds
+    return await ctx.allow(seconds) + _BUSY * reply.exchange.seconds
 
 
 async def delivered(ctx: Context) -> Delivered:
@@ -89,7 +89,7 @@ async def _deliver(ctx: Context, text: str, scheme: str) -> Delivered:
         reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
         task = ctx.task_of(reply, "sending a message with taskPushNotificationConfig")
         # Until the end was told or time is up: checks look at all that came.
-        await hook.wait(ended, patience(reply))
+        await hook.wait(ended, await patience(ctx, reply))
         stored = await ctx.wait_for_task(str(task["id"]))
     return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
 

@@ -63,7 +63,7 @@ async def readable(ctx: Context) -> Watched:
     return seen
 
 
-@check("SUB-001")
+@check("SUB-001", timed=True)
 async def starts_with_the_task(ctx: Context) -> None:
     """The first event is the Task as it is."""
     seen = await watched(ctx)
@@ -83,7 +83,7 @@ async def starts_with_the_task(ctx: Context) -> None:
         )
 
 
-@check("SUB-002")
+@check("SUB-002", timed=True)
 async def ends_with_the_task(ctx: Context) -> None:
     """The stream ends at the terminal state."""
     seen = await readable(ctx)
@@ -126,7 +126,7 @@ async def refused_without_the_capability(ctx: Context) -> None:
     ctx.expect_error(reply, "UnsupportedOperationError", what="SubscribeToTask without the capability")
 
 
-@check("SUB-006")
+@check("SUB-006", timed=True)
 async def no_gap(ctx: Context) -> None:
     """The first Task and the later events make the final task."""
     seen = await readable(ctx)
@@ -150,7 +150,7 @@ def _says_not_found(reply: WireReply) -> bool:
     return reply.error is not None and reply.error.may_be("TaskNotFoundError") and not is_missing(reply)
 
 
-@check("STREAM-017")
+@check("STREAM-017", timed=True)
 async def streams_see_the_same(ctx: Context) -> None:
     """All streams of a task get the same events in the same order."""
     seen = await both(ctx)
@@ -164,7 +164,7 @@ async def streams_see_the_same(ctx: Context) -> None:
         ctx.fail(found, expected="the same events in the same order", replies=(seen.one, seen.other))
 
 
-@check("STREAM-018")
+@check("STREAM-018", timed=True)
 async def streams_are_independent(ctx: Context) -> None:
     """Closing one stream leaves the others alive."""
     seen = await both(ctx)

@@ -152,14 +152,17 @@ async def _cancel(ctx: Context, text: str) -> Cancelled:
 async def _cancel_and_wait(ctx: Context, text: str, usual: asyncio.Future[float]) -> Cancelled:
     started = time.monotonic()
     task_id = str((await ctx.start_task(text))["id"])
+    seconds = await ctx.allow(STREAM_SECONDS)
     watching: asyncio.Task[WireReply] | None = None
     if ctx.target.declares("streaming"):
         opened = asyncio.Event()
         watching = asyncio.create_task(
-            ctx.call("SubscribeToTask", {"id": task_id}, timeout=STREAM_SECONDS, on_event=lambda event: opened.set())
+            ctx.call("SubscribeToTask", {"id": task_id}, timeout=seconds, on_event=lambda event: opened.set())
         )
         opening = asyncio.create_task(opened.wait())
-        await asyncio.wait({opening, watching}, timeout=OPEN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {opening, watching}, timeout=await ctx.allow(OPEN_SECONDS), return_when=asyncio.FIRST_COMPLETED
+        )
         opening.cancel()
     first = await ctx.call("CancelTask", {"id": task_id})
     second = await ctx.call("CancelTask", {"id": task_id})
@@ -177,7 +180,7 @@ async def accepted(ctx: Context) -> Cancelled:
     return seen
 
 
-@check("CAN-001")
+@check("CAN-001", timed=True)
 async def running_task_is_cancelled(ctx: Context) -> None:
     """Cancelling returns the task, cancelled; an agent may say that it cannot."""
     seen = await cancelled(ctx)
@@ -206,7 +209,7 @@ async def unknown_task_to_cancel_is_not_found(ctx: Context) -> None:
     ctx.expect_error(reply, "TaskNotFoundError", what="cancelling an unknown task")
 
 
-@check("CAN-004")
+@check("CAN-004", timed=True)
 async def cancelling_twice_changes_nothing(ctx: Context) -> None:
     """A second cancel has no further effect; it may be refused."""
     seen = await accepted(ctx)
@@ -219,7 +222,7 @@ async def cancelling_twice_changes_nothing(ctx: Context) -> None:
         ctx.fail(found, expected="TASK_STATE_CANCELED as before", replies=(seen.first, seen.second, seen.soon))
 
 
-@check("CAN-005")
+@check("CAN-005", timed=True)
 async def cancelled_task_stays_cancelled(ctx: Context) -> None:
     """The agent does not complete a cancelled task."""
     seen = await accepted(ctx)
@@ -229,7 +232,7 @@ async def cancelled_task_stays_cancelled(ctx: Context) -> None:
         ctx.fail(found, pointer="/status/state", expected="TASK_STATE_CANCELED", replies=(seen.first, seen.later))
 
 
-@check("CAN-006")
+@check("CAN-006", timed=True)
 async def streams_see_the_end(ctx: Context) -> None:
     """Open streams get the state CANCELED and end."""
     ctx.require_capability("streaming")

@@ -51,7 +51,7 @@ async def result_is_task_or_message(ctx: Context) -> None:
         ctx.fail(f"the result has {sorted(result)[:8]}", expected=expected, replies=(reply,))
 
 
-@check("V03-SEND-002", version=OLD)
+@check("V03-SEND-002", version=OLD, timed=True)
 async def blocking_waits(ctx: Context) -> None:
     """With blocking the answer comes when the task is over."""
     text = ctx.prompt("slow" if ctx.has_prompt("slow") else "task")
@@ -106,7 +106,7 @@ async def events_have_their_kind(ctx: Context) -> None:
             ctx.fail(found, pointer=f"/{number}", expected=expected, replies=(reply,))
 
 
-@check("V03-STREAM-002", version=OLD)
+@check("V03-STREAM-002", version=OLD, timed=True)
 async def last_update_is_final(ctx: Context) -> None:
     """The last status update says final."""
     reply = await streamed(ctx)
@@ -126,7 +126,7 @@ async def last_update_is_final(ctx: Context) -> None:
             ctx.fail(found, pointer=f"/{number}/final", expected=expected, replies=(reply,))
 
 
-@check("V03-STREAM-003", version=OLD)
+@check("V03-STREAM-003", version=OLD, timed=True)
 async def resubscribing_goes_on(ctx: Context) -> None:
     """tasks/resubscribe gives the rest of a running task's events."""
     ctx.require_capability("streaming")
@@ -297,12 +297,12 @@ async def _deliver(ctx: Context, text: str) -> Delivered:
         config = {"id": ctx.unknown_id(), "url": hook.url, "token": TOKEN}
         reply = await ctx.send(text, configuration={"taskPushNotificationConfig": config})
         task = ctx.task_of(reply, "sending a message with pushNotificationConfig")
-        await hook.wait(ended, patience(reply, DELIVERY_SECONDS / 2))
+        await hook.wait(ended, await patience(ctx, reply, DELIVERY_SECONDS / 2))
         stored = await ctx.wait_for_task(str(task["id"]))
     return Delivered(reply, str(task["id"]), hook, tuple(hook.deliveries), stored)
 
 
-@check("V03-SEND-003", version=OLD)
+@check("V03-SEND-003", version=OLD, timed=True)
 async def config_comes_with_the_message(ctx: Context) -> None:
     """A config that comes with the message is used."""
     seen = await delivered(ctx)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_a2a_bench.conformance.check import NoAnswer, SkipCheck
 from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding, Requirement
+from pytest_a2a_bench.conformance.session.presence import CARD_RULES, absence
 from pytest_a2a_bench.conformance.wire.exchange import Redactor, is_silence
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Health:
     """Asks one good request, for a task that nobody knows, at the beginning and wherever an answer is suspicious.
 
     :param session: the interface that is watched.
+
+    ``card_check`` is the name of the check that tells of an interface that is not there, where that check is made too.
     """
 
     def __init__(self, session: Session) -> None:
@@ -69,6 +72,8 @@ class Health:
         self._broken: WireReply | None = None
         self._refuses = ""
         self._is_silent = False
+        self._absence = ""
+        self.card_check = ""
         self._told = ""
 
     @property
@@ -81,6 +86,15 @@ class Health:
         # What is asked of a broken agent says nothing about what broke it.
         if not self.is_broken:
             self._asked.append(Asked(started, time.monotonic(), reply))
+
+    def asked_since(self, moment: float) -> list[Exchange]:
+        """Return what checks asked since a moment of ``time.monotonic()``."""
+        return [asked.reply.exchange for asked in self._asked if asked.started >= moment]
+
+    async def reference(self) -> bool:
+        """Make the exchange that others are compared with, a probe's cheap question; tell whether it was answered."""
+        reply = await self._probe()
+        return reply is not None and not reply.problem
 
     async def begin(self) -> None:
         """Ask for the first time, before anything else is asked."""
@@ -128,6 +142,10 @@ class Health:
     async def _look(self) -> WireReply | None:
         """Ask whether anything can be judged here: nothing where all that is asked is refused, or never answered."""
         first = await self._probe()
+        if first is not None and absence(first):
+            # By two operations: one may be missing or broken on an interface that is there.
+            other = await self._probe("CancelTask")
+            self._absence = absence(first) if other is not None and absence(other) else ""
         # An interface that cannot be asked here (None) is left to its checks, which give their reason.
         if first is None or (works(first) and not first.is_refused):
             return first
@@ -168,6 +186,10 @@ class Health:
 
         None where it can be made.
         """
+        # The rule of the card tells what is wrong; where that is not judged, each check says what it finds.
+        if self._absence and self.card_check and requirement.id != CARD_RULES[requirement.version]:
+            reason = f"the interface is not there: {self._absence}"
+            return CheckResult(requirement, binding, "explained", reason=reason, cause=self.card_check)
         if self._is_silent:
             why = f"nothing is answered within {self._session.target.timeout:g} s; {MORE_TIME}"
         elif self._refuses and requirement.group not in WITHOUT_CREDENTIALS:

@@ -23,6 +23,7 @@ from pytest_a2a_bench.conformance.protocol.payloads import (
 )
 from pytest_a2a_bench.conformance.session.allowance import Allowance
 from pytest_a2a_bench.conformance.session.health import Health
+from pytest_a2a_bench.conformance.session.pace import Pace
 from pytest_a2a_bench.conformance.session.target import Target
 from pytest_a2a_bench.conformance.wire.base import CannotExpressError, Wire, WireRequest
 from pytest_a2a_bench.conformance.wire.connect import open_wire
@@ -54,6 +55,12 @@ class SharedObjects:
         # Shielded, because the check that asked first may be stopped while others wait.
         result: T = await asyncio.shield(future)
         return result
+
+    def forget_exchanges(self) -> None:
+        """Let what shows how the agent behaves be made anew; tasks that are over stay what they are."""
+        # Only what is made: a check that waits for the making of another goes on.
+        for key in [k for k, made in self._made.items() if isinstance(k, tuple) and k[0] == "shared" and made.done()]:
+            del self._made[key]
 
     async def close(self) -> None:
         """Stop what is still being made: nobody waits for it any more."""
@@ -154,7 +161,9 @@ class SharedObjects:
 
 
 # Long enough for a slow agent's cancellations, short enough that leaving a run stays bearable.
-_CLEANUP_SECONDS = 6.0
+CLEANUP_SECONDS = 6.0
+HURRIED_SECONDS = 1.0
+"""What there is for clearing away after SIGTERM: whoever sends it sends SIGKILL next."""
 _ONE_SECONDS = 3.0
 # Of a hundred tasks each. An agent that is shared has more, and they are somebody else's.
 _PAGES = 5
@@ -193,6 +202,7 @@ class Session:
         self._siblings[target.binding, target.version] = self
         self._wire: Wire | None = None
         self.health = Health(self)
+        self.pace = Pace(self.health.reference)
         self._receiver: WebhookReceiver | None = None
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
 
@@ -315,15 +325,15 @@ class Session:
             if isinstance(update, Mapping) and state_of(update) in TERMINAL:
                 self.created_tasks[str(update.get("taskId"))] = True
 
-    async def close(self) -> None:
-        """Delete and cancel what the checks left behind, then close the connection."""
+    async def close(self, seconds: float = CLEANUP_SECONDS) -> None:
+        """Delete and cancel what the checks left behind, for at most so many seconds, then close the connection."""
         await self.shared.close()
         await self.health.close()
         try:
             with contextlib.suppress(TimeoutError):
                 # Nothing can be cleared away on an agent that has stopped working, and trying would take the whole
                 # time-out.
-                async with asyncio.timeout(0 if self.health.is_broken else _CLEANUP_SECONDS):
+                async with asyncio.timeout(0 if self.health.is_broken else seconds):
                     await self._clear()
         finally:
             if self._receiver is not None:
@@ -356,10 +366,11 @@ class Session:
             looked = time.monotonic()
             if not self.unanswered or not await self._look_for_unanswered():
                 return
-            missing = max(self.unanswered.values(), default=0.0) + _BEGUN_SECONDS - looked
+            # A busy agent may not have begun yet with what was sent last: the slower it is, the later.
+            missing = max(self.unanswered.values(), default=0.0) + _BEGUN_SECONDS + self.pace.slowest - looked
             if missing <= 0:
                 return
-            await asyncio.sleep(min(pause, missing))
+            await asyncio.sleep(min(pause + self.pace.slowest, missing))
 
     async def _look_for_unanswered(self) -> bool:
         """Look once, and tell whether the agent answered: one that does not say is not asked again."""

@@ -20,6 +20,8 @@ EVENTS_KEPT = 200
 EVENT_BYTES = 8_192
 """Most events of a stream that an exchange keeps as evidence, and most characters of one."""
 
+# A webhook of ours: its last segment is a name that nobody can guess (WebhookReceiver.hook).
+_HOOK = re.compile(r'"url": ?"(https?://[^"\s]+)/[\w-]{16}"')
 _SECRET_HEADERS = re.compile(r"authoriz|cookie|token|secret|password|api[-_]?key|credential", re.IGNORECASE)
 # The client's own, which nobody needs to repeat a request; what a check sends on purpose is kept.
 _NOISE = frozenset({"host", "accept-encoding", "connection", "user-agent", "content-length", "accept"})
@@ -124,6 +126,17 @@ class Redactor:
 def curl_line(exchange: Exchange) -> str:
     """Return the ``curl`` (or ``grpcurl``) command that repeats a request; secrets stay ``***``."""
     return _grpcurl(exchange) if exchange.binding == "GRPC" else _curl(exchange)
+
+
+def listener_line(exchange: Exchange) -> str:
+    """Return the command that must listen while a request is repeated that names a webhook of ours; else empty."""
+    found = _HOOK.search(exchange.request)
+    if found is None:
+        return ""
+    parts = urllib.parse.urlsplit(found.group(1))
+    if parts.hostname in ("127.0.0.1", "localhost", "::1"):
+        return f"a2a-bench listen {parts.netloc}"
+    return f"a2a-bench listen HOST:PORT, where {parts.scheme}://{parts.netloc} leads to"
 
 
 def _curl(exchange: Exchange) -> str:

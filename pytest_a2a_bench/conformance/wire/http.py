@@ -9,6 +9,7 @@ import json
 import time
 import urllib.parse
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,8 @@ A2A_JSON = "application/a2a+json"
 EVENT_STREAM = "text/event-stream"
 # More than the slots for requests (24, in the session): streams take none of those and stay open.
 _CONNECTIONS = 64
+# Two looks without a byte between them: what is in the socket by then has been read.
+_STILL_SECONDS = 0.5
 _PING_BYTES = 4_096
 """What may come in a stream before it has begun: comments that keep it open, every few seconds."""
 
@@ -100,10 +103,12 @@ class HttpWire:
             )
         answer, started = _Answer(), time.monotonic()
         try:
-            async with asyncio.timeout(request.timeout):
+            async with _limit(request, answer):
                 await self._exchange_again(prepared, request, answer, started)
         except TimeoutError:
-            answer.problem = answer.problem or self._late(request, answer)
+            # What came whole is an answer, however long closing its connection takes.
+            if not (answer.ended or answer.stopped):
+                answer.problem = answer.problem or self._late(request, answer)
         except (RefusedConnection, InfrastructureError) as error:  # these say all that there is to say
             answer.problem = str(error)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
@@ -343,6 +348,35 @@ def _document(body: bytes) -> tuple[Any, str]:
         return parse_json(body), ""
     except ProtocolError as error:
         return None, f"the body is not JSON ({error})"
+
+
+@asynccontextmanager
+async def _limit(request: WireRequest, answer: _Answer) -> AsyncIterator[None]:
+    """Give a request its time; a body that is still coming then is read on, for at most as long again.
+
+    A large answer on a busy machine, or while this process reads others, is no silence.
+
+    :raises TimeoutError: if the time is up.
+    """
+    if request.stream:
+        async with asyncio.timeout(request.timeout):
+            yield
+        return
+    loop = asyncio.get_running_loop()
+    last = loop.time() + 2 * request.timeout
+    async with asyncio.timeout(None) as limit:
+
+        def look(received: int) -> None:
+            if loop.time() < last and (answer.received > received or received < 0):
+                waiting.append(loop.call_later(_STILL_SECONDS, look, answer.received))
+            else:
+                limit.reschedule(loop.time())
+
+        waiting = [loop.call_later(request.timeout, look, -1)]
+        try:
+            yield
+        finally:
+            waiting[-1].cancel()
 
 
 def _json_or_none(text: str) -> Any:

@@ -162,6 +162,12 @@ class WireReply:
         return self.error is None and not self.problem and (self.result is not None or bool(self.events))
 
     @property
+    def is_null(self) -> bool:
+        """Whether there is a result, and it is null."""
+        document = self.document
+        return isinstance(document, Mapping) and "result" in document and document["result"] is None
+
+    @property
     def has_auth_status(self) -> bool:
         """Whether its HTTP or gRPC status says that credentials are missing or wrong."""
         error = self.error
@@ -199,6 +205,8 @@ class WireReply:
             return self.problem
         if self.error is not None:
             return f"error {self.error}"
+        if self.is_null:
+            return f"`result` is null: status {self.status} with {self.exchange.response[:200]!r}"
         if self.events or self.documents:
             return f"a stream of {len(self.events)} events"
         return f"status {self.status} with {self.exchange.response[:200]!r}"

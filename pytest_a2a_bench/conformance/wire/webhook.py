@@ -107,10 +107,12 @@ class WebhookReceiver:
     """Listens for what agents deliver; use it as an async context manager on the loop that also makes the calls.
 
     :param place: where; by default an ephemeral port of the loopback address.
+    :param everything: gets what comes to any path that no other hook has.
     """
 
-    def __init__(self, place: Place | None = None) -> None:
+    def __init__(self, place: Place | None = None, *, everything: Hook | None = None) -> None:
         self._place = place
+        self._everything = everything
         self._hooks: dict[str, Hook] = {}
         self._server: asyncio.Server | None = None
         self._handlers: set[asyncio.Task[None]] = set()
@@ -195,7 +197,7 @@ class WebhookReceiver:
             return
         path, delivery = arrived
         # What stands between the agent and this may have changed what comes before the name.
-        hook = self._hooks.get(path.partition("?")[0].rpartition("/")[2])
+        hook = self._hooks.get(path.partition("?")[0].rpartition("/")[2], self._everything)
         if hook is None:
             await incoming.respond(404)
             return

@@ -28,7 +28,7 @@ def conformance_check(request: pytest.FixtureRequest, _a2a_check: ItemCheck, _a2
 
     run = state.of(request.config)
     if _a2a_check.suite == "card":
-        result = verdicts.judge_card(_a2a_check, _a2a_subject)
+        result = verdicts.judge_card(_a2a_check, _a2a_subject, run)
     else:
         judge: Judge = request.getfixturevalue("_a2a_judge")
         result = verdicts.judge_protocol(_a2a_check, _a2a_subject, judge, run.services.left_out)
@@ -50,7 +50,9 @@ def conformance_findings(request: pytest.FixtureRequest, _a2a_subject: Subject, 
     every = [] if _a2a_subject.problem else _a2a_subject.plan()
     planned = verdicts.plan_of(every, state.of(request.config), _a2a_subject).chosen
     _a2a_judge.start(planned)
-    found = [finding for p in planned for finding in _a2a_judge.result(p).findings]
+    results = [_a2a_judge.result(p) for p in planned]
+    # What another finding explains is no defect of its own.
+    found = [finding for result in results if result.outcome != "explained" for finding in result.findings]
     return [*_a2a_subject.findings, *found]
 
 

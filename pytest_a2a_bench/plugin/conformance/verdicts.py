@@ -15,12 +15,13 @@ from pytest_a2a_bench.a2a.network import USUAL
 from pytest_a2a_bench.a2a.place import read_place
 from pytest_a2a_bench.conformance import subject
 from pytest_a2a_bench.conformance.card.fetch import load_jwks
+from pytest_a2a_bench.conformance.causes import fold
 from pytest_a2a_bench.conformance.cost.plan import CostPlan, make_plan
 from pytest_a2a_bench.conformance.finding import CheckResult
 from pytest_a2a_bench.conformance.judging import Judge, RawWire
 from pytest_a2a_bench.conformance.report import Judgement, judge
 from pytest_a2a_bench.conformance.scenarios import Scenarios, load_scenarios
-from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers
+from pytest_a2a_bench.conformance.waivers import Waiver, read_waivers, waiver_of
 from pytest_a2a_bench.conformance.wire.webhook import check_place
 from pytest_a2a_bench.errors import ConformanceWarning, collect_errors
 from pytest_a2a_bench.plugin.conformance.check_items import ItemCheck
@@ -81,7 +82,13 @@ def start_judge(session: pytest.Session, run: BenchRun, subject: Subject, config
     """Begin all checks of this process's items, together."""
     chosen = plan_of(ahead(session.items, run), run, subject, config)
     run.services.left_out = chosen.left_out
-    run.services.judge = Judge(targets_of(run, subject, config), most=_budget(run))
+    every = {item.stash[CHECK].planned.name for item in session.items if CHECK in item.stash}
+    run.services.judge = Judge(
+        targets_of(run, subject, config),
+        most=_budget(run),
+        fold=lambda results: _folded(results, run),
+        elsewhere=every,
+    )
     run.services.judge.start(chosen.chosen)
     judge: Judge = run.services.judge
     return judge
@@ -123,6 +130,10 @@ def receive(item: pytest.Item, result: CheckResult, run: BenchRun) -> Judgement:
     if judgement.status == "skipped":
         # In setup, so that every reporter shows a skip, an error and an expected failure as such.
         pytest.skip(one_line(result.reason))
+    if judgement.status in ("inconclusive", "explained"):
+        # Both times, or what is explained: a skip has no place for it, and -rA shows the sections of all.
+        item.add_report_section("setup", "a2a", "\n".join(evidence.explain(judgement)))
+        pytest.skip(f"{judgement.status}: {one_line(result.reason)}")
     if judgement.status == "error":
         pytest.fail("\n".join(evidence.explain(judgement)), pytrace=False)
     if judgement.status == "waived" and judgement.waiver is not None:
@@ -140,9 +151,14 @@ def _warn(item: pytest.Item, text: str) -> bool:
     return True
 
 
-def judge_card(check: ItemCheck, subject: Subject) -> CheckResult:
+def _folded(results: Iterable[CheckResult], run: BenchRun) -> list[CheckResult]:
+    waivers = _waivers(run)
+    return fold(results, lambda result: waiver_of(result, waivers) is not None)
+
+
+def judge_card(check: ItemCheck, subject: Subject, run: BenchRun) -> CheckResult:
     """Return the result for one requirement of the card."""
-    for result in subject.card_results():
+    for result in _folded(subject.card_results(), run):
         if result.requirement.id == check.planned.requirement.id:
             return result
     reason = f"the card keeps to other versions of the protocol than {check.planned.requirement.version}"
@@ -168,7 +184,8 @@ def show_evidence(item: pytest.Item, report: pytest.TestReport) -> None:
     if judgement is None or report.when != "call" or not report.failed:
         return
     title = f"a2a {judgement.result.requirement.id} [{judgement.result.binding}]"
-    headline = evidence.headline(judgement) if not judgement.passed else None
+    # The node id names the check already, and the line of the short summary is cut at the terminal's width.
+    headline = evidence.headline(judgement, named=False) if not judgement.passed else None
     add_explanation(report, title, "\n".join(evidence.explain(judgement)), headline)
 
 

@@ -249,6 +249,7 @@ class Services:
     :param variables: of ``--a2a-env-file``; only the controller has them, and its workers inherit them.
     :param lock: the results directory, which is the controller's alone.
     :param certain: returns the indices of items that this process has been sent and will keep.
+    :param is_terminated: whether SIGTERM came.
     """
 
     agent_processes: list[BuiltinAgent] = field(default_factory=list)
@@ -261,6 +262,7 @@ class Services:
     variables: dict[str, str] = field(default_factory=dict)
     lock: Lock | None = None
     certain: Callable[[], Sequence[int]] = tuple
+    is_terminated: bool = False
 
 
 @dataclass(slots=True)

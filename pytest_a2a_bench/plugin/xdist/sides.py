@@ -27,6 +27,8 @@ from pytest_a2a_bench.results.store import Store, StoreError
 
 # For files that are being written when the controller has died.
 _GRACE = 2.0
+# After SIGTERM, for workers that judge: what they clear away takes a second at most.
+_STOPPING = 1.4
 _LOST = "a2a_lost"
 
 
@@ -51,6 +53,8 @@ class Worker:
             session.shouldstop = "the controller stopped"
             if self.run.services.schedule is not None:
                 self.run.services.schedule.stop()
+            if self.run.services.judge is not None:
+                self.run.services.judge.stop()
 
         def leave() -> None:
             stop()
@@ -97,6 +101,7 @@ class Controller:
         self.free_slots: list[int] | None = None
         self.workers = 0
         self._collected = 0
+        self._trials = 0
         self._crashed = False
         self._reported: set[str] = set()
 
@@ -123,9 +128,10 @@ class Controller:
 
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """Note how many trials there will be."""
+        self._trials = sum(map(looks_like_trial, ids))
         reporting = node.config.pluginmanager.get_plugin("a2a-bench-reporting")
         if isinstance(reporting, Reporting):
-            reporting.total = sum(map(looks_like_trial, ids))
+            reporting.total = self._trials
             # A replacement must not count as one more.
             reporting.workers = max(reporting.workers, node.workerinput["workercount"])
             self._collected += 1
@@ -241,10 +247,14 @@ class Controller:
         return [(PREFIX + name, value) for name, value in outcome.properties(result, path).items()]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Let workers that still run stop at once."""
         if self.lifeline is not None:
             self.lifeline.cut()
+        nodes = getattr(session.config.pluginmanager.get_plugin("dsession"), "nodemanager", None)
+        # xdist waits ten seconds for a worker that still starts; where trials are held, their files are worth the wait.
+        if self.run.services.is_terminated and not self._trials and nodes is not None:
+            nodes.EXIT_TIMEOUT = _STOPPING
 
     def release(self, slot: int) -> None:
         """Take back the slot of a worker that died before it had items."""

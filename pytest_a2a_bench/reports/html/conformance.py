@@ -12,7 +12,16 @@ from pytest_a2a_bench.reports.html.overview import pill
 from pytest_a2a_bench.results.stats import count
 
 # In the order in which they are listed: the worst first.
-_TONES = {"failed": "bad", "error": "bad", "warned": "unsure", "waived": "muted", "passed": "good", "skipped": "muted"}
+_TONES = {
+    "failed": "bad",
+    "error": "bad",
+    "warned": "unsure",
+    "inconclusive": "unsure",
+    "waived": "muted",
+    "passed": "good",
+    "explained": "muted",
+    "skipped": "muted",
+}
 _FINDINGS = 200
 
 
@@ -46,7 +55,7 @@ def _cell(text: str) -> Html:
     tone = "muted"
     if "failed" in text or "error" in text:
         tone = "bad"
-    elif "warned" in text or "waived" in text:
+    elif any(word in text for word in ("warned", "waived", "inconclusive")):
         tone = "unsure"
     elif "/" in text:
         tone = "good"
@@ -54,7 +63,7 @@ def _cell(text: str) -> Html:
 
 
 def _findings(rows: Sequence[CheckRow], explanations: Mapping[str, str]) -> Html | None:
-    told = [row for row in rows if row.status in ("failed", "error", "warned", "waived")]
+    told = [row for row in rows if row.status in ("failed", "error", "warned", "inconclusive", "waived")]
     if not told:
         return None
     order = list(_TONES)
@@ -87,6 +96,7 @@ def _lines(check: StoredCheck) -> Iterator[str]:
     yield f"{check.spec}: {check.requirement}"
     if check.reason:
         yield f"reason: {check.reason}"
+    yield from (f"explains: {line}" for line in check.explains)
     for finding in check.findings:
         yield ""
         for name in ("found", "expected", "pointer", "fix"):

@@ -1,0 +1,219 @@
+"""One cause, one row: what several checks found for the same reason is told once, with the others beneath it (pure).
+
+The first of a group, the worst one, is the cause: it names what it explains. The others become ``explained`` and count
+nowhere. What a waiver is for stands alone: a defect must not disappear behind the waiver of another check.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
+
+CARD = "card"
+_FOUND = ("failed", "error", "warned")
+# What differs between two findings of one defect: ids, numbers and times, addresses.
+_VARIABLE = re.compile(
+    r"https?://[^\s'\"),]+|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z?|\b[0-9a-f]{16,}\b|\d+",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(r"status \S+ with .*", re.DOTALL)
+_ERROR = re.compile(r"\berror (\w+Error)\b.*", re.DOTALL)
+_REFUSAL = re.compile(r"\w+Error\b|\berror\b|\brefus")
+_BROKEN_GRPC = (2, 13)  # UNKNOWN, INTERNAL
+_INTERNAL_ERROR = -32603
+
+Key = tuple[str, ...]
+
+
+def fold(
+    results: Iterable[CheckResult], stands_alone: Callable[[CheckResult], bool] = lambda result: False
+) -> list[CheckResult]:
+    """Return the results with consequences folded beneath their causes, in the order in which they came.
+
+    :param stands_alone: tells which results may neither be a cause nor be explained, such as waived ones.
+    """
+    every = list(results)
+    # From the widest cause to the narrowest; a cause may be a case of one that follows, on another binding.
+    for key_of in (_by_server_error, _by_version, _by_extensions, _by_pointer, _by_words):
+        groups: dict[Key, list[int]] = {}
+        for number, result in enumerate(every):
+            if result.outcome in _FOUND and not stands_alone(result) and (key := key_of(result)):
+                groups.setdefault(key, []).append(number)
+        for key, numbers in groups.items():
+            if len(numbers) > 1 and any(_leads(key, every[n]) for n in numbers):
+                _fold_group(every, key, numbers)
+    return [_with_unmade(_with_last_cause(result, every), every) for result in every]
+
+
+def _fold_group(every: list[CheckResult], key: Key, numbers: list[int]) -> None:
+    # The cause itself first, and of several the worst.
+    first, *others = sorted(numbers, key=lambda n: (not _leads(key, every[n]), _FOUND.index(every[n].outcome), n))
+    worst = min((every[n].outcome for n in numbers), key=_FOUND.index)
+    cause = every[first]
+    head, *rest = cause.findings
+    if key[0] in _WORDS:
+        # In front: what it is a case of is said before what came.
+        head = dataclasses.replace(head, found=f"{_WORDS[key[0]]}: {head.found}")
+    lines = [line for n in sorted(others) for line in (line_of(every[n]), *every[n].explains)]
+    # A cause is as bad as the worst that it explains: a MUST must not hide behind a SHOULD.
+    every[first] = dataclasses.replace(cause, outcome=worst, findings=(head, *rest), explains=(*cause.explains, *lines))
+    for number in others:
+        reason = f"explained by {cause.requirement.id} [{cause.binding}]"
+        every[number] = dataclasses.replace(every[number], outcome="explained", reason=reason, cause=cause.name)
+
+
+def _with_last_cause(result: CheckResult, every: Iterable[CheckResult]) -> CheckResult:
+    """Name the cause that is told, where that of a result was explained in turn."""
+    by_name = {r.name: r for r in every}
+    while (above := by_name.get(result.cause)) is not None and above.cause:
+        result = dataclasses.replace(result, cause=above.cause, reason=above.reason)
+    return result
+
+
+def line_of(result: CheckResult) -> str:
+    """Return the line that names a consequence under its cause."""
+    what = result.findings[0].found if result.findings else result.reason
+    return f"{result.requirement.id} [{result.binding}] {what:.100}"
+
+
+def _with_unmade(result: CheckResult, every: Iterable[CheckResult]) -> CheckResult:
+    """Add what could not be judged because of a cause that was known before the checks, such as a dead interface."""
+    if result.outcome not in _FOUND:
+        return result
+    # Those have no findings of their own: they were never made.
+    unmade = [r for r in every if r.cause == result.name and not r.findings]
+    if not unmade:
+        return result
+    line = f"{len(unmade)} checks of {result.binding} could not be made"
+    return dataclasses.replace(result, explains=(*result.explains, line))
+
+
+# -- what results have in common --
+
+
+def _weighty(result: CheckResult) -> list[Finding]:
+    return [f for f in result.findings if f.severity != "note"]
+
+
+def _by_server_error(result: CheckResult) -> Key:
+    """Group what was to be refused and made the server fail instead."""
+    found = _weighty(result)
+    is_one = bool(found) and all(
+        f.exchanges and _REFUSAL.search(f.expected) and _is_server_error(f.exchanges[-1]) for f in found
+    )
+    return ("server error", result.requirement.version) if is_one else ()
+
+
+def _by_version(result: CheckResult) -> Key:
+    """Group what shows that the header ``A2A-Version`` is not looked at: wrong or missing, and yet accepted."""
+    # 0.3 knows no such header: there it is missing everywhere.
+    return _by_header(result, "a2a-version", _is_other_version) if result.requirement.version != "0.3" else ()
+
+
+def _by_extensions(result: CheckResult) -> Key:
+    """Group what shows that the header of extensions is not looked at."""
+    name = "x-a2a-extensions" if result.requirement.version == "0.3" else "a2a-extensions"
+    return _by_header(result, name, bool) if result.requirement.group == "extensions" else ()
+
+
+def _by_header(result: CheckResult, name: str, is_telling: Callable[[str], bool]) -> Key:
+    found = _weighty(result)
+    is_one = bool(found) and all(
+        f.exchanges and any(is_telling(_header(e, name)) for e in f.exchanges) and not _is_error(f.exchanges[-1], name)
+        for f in found
+    )
+    return (name, result.requirement.version, result.binding) if is_one else ()
+
+
+def _by_pointer(result: CheckResult) -> Key:
+    """Group rules of the card that are broken by one and the same member of it."""
+    pointers = {f.pointer for f in _weighty(result)}
+    if result.binding != CARD or len(pointers) != 1 or not all(pointers):
+        return ()
+    return ("card", *pointers)
+
+
+def _by_words(result: CheckResult) -> Key:
+    """Group what was found in the same words, on other bindings or by other checks."""
+    found = _weighty(result)
+    if not found:
+        return ()
+    said = {(_essence(f.found), _VARIABLE.sub("#", f.pointer)) for f in found}
+    # An error is the same whatever was to be checked; a defect is one of a requirement.
+    about = "" if result.outcome == "error" else result.requirement.id
+    return ("words", result.requirement.version, about, *(part for pair in sorted(said) for part in pair))
+
+
+def _essence(text: str) -> str:
+    """Return what a finding says without what differs from binding to binding: how the answer looked on the wire."""
+    return _VARIABLE.sub("#", _ANSWER.sub("an answer", _ERROR.sub(r"error \1", text)))
+
+
+_WORDS: Mapping[str, str] = {
+    "server error": "the server fails on bad input instead of refusing it",
+    "a2a-version": "the header A2A-Version is not looked at",
+    "a2a-extensions": "the header A2A-Extensions is not looked at",
+    "x-a2a-extensions": "the header X-A2A-Extensions is not looked at",
+}
+"""What a group has in common, in the words of its cause."""
+
+
+def _leads(key: Key, result: CheckResult) -> bool:
+    """Tell whether a result shows the cause itself.
+
+    A server that takes a missing version for its own, or 1.5 for 1.0, may well look at the header; one that takes 99.0
+    does not.
+    """
+    if key[0] != "a2a-version":
+        return True
+    values = [_header(e, key[0]) for f in _weighty(result) for e in f.exchanges]
+    return any(value and value.partition(".")[0] != "1" for value in values)
+
+
+# -- exchanges --
+
+
+def _header(exchange: Exchange, name: str) -> str:
+    return next((value for key, value in exchange.request_headers.items() if key.lower() == name), "")
+
+
+def _is_other_version(value: str) -> bool:
+    # 1.0.1 is 1.0 (section 3.6); no header at all means 0.3.
+    return ".".join(value.split(".")[:2]) != "1.0"
+
+
+def _is_server_error(exchange: Exchange) -> bool:
+    if exchange.binding == "GRPC":
+        return exchange.status in _BROKEN_GRPC
+    code = _error_of(exchange).get("code")
+    return (
+        code == _INTERNAL_ERROR if code is not None and exchange.binding == "JSONRPC" else (exchange.status or 0) >= 500
+    )
+
+
+def _is_error(exchange: Exchange, name: str) -> bool:
+    """Tell whether a request was refused, other than for a task that nobody knows."""
+    if name != "a2a-version":
+        return False
+    if exchange.problem:
+        return True
+    text = exchange.response
+    if exchange.binding == "GRPC":
+        return exchange.status not in (0, 5)  # OK, NOT_FOUND
+    error = _error_of(exchange)
+    is_unknown_task = error.get("code") in (-32001, 404) or "TASK_NOT_FOUND" in text
+    return bool(error) and not is_unknown_task
+
+
+def _error_of(exchange: Exchange) -> Mapping[str, Any]:
+    try:
+        document = json.loads(exchange.response)
+    except (ValueError, RecursionError):
+        return {}
+    error = document.get("error") if isinstance(document, Mapping) else None
+    return error if isinstance(error, Mapping) else {}

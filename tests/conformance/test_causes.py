@@ -1,0 +1,159 @@
+"""One cause, one row: what is folded beneath what, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import socket
+from typing import Any
+
+import pytest
+from faulty_server import serve_app, serve_faulty
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.responses import PlainTextResponse
+
+from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.causes import fold
+from pytest_a2a_bench.conformance.engine import collect
+from pytest_a2a_bench.conformance.finding import BINDINGS, CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.requirements import requirement
+from pytest_a2a_bench.conformance.session.target import targets_of
+
+
+def row(id: str, found: str, binding: str = "JSONRPC", outcome: Any = "failed", **options: Any) -> CheckResult:
+    """Return a result with one finding; ``options`` of the finding and its exchange."""
+    members = {k: options.pop(k) for k in ("expected", "pointer") if k in options}
+    seen = Exchange(binding, "SendMessage", "http://h/", **options)
+    severity: Any = "warning" if outcome == "warned" else "error"
+    return CheckResult(requirement(id), binding, outcome, (Finding(id, severity, found, exchanges=(seen,), **members),))
+
+
+def outcomes(results: list[CheckResult]) -> dict[str, str]:
+    return {f"{r.requirement.id}[{r.binding}]": r.outcome for r in fold(results)}
+
+
+def test_a_defect_on_every_binding_is_one() -> None:
+    texts = ("status 200 with '{\"id\": 1}'", "status 200 with '[]'", "status 0 with 'x'")
+    rows = [row("VAL-002", f"it was accepted: {t}", b) for t, b in zip(texts, BINDINGS, strict=True)]
+    cause, *others = fold(rows)
+    assert (cause.outcome, [r.outcome for r in others]) == ("failed", ["explained", "explained"])
+    assert {r.cause for r in others} == {"1.0/VAL-002[JSONRPC]"}
+    assert [line.partition("]")[0] for line in cause.explains] == ["VAL-002 [HTTP+JSON", "VAL-002 [GRPC"]
+
+
+def test_two_defects_are_two() -> None:
+    assert set(outcomes([row("VAL-002", "it was accepted"), row("VAL-003", "it was accepted")]).values()) == {"failed"}
+    assert set(outcomes([row("GET-001", "a"), row("GET-001", "b", "GRPC")]).values()) == {"failed"}
+
+
+def error(code: int) -> dict[str, Any]:
+    return {"status": 200, "response": json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": code}})}
+
+
+def test_a_server_that_fails_on_bad_input_is_told_once() -> None:
+    wanted = {"expected": "InvalidParamsError (-32602)"}
+    rows = [row(f"VAL-00{n}", f"error InternalError: {n}", **wanted, **error(-32603)) for n in (2, 3, 4)]
+    rows.append(row("VAL-005", "error MethodNotFoundError", **wanted, **error(-32601)))
+    folded = fold(rows)
+    assert [r.outcome for r in folded] == ["failed", "explained", "explained", "failed"]
+    assert folded[0].findings[0].found.startswith("the server fails on bad input instead of refusing it: ")
+
+
+def asked(version: str) -> dict[str, Any]:
+    return {"request_headers": {"A2A-Version": version} if version else {}, **error(-32001)}
+
+
+def test_a_header_that_is_ignored_explains_what_follows_from_it() -> None:
+    rows = [
+        row("VER-002", "no A2A-Version was accepted", **asked("")),
+        row("VER-001", "A2A-Version '99.0' was accepted", **asked("99.0")),
+        row("VER-004", "A2A-Version '1.5' was accepted", **asked("1.5")),
+    ]
+    folded = fold(rows)
+    assert [r.outcome for r in folded] == ["explained", "failed", "explained"]
+    assert folded[1].findings[0].found.startswith("the header A2A-Version is not looked at: ")
+
+
+def test_a_header_that_is_read_too_kindly_is_not_ignored() -> None:
+    rows = [
+        row("VER-002", "no A2A-Version was accepted", **asked("")),
+        row("VER-004", "A2A-Version '1.5' was accepted", **asked("1.5")),
+    ]
+    assert set(outcomes(rows).values()) == {"failed"}
+
+
+def test_rules_about_one_member_of_the_card_are_one() -> None:
+    pointer = {"pointer": "/supportedInterfaces/0/protocolVersion"}
+    rows = [row("CARD-006", "missing", "card", **pointer), row("CARD-003", "not set", "card", **pointer)]
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained"]
+    assert {r.outcome for r in fold([dataclasses.replace(r, binding="GRPC") for r in rows])} == {"failed"}
+
+
+def test_a_must_does_not_hide_behind_a_should() -> None:
+    rows = [row("VER-001", "a", outcome="warned", **asked("99.0")), row("VER-002", "b", **asked(""))]
+    assert [r.outcome for r in fold(rows)] == ["failed", "explained"]
+
+
+def test_what_is_waived_stands_alone() -> None:
+    rows = [row("VAL-002", "it was accepted", b) for b in BINDINGS]
+    folded = fold(rows, lambda result: result.binding == "JSONRPC")
+    assert [r.outcome for r in folded] == ["failed", "failed", "explained"]
+
+
+ROWS = st.builds(
+    row,
+    st.sampled_from(["VAL-002", "VAL-003", "VER-001", "VER-002", "GET-001"]),
+    st.sampled_from(["a", "b", "it was accepted: status 200 with 'x'", "error InternalError -32603: y"]),
+    st.sampled_from(BINDINGS),
+    st.sampled_from(["failed", "warned", "error", "passed"]),
+)
+
+
+@given(st.lists(ROWS, max_size=12, unique_by=lambda r: r.name))
+def test_nothing_is_lost(rows: list[CheckResult]) -> None:
+    folded = fold(rows)
+    by_name = {r.name: r for r in folded}
+    assert [r.name for r in folded] == [r.name for r in rows]
+    assert any(r.outcome == "failed" for r in rows) == any(r.outcome == "failed" for r in folded)
+    for each in folded:
+        if each.outcome == "explained":
+            cause = by_name[each.cause]
+            assert cause.outcome in ("failed", "warned", "error")
+            assert any(line.startswith(f"{each.requirement.id} [{each.binding}] ") for line in cause.explains)
+
+
+async def judge_missing(where: str) -> list[CheckResult]:
+    """Judge a correct agent whose card names a second interface that is not there."""
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        closed = f"http://127.0.0.1:{reserved.getsockname()[1]}/"
+    async with (
+        serve_faulty(None, "bare", transport="jsonrpc") as running,
+        serve_app(PlainTextResponse("Not Found", status_code=404)) as web,
+    ):
+        card, _, _ = await fetch_card_async(running.url)
+        assert card is not None
+        url, binding = {
+            "nobody": (closed, "HTTP+JSON"),
+            "web": (web, "HTTP+JSON"),
+            "grpc": (closed, "GRPC"),
+            "other": (running.url, "GRPC"),
+        }[where]
+        entry = {**card["supportedInterfaces"][0], "url": url, "protocolBinding": binding}
+        card["supportedInterfaces"] = [card["supportedInterfaces"][0], entry]
+        groups = ("card", "get-task", "validation")
+        found = await collect(targets_of(card, running.url), select=lambda p: p.requirement.group in groups)
+        return [r for r in fold(found) if r.binding == binding]
+
+
+@pytest.mark.parametrize("where", ["nobody", "web", "grpc", "other"])
+def test_an_interface_that_is_not_there_fails_the_rule_of_the_card_alone(where: str) -> None:
+    results = asyncio.run(judge_missing(where))
+    (cause,) = [r for r in results if r.outcome not in ("explained", "skipped")]
+    assert (cause.requirement.id, cause.outcome) == ("CARD-007", "failed")
+    explained = [r for r in results if r.outcome == "explained"]
+    assert len(explained) > 5
+    assert {r.cause for r in explained} == {cause.name}
+    assert all("the interface is not there" in r.reason for r in explained)
+    assert cause.explains == (f"{len(explained)} checks of {cause.binding} could not be made",)

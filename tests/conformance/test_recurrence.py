@@ -1,0 +1,139 @@
+"""What depends on time counts only if it comes again: agents that are late once, and agents that are always late."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from faulty_server import serve_app, serve_faulty
+
+from pytest_a2a_bench.conformance import check as registry
+from pytest_a2a_bench.conformance import recurrence
+from pytest_a2a_bench.conformance.card import fetch_card_async
+from pytest_a2a_bench.conformance.engine import collect, load_checks
+from pytest_a2a_bench.conformance.finding import CheckResult, Exchange, Finding
+from pytest_a2a_bench.conformance.requirements import requirement
+from pytest_a2a_bench.conformance.scenarios import Scenarios
+from pytest_a2a_bench.conformance.session.pace import BUSY, MOST_SECONDS, Pace
+from pytest_a2a_bench.conformance.session.target import targets_of
+
+FOR_EVER = 60.0
+"""Seconds longer than anything is waited for here."""
+
+
+class Late:
+    """Keeps the end of answers to one method back.
+
+    :param times: how many answers.
+    """
+
+    def __init__(self, app: Any, method: str, times: int) -> None:
+        self._app, self._method, self._times = app, method, times
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        message = await receive()
+
+        async def again() -> Any:
+            return message if not given else await receive()
+
+        given: list[bool] = []
+        asked = json.loads(message.get("body") or b"{}") if scope.get("method") == "POST" else {}
+        is_late = asked.get("method") == self._method and self._times > 0
+        self._times -= is_late
+
+        async def hold(event: Any) -> None:
+            if is_late and event["type"] == "http.response.body" and not event.get("more_body"):
+                await asyncio.sleep(FOR_EVER)
+            await send(event)
+
+        await self._app(scope, again, hold)
+
+
+async def judge(method: str, times: int, *ids: str) -> Mapping[str, CheckResult]:
+    async with (
+        serve_faulty(None, "bare", transport="jsonrpc", step=0.05) as running,
+        serve_app(Late(running.server.app, method, times)) as url,
+    ):
+        card, _, _ = await fetch_card_async(running.url)
+        assert card is not None
+        card["supportedInterfaces"] = [{**card["supportedInterfaces"][0], "url": url}]
+        card["capabilities"] = {**card.get("capabilities", {}), "streaming": True}
+        found = targets_of(card, url, scenarios=Scenarios({"task": "hi"}), timeout=2.0)
+        results = await collect(found, select=lambda p: p.requirement.id in ids)
+    return {r.requirement.id: r for r in results if r.binding == "JSONRPC"}
+
+
+def test_what_is_late_once_is_inconclusive_with_both_evidences() -> None:
+    results = asyncio.run(judge("SendMessage", 1, "SEND-001", "SEND-002"))
+    assert {r.outcome for r in results.values()} <= {"passed", "inconclusive"}
+    assert "inconclusive" in {r.outcome for r in results.values()}
+    (result, *_) = [r for r in results.values() if r.outcome == "inconclusive"]
+    assert "no complete answer within 2 s" in result.reason
+    first, second = result.findings[0], result.findings[-1]
+    assert first.exchanges[0].problem
+    assert [e.problem for e in second.exchanges] == [""] * len(second.exchanges) != []
+    assert {f.severity for f in result.findings} == {"note"}
+
+
+def test_what_is_late_again_alone_is_told_as_before() -> None:
+    results = asyncio.run(judge("SendMessage", 1000, "SEND-001", "SEND-002"))
+    assert {r.outcome for r in results.values()} == {"error"}
+    assert all("--timeout" in r.reason for r in results.values())
+
+
+def result(outcome: Any = "failed", **exchange: Any) -> CheckResult:
+    seen = Exchange("JSONRPC", "GetTask", "http://h/", **exchange)
+    return CheckResult(
+        requirement("GET-001"), "JSONRPC", outcome, (Finding("GET-001", "error", "x", exchanges=(seen,)),)
+    )
+
+
+def test_only_what_depends_on_time_is_repeated() -> None:
+    load_checks()
+    late = result(problem="no complete answer within 5 s")
+    assert recurrence.wants_repeating(late)
+    assert not recurrence.wants_repeating(result(status=200))
+    assert not recurrence.wants_repeating(result("passed", problem="no complete answer within 5 s"))
+    assert recurrence.is_known(late, frozenset({("JSONRPC", "GetTask")}))
+    assert not recurrence.is_known(late, frozenset())
+
+
+@pytest.mark.parametrize("id", ["STREAM-005", "STREAM-013", "STREAM-017", "SUB-006", "CAN-006", "PUSH-016", "PUSH-019"])
+def test_checks_of_time_are_declared(id: str) -> None:
+    load_checks()
+    assert (id, "1.0") in registry.TIMED
+
+
+def test_limits_grow_with_the_reference_exchange() -> None:
+    asked = []
+
+    async def exchange() -> bool:
+        asked.append(1)
+        await asyncio.sleep(0.01)
+        return True
+
+    async def allowed() -> tuple[float, float]:
+        pace = Pace(exchange)
+        return await pace.allow(1.0), pace.slowest
+
+    seconds, slowest = asyncio.run(allowed())
+    assert seconds == 1.0 + min(MOST_SECONDS, BUSY * slowest) > 1.05
+    assert asked == [1]
+
+
+def test_an_agent_without_a_reference_is_given_the_usual_time() -> None:
+    asked = []
+
+    async def exchange() -> bool:
+        asked.append(1)
+        return False
+
+    async def allowed() -> list[float]:
+        pace = Pace(exchange)
+        return [await pace.allow(1.0), await pace.allow(2.0)]
+
+    assert asyncio.run(allowed()) == [1.0, 2.0]
+    assert asked == [1], "each try would take the whole limit"
