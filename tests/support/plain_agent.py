@@ -78,6 +78,7 @@ class Job:
     pings: list[asyncio.Event] = field(default_factory=list)
     hooks: dict[str, Json] = field(default_factory=dict)
     outbox: asyncio.Queue[tuple[Json, Json] | None] = field(default_factory=asyncio.Queue)
+    wants_text: bool = True
     work: asyncio.Task[None] | None = None
     post: asyncio.Task[None] | None = None
 
@@ -218,7 +219,7 @@ class Plain:
                 last = place == 2 and not self.bad("no last chunk")
                 self.give(job, [{"text": chunk}], key="chunks", append=append, lastChunk=last)
         else:
-            self.give(job, self.answer(words))
+            self.give(job, self.answer(words if job.wants_text else f"{words} data"))
         if self.bad("artifact after end"):
             self.move(job, "TASK_STATE_COMPLETED")
             self.give(job, [{"text": "and one thing more"}], key="late")
@@ -339,8 +340,15 @@ class Plain:
         self.jobs[key] = job
         return job
 
+    def prefer(self, job: Job, call: Json) -> None:
+        """Take in which media types are accepted."""
+        modes = (call.get("configuration") or {}).get("acceptedOutputModes") or ["text/plain"]
+        wants = "text/plain" in modes or "application/json" not in modes
+        job.wants_text = wants or self.bad("output modes ignored")
+
     def hook(self, job: Job, call: Json) -> None:
-        """Take the push configuration that came with a message."""
+        """Take the configuration that came with a message."""
+        self.prefer(job, call)
         config = (call.get("configuration") or {}).get("taskPushNotificationConfig")
         if config and not self.bad("inline push ignored"):
             self.add_hook(job, config)
@@ -548,12 +556,16 @@ class Plain:
         """Send what happens to each webhook, in order."""
         lanes: dict[str, asyncio.Queue[Json]] = {}
         running: list[asyncio.Task[None]] = []
-        while (item := await job.outbox.get()) is not None:
-            hook, event = item
-            if hook["id"] not in lanes:
-                lanes[hook["id"]] = asyncio.Queue()
-                running.append(asyncio.create_task(self.lane(hook, lanes[hook["id"]], job)))
-            lanes[hook["id"]].put_nowait(event)
+        try:
+            while (item := await job.outbox.get()) is not None:
+                hook, event = item
+                if hook["id"] not in lanes:
+                    lanes[hook["id"]] = asyncio.Queue()
+                    running.append(asyncio.create_task(self.lane(hook, lanes[hook["id"]], job)))
+                lanes[hook["id"]].put_nowait(event)
+        finally:
+            for lane in running:
+                lane.cancel()
 
     async def lane(self, hook: Json, events: asyncio.Queue[Json], job: Job) -> None:
         """Send events to one webhook."""

@@ -124,6 +124,7 @@ refuses data 5 | PART-006
 any media type | SEND-009
 unknown fields refused | SEND-015
 references refused | MT-008
+output modes ignored | SEND-012
 terminal goes on send | SEND-007
 terminal goes on stream | SEND-007 STREAM-014
 terminal is unknown send | SEND-007

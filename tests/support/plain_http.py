@@ -429,10 +429,10 @@ class Port:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for job in self.agent.jobs.values():
-            for work in (job.work, job.post):
-                if work:
-                    work.cancel()
+        working = [work for job in self.agent.jobs.values() for work in (job.work, job.post) if work]
+        for work in working:
+            work.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
         self.server.should_exit = self.server.force_exit = True
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self.serving, 3)
