@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pytest_a2a_bench.a2a.messages import SETTLED
 from pytest_a2a_bench.conformance.check import SkipCheck
+from pytest_a2a_bench.conformance.crossing import Cell
 from pytest_a2a_bench.conformance.finding import Finding, Requirement, Severity
 from pytest_a2a_bench.conformance.protocol.operations import STREAMING, to_v03_params
 from pytest_a2a_bench.conformance.protocol.payloads import state_of
 from pytest_a2a_bench.conformance.protocol.streams import StreamEvent, StreamProblem, read_event, read_events
 from pytest_a2a_bench.conformance.scenarios import missing_text
+from pytest_a2a_bench.conformance.session import states
 from pytest_a2a_bench.conformance.wire.base import UNSET, WireRequest
 from pytest_a2a_bench.conformance.wire.exchange import Redactor
 from pytest_a2a_bench.conformance.wire.reply import ERRORS, WireReply
@@ -40,12 +42,16 @@ class Context:
     """What a check works with: one requirement, one interface, and what has been found so far.
 
     :param requirement: the one that is being checked.
+    :param cell: where the rule is tried; None for the representative that the check is written for.
+    :param known_id: of a task of this agent's, for a cell whose unknown ids are like known ones.
     """
 
     requirement: Requirement
     session: Session
     findings: list[Finding] = field(default_factory=list)
     replies: list[WireReply] = field(default_factory=list)
+    cell: Cell | None = None
+    known_id: str = ""
 
     # -- what is judged --
 
@@ -106,6 +112,9 @@ class Context:
         :raises SkipCheck: if the binding has no form for the request.
         """
         params = dict(params or {})
+        if self.cell is not None:
+            operation, asked = self.cell.asked(operation, params)
+            params = dict(asked)
         if spell and self.version == "0.3":
             params = to_v03_params(operation, params, self.binding)
         request = WireRequest(
@@ -190,6 +199,8 @@ class Context:
 
     def unknown_id(self) -> str:
         """Return an id that the agent cannot know."""
+        if self.cell is not None and self.cell.near and self.known_id:
+            return self.cell.unknown(self.known_id)
         return str(uuid.uuid4())
 
     # -- shared objects, made once for all checks of the interface --
@@ -202,6 +213,8 @@ class Context:
 
     async def completed_task(self) -> Mapping[str, Any]:
         """Return a terminal task that the agent made for the ``task`` prompt; shared, so it must not be changed."""
+        if self.cell is not None and self.cell.state:
+            return await states.task_in(self, self.cell.state)
         return await self.session.shared.completed_task(self)
 
     async def message_reply(self) -> Mapping[str, Any]:
@@ -214,6 +227,8 @@ class Context:
 
     async def samples(self) -> tuple[WireReply, ...]:
         """Return ordinary answers of several operations, to look at their form; shared."""
+        if self.cell is not None and self.cell.state:
+            return await states.samples_in(self, self.cell.state)
         return await self.session.shared.samples(self)
 
     async def shared(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
@@ -315,6 +330,7 @@ class Context:
         self, severity: Severity, found: str, pointer: str, expected: str, fix: str, replies: Iterable[WireReply] | None
     ) -> None:
         redactor = Redactor(self.target.secrets)
+        found = f"{self.cell}: {found}" if self.cell is not None and str(self.cell) else found
         chosen = list(replies) if replies is not None else self.replies[-1:]
         self.findings.append(
             Finding(

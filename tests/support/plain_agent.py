@@ -566,6 +566,7 @@ class Plain:
         finally:
             for lane in running:
                 lane.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
     async def lane(self, hook: Json, events: asyncio.Queue[Json], job: Job) -> None:
         """Send events to one webhook."""

@@ -20,7 +20,7 @@ from pytest_a2a_bench.conformance.session.target import targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 
 FIRST, SECOND = (token.removeprefix("Bearer ") for token in CALLERS)
-TIMEOUT = 3.0
+TIMEOUT = 6.0
 AT_ONCE = 3
 
 

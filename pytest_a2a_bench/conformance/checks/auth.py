@@ -161,7 +161,7 @@ async def as_other(ctx: Context, operation: str, params: Mapping[str, Any]) -> W
     return await ctx.call(operation, params, auth=False, headers=other.headers, query=other.query)
 
 
-def _hidden(ctx: Context, reply: WireReply, what: str) -> None:
+def hidden(ctx: Context, reply: WireReply, what: str) -> None:
     """Record a failure unless another's task looks as if it did not exist."""
     if reply.error is None:
         # Refusing is allowed: what counts is that the answer does not tell that the task exists.
@@ -176,7 +176,7 @@ async def tasks_are_private(ctx: Context) -> None:
     """Another user cannot read a task."""
     await known_user(ctx)
     task = await ctx.completed_task()
-    _hidden(ctx, await as_other(ctx, "GetTask", {"id": task["id"]}), "another user's GetTask")
+    hidden(ctx, await as_other(ctx, "GetTask", {"id": task["id"]}), "another user's GetTask")
 
 
 @check("AUTH-007")
@@ -190,7 +190,7 @@ async def operations_are_private(ctx: Context) -> None:
     if ctx.target.declares("pushNotifications"):
         calls["ListTaskPushNotificationConfigs"] = {"taskId": task["id"]}
     for name, params in calls.items():
-        _hidden(ctx, await as_other(ctx, name, params), f"another user's {name}")
+        hidden(ctx, await as_other(ctx, name, params), f"another user's {name}")
 
 
 @check("AUTH-008")
