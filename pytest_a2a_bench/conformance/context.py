@@ -80,6 +80,10 @@ class Context:
         others = (self.sibling(b) for b, v in self.target.interfaces if v == self.version)
         return [c for c in others if c is not None]
 
+    def plain(self) -> Context:
+        """Return the same check outside of any cell: to prepare what is judged in one."""
+        return dataclasses.replace(self, cell=None) if self.cell is not None else self
+
     # -- asking --
 
     async def call(
@@ -181,7 +185,7 @@ class Context:
 
     async def start_task(self, text: str, **configuration: Any) -> Mapping[str, Any]:
         """Start a task that runs on, and return it; skip where it is over at once."""
-        reply = await self.send(text, configuration={"returnImmediately": True, **configuration})
+        reply = await self.plain().send(text, configuration={"returnImmediately": True, **configuration})
         task = self.task_of(reply, "starting a slow task")
         if state_of(task) in SETTLED:
             self.skip(f"the task of the slow scenario was {state_of(task)} at once, so nothing could be watched")
@@ -214,26 +218,28 @@ class Context:
     async def completed_task(self) -> Mapping[str, Any]:
         """Return a terminal task that the agent made for the ``task`` prompt; shared, so it must not be changed."""
         if self.cell is not None and self.cell.state:
-            return await states.task_in(self, self.cell.state)
-        return await self.session.shared.completed_task(self)
+            return await states.task_of(self, self.cell.state)
+        return await self.session.shared.completed_task(self.plain())
 
     async def message_reply(self) -> Mapping[str, Any]:
         """Return a direct message of the agent (``message`` prompt, or the ordinary one if that gives a message)."""
-        return await self.session.shared.message_reply(self)
+        return await self.session.shared.message_reply(self.plain())
 
     async def context_with_tasks(self, count: int) -> tuple[str, tuple[Mapping[str, Any], ...]]:
         """Return a contextId and at least ``count`` terminal tasks in it, oldest first; shared."""
-        return await self.session.shared.context_with_tasks(self, count)
+        return await self.session.shared.context_with_tasks(self.plain(), count)
 
     async def samples(self) -> tuple[WireReply, ...]:
         """Return ordinary answers of several operations, to look at their form; shared."""
         if self.cell is not None and self.cell.state:
             return await states.samples_in(self, self.cell.state)
-        return await self.session.shared.samples(self)
+        return await self.session.shared.samples(self.plain())
 
     async def shared(self, key: Any, make: Callable[[], Awaitable[T]]) -> T:
         """Make something once for all checks of this interface; ``key`` names it."""
-        return await self.session.shared.once(("shared", key), make)
+        # What is asked in place of something else is something else.
+        instead = self.cell.operation if self.cell is not None else ""
+        return await self.session.shared.once(("shared", key, instead), make)
 
     def created(self, task_id: str) -> None:
         """Remember a task, so that it is cancelled at the end should it still run (sent ones are remembered)."""

@@ -1,8 +1,8 @@
-"""Every rule, everywhere it holds: the cells of operation, state of the task, caller and data that a rule is tried in (pure).
+"""Every rule, everywhere it holds: cells of operation, state of the task, caller and data to try a rule in (pure).
 
-A check is written once, for one representative. Here is what else it holds for: a :class:`Cell` says what a context puts in
-the place of what the check asks for, and the same check judges the answer. So a rule that is broken for failed tasks only,
-or for streams only, or for an id that is the beginning of another, is found by the check that would find it for all.
+A check is written once, for one representative. Here is what else it holds for: a :class:`Cell` says what a context
+puts in the place of what the check asks for, and the same check judges the answer. So a rule that is broken for failed
+tasks only, or for streams only, or for an id that is the beginning of another, is found by the check of that rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STATE_PROMPTS: Mapping[str, str] = {
     "canceled": "slow",
     "rejected": "reject",
 }
-"""State of a task -> scenario that brings it about. A submitted task cannot be held: it is a working one's beginning."""
+"""State of a task -> scenario that brings it about. A submitted task cannot be held: a working one begins so."""
 
 _TERMINAL = ("completed", "failed", "canceled", "rejected")
 _INTERRUPTED = ("input-required", "auth-required")
@@ -69,7 +69,8 @@ class Cell:
 
 def _params(operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Write the parameters of another operation about the same task."""
-    if operation.startswith("Send") and "message" in params or operation == _STREAM and "id" not in params:
+    # Between the two ways of sending nothing changes, not even what is wrong with a message.
+    if operation.startswith("Send") and "id" not in params:
         return dict(params)
     found = params.get("message")
     message = found if isinstance(found, Mapping) else {}
@@ -121,12 +122,15 @@ _LAWS = (
     _Law("SEND-008", operations=("", _STREAM), instead=_SEND, near=("", *_NEAR)),
     # A message is a message, whichever way the answer comes.
     _Law(
-        "VAL-001 VAL-002 VAL-003 VAL-004 VAL-005 VAL-006 VAL-007 VAL-008 VAL-009 VAL-010 VAL-011 SEND-009 MT-005 AUTH-001",
+        "VAL-001 VAL-002 VAL-003 VAL-004 VAL-005 VAL-006 VAL-007 VAL-008 VAL-009 VAL-010 VAL-011 "
+        "SEND-009 MT-005 AUTH-001",
         operations=(_STREAM,),
         instead=_SEND,
     ),
     _Law("VER-001 VER-002 VER-004 VER-007", operations=_EVERY, instead=_GET),
-    _Law("VER-003 VER-008", operations=("CancelTask", "SubscribeToTask", "ListTaskPushNotificationConfigs"), instead=_GET),
+    _Law(
+        "VER-003 VER-008", operations=("CancelTask", "SubscribeToTask", "ListTaskPushNotificationConfigs"), instead=_GET
+    ),
     _Law("EXT-001 AUTH-002", operations=tuple(n for n in OPERATIONS if n != _SEND), instead=_SEND),
     _Law("TEN-002", operations=(*_BY_ID, _SEND, _STREAM), instead=_GET),
     _Law("AUTH-006 AUTH-007 LIST-017", states=("working", "input-required", "failed", "canceled", "rejected")),

@@ -1,8 +1,8 @@
 """A second correct agent, written from the specification alone: raw JSON over Starlette, no protobuf, no SDK.
 
 Whoever judges it was built by another hand. It speaks A2A 1.0 on JSON-RPC and HTTP+JSON, or 0.3 on JSON-RPC. Where a
-fault is named (``plain_faults``), it breaks one rule and keeps all others: `Plain.bad` asks whether it is that one, and the
-tables of ``plain_faults`` rewrite what leaves the agent.
+fault is named (``plain_faults``), it breaks one rule and keeps all others: `Plain.bad` asks whether it is that one, and
+the tables of ``plain_faults`` rewrite what leaves the agent.
 
 What it does follows from a word in the first text: ``slow``, ``input``, ``auth``, ``reject``, ``fail``, ``crash``,
 ``chunks``, ``file``, ``url``, ``data``, ``message``; anything else is a task that completes at once.
@@ -19,7 +19,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -85,7 +85,7 @@ class Job:
 
 def now() -> str:
     """Return the time as the specification writes it."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def need(fine: bool, where: str, words: str) -> None:
@@ -118,7 +118,7 @@ class Plain:
 
     def find(self, key: Any, who: str, tenant: str, op: str) -> Job:
         """Return a task of this caller."""
-        need(isinstance(key, str) and key != "" or self.bad(f"empty id {op}"), "id", "a task id is needed")
+        need((isinstance(key, str) and key != "") or self.bad(f"empty id {op}"), "id", "a task id is needed")
         job = self.jobs.get(key)
         if job is None and self.bad(f"prefix {op}"):
             job = next((j for j in self.jobs.values() if key and j.key.startswith(key[:8])), None)
@@ -202,7 +202,9 @@ class Plain:
         if "input_answer" not in words and "input" in words:
             return self.move(job, "TASK_STATE_INPUT_REQUIRED", "Where to?")
         if "auth" in words:
-            return self.move(job, "TASK_STATE_AUTH_REQUIRED", "" if self.bad("auth without words") else "Please log in.")
+            return self.move(
+                job, "TASK_STATE_AUTH_REQUIRED", "" if self.bad("auth without words") else "Please log in."
+            )
         for word in ("reject", "fail", "crash"):
             if word in words:
                 state = "REJECTED" if word == "reject" else "FAILED"
@@ -266,7 +268,7 @@ class Plain:
         for part in parts or ():
             need(isinstance(part, dict), "message.parts", "a part is an object")
             held = [kind for kind in KINDS if kind in part]
-            if not (slack == "empty part" and not held or slack == "two contents" and len(held) > 1):
+            if not ((slack == "empty part" and not held) or (slack == "two contents" and len(held) > 1)):
                 need(len(held) == 1, "message.parts", "a part has exactly one content")
             for kind in ("text", "url", "raw"):
                 need(kind not in part or isinstance(part[kind], str), f"message.parts.{kind}", "is a string")
@@ -283,7 +285,7 @@ class Plain:
                 raise Trouble("CONTENT_TYPE_NOT_SUPPORTED", f"{part['mediaType']} is not understood here")
         limit = (call.get("configuration") or {}).get("historyLength")
         if slack != "negative historyLength":
-            need(limit is None or type(limit) is int and limit >= 0, "configuration.historyLength", "is negative")
+            need(limit is None or (type(limit) is int and limit >= 0), "configuration.historyLength", "is negative")
         if self.bad("unknown fields refused"):
             need(not set(call) - {"message", "configuration", "metadata", "tenant"}, "", "unknown member")
 
@@ -370,7 +372,7 @@ class Plain:
         if isinstance(job, dict):
             return {"message": job}
         chosen = call.get("configuration") or {}
-        if not (chosen.get("returnImmediately") and not self.bad("never at once") or self.bad("always at once")):
+        if not ((chosen.get("returnImmediately") and not self.bad("never at once")) or self.bad("always at once")):
             await self.settle(job)
         shown = self.picture(job, chosen.get("historyLength"), op="send")
         if self.bad("early without artifacts"):
@@ -450,7 +452,7 @@ class Plain:
         job = self.find(call.get("id"), who, tenant, "get")
         limit = call.get("historyLength")
         if not self.bad("get takes negative"):
-            need(limit is None or type(limit) is int and limit >= 0, "historyLength", "is negative")
+            need(limit is None or (type(limit) is int and limit >= 0), "historyLength", "is negative")
         shown = self.picture(job, limit, op="get")
         if self.bad("get is wrapped"):
             return {"task": shown}
@@ -467,21 +469,23 @@ class Plain:
         mine = [j for j in mine if j.owner == who or self.bad("list any caller")]
         size, state, after = call.get("pageSize"), call.get("status"), call.get("statusTimestampAfter")
         if not (self.bad("any page size") or (self.bad("page size 0") and size == 0)):
-            fine = size is None or type(size) is int and 1 <= size <= (200 if self.bad("page size 101") else 100)
+            fine = size is None or (type(size) is int and 1 <= size <= (200 if self.bad("page size 101") else 100))
             need(fine, "pageSize", "is 1 to 100")
         if not self.bad("any status"):
             need(state in (None, "", "TASK_STATE_UNSPECIFIED") or state in STATES, "status", "no such state")
         limit = call.get("historyLength")
-        need(limit is None or type(limit) is int and limit >= 0, "historyLength", "is negative")
+        need(limit is None or (type(limit) is int and limit >= 0), "historyLength", "is negative")
         if state in STATES and not self.bad("list ignores status"):
             mine = [j for j in mine if j.state == state]
         if call.get("contextId") and not self.bad("list ignores context"):
             wanted = call["contextId"]
             near = self.bad("context by prefix")
-            mine = [j for j in mine if j.context == wanted or near and j.context.startswith(wanted[:6])]
+            mine = [j for j in mine if j.context == wanted or (near and j.context.startswith(wanted[:6]))]
         if after:
-            need(isinstance(after, str) and re.match(r"\d{4}-\d\d-\d\dT", after) is not None, "statusTimestampAfter", "?")
-            stamp = datetime.fromisoformat(after.replace("Z", "+00:00")).astimezone(timezone.utc)
+            need(
+                isinstance(after, str) and re.match(r"\d{4}-\d\d-\d\dT", after) is not None, "statusTimestampAfter", "?"
+            )
+            stamp = datetime.fromisoformat(after.replace("Z", "+00:00")).astimezone(UTC)
             told = stamp.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
             if not self.bad("list ignores time"):
                 mine = [j for j in mine if (j.stamp > told if self.bad("time is exclusive") else j.stamp >= told)]
@@ -540,7 +544,7 @@ class Plain:
     def add_hook(self, job: Job, config: Json) -> Json:
         """Keep a push configuration."""
         url = config.get("url")
-        need(isinstance(url, str) and url != "" or self.bad("push without url"), "url", "is needed")
+        need((isinstance(url, str) and url != "") or self.bad("push without url"), "url", "is needed")
         inner = re.match(r"https?://(169\.254\.|\[?fe80|10\.|192\.168\.)", url or "")
         need(inner is None or self.bad("push anywhere"), "url", "must not be an inner address")
         kept = {k: v for k, v in config.items() if k in ("url", "token", "authentication")}
@@ -579,7 +583,9 @@ class Plain:
                 state = event.get("statusUpdate", {}).get("status", {}).get("state")
                 if self.bad("end is not pushed") and state in DONE:
                     continue
-                if self.bad("nothing is pushed") or (self.bad("deleted is pushed") is False and hook["id"] not in job.hooks):
+                if self.bad("nothing is pushed") or (
+                    self.bad("deleted is pushed") is False and hook["id"] not in job.hooks
+                ):
                     continue
                 headers = {"Content-Type": "application/a2a+json"}
                 auth = hook.get("authentication") or {}

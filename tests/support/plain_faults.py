@@ -38,7 +38,7 @@ def _flags() -> list[PlainFault]:
     found = []
     for line in FLAGS.strip().splitlines():
         name, rules, *profile = (cell.strip() for cell in line.split("|"))
-        found.append(PlainFault(name, tuple(rules.split()), *profile))
+        found.append(PlainFault(name, tuple(rules.split()), profile[0] if profile else "full"))
     return found
 
 
@@ -322,7 +322,12 @@ def _rewrites() -> list[PlainFault]:
         ("states cancelled", "CAN-001 DM-002", "out", text("TASK_STATE_CANCELED", "TASK_STATE_CANCELLED")),
         ("states lower", "DM-002 DM-009", "out", text('"TASK_STATE_COMPLETED"', '"completed"')),
         ("state unspecified", "DM-002", "out", text("TASK_STATE_WORKING", "TASK_STATE_UNSPECIFIED")),
-        ("input state with a dash", "DM-002 MT-006", "out", text("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_INPUT-REQUIRED")),
+        (
+            "input state with a dash",
+            "DM-002 MT-006",
+            "out",
+            text("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_INPUT-REQUIRED"),
+        ),
         ("rejected misspelt", "DM-002", "out", text("TASK_STATE_REJECTED", "TASK_STATE_REJECT")),
         ("failed misspelt", "DM-002 ERR-016", "out", text("TASK_STATE_FAILED", "TASK_STATE_ERROR")),
         ("roles lower", "DM-004 DM-009", "out", text('"ROLE_AGENT"', '"agent"')),
@@ -347,15 +352,38 @@ def _rewrites() -> list[PlainFault]:
         ("nulls", "DM-013", "out", put("metadata", None, "status")),
         ("parts of two contents", "PART-009", "out", put("url", "https://plain.example", "text")),
         ("old names of parts", "PART-008", "out", rename("mediaType", "mimeType")),
-        ("result has both", "SEND-001", "SendMessage", lambda r: {**r, "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}}),
+        (
+            "result has both",
+            "SEND-001",
+            "SendMessage",
+            lambda r: {**r, "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}},
+        ),
         ("other member is null", "SEND-001", "SendMessage", lambda r: {"task": None, "message": None, **r}),
         ("result is bare", "SEND-001", "SendMessage", lambda r: r.get("task", r)),
         ("no contextId", "MT-001", "out", lose("contextId", "status")),
         ("events of another task", "STREAM-008", "SendStreamingMessage", put("taskId", "another", "artifact")),
         ("events without contextId", "STREAM-008", "SendStreamingMessage", lose("contextId", "taskId")),
-        ("event has two", "STREAM-007", "SendStreamingMessage", lambda e: {**e, "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}} if "statusUpdate" in e else e),
+        (
+            "event has two",
+            "STREAM-007",
+            "SendStreamingMessage",
+            lambda e: (
+                {**e, "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}}
+                if "statusUpdate" in e
+                else e
+            ),
+        ),
         ("event has none", "STREAM-007", "SendStreamingMessage", lambda e: {} if "artifactUpdate" in e else e),
-        ("subscribed has two", "STREAM-007 SUB-001", "SubscribeToTask", lambda e: {**e, "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}} if "statusUpdate" in e else e),
+        (
+            "subscribed has two",
+            "STREAM-007 SUB-001",
+            "SubscribeToTask",
+            lambda e: (
+                {**e, "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}}
+                if "statusUpdate" in e
+                else e
+            ),
+        ),
         ("event without envelope", "STREAM-009", "event", lambda e: e["result"]),
         ("event with another id", "STREAM-009", "event", lambda e: {**e, "id": "another"}),
         ("event with envelope", "STREAM-010", "rest event", lambda e: {"jsonrpc": "2.0", "id": "1", "result": e}),
@@ -370,10 +398,25 @@ def _rewrites() -> list[PlainFault]:
         ("id changes", "ERR-015", "envelope", lambda e: {**e, "id": f"{e['id']}x"}),
         ("error without id", "ERR-015 JR-003", "error envelope", lambda e: {k: v for k, v in e.items() if k != "id"}),
         ("unparsable gets an id", "ERR-015 ERR-008", "error envelope", lambda e: {**e, "id": e["id"] or "unknown"}),
-        ("error code is text", "ERR-001", "error envelope", lambda e: {**e, "error": {**e["error"], "code": str(e["error"]["code"])}}),
+        (
+            "error code is text",
+            "ERR-001",
+            "error envelope",
+            lambda e: {**e, "error": {**e["error"], "code": str(e["error"]["code"])}},
+        ),
         ("error without message", "ERR-001", "error envelope", lambda e: {**e, "error": {**e["error"], "message": ""}}),
-        ("error data is an object", "ERR-002", "error envelope", lambda e: {**e, "error": {**e["error"], "data": {"why": "?"}}}),
-        ("error data without type", "ERR-002", "error envelope", lambda e: {**e, "error": {**e["error"], "data": [{"why": "?"}]}}),
+        (
+            "error data is an object",
+            "ERR-002",
+            "error envelope",
+            lambda e: {**e, "error": {**e["error"], "data": {"why": "?"}}},
+        ),
+        (
+            "error data without type",
+            "ERR-002",
+            "error envelope",
+            lambda e: {**e, "error": {**e["error"], "data": [{"why": "?"}]}},
+        ),
         ("no error info", "ERR-003", "error TASK_NOT_FOUND", lose("data")),
         ("reason has a suffix", "ERR-003", "error TASK_NOT_FOUND", text("TASK_NOT_FOUND", "TASK_NOT_FOUND_ERROR")),
         ("another domain", "ERR-003", "error TASK_NOT_FOUND", put("domain", "plain.example")),
@@ -384,14 +427,44 @@ def _rewrites() -> list[PlainFault]:
         ("params is internal", "VAL-004 ERR-014", "error params", code(-32603)),
         ("rest params is 500", "VAL-004", "rest params", status(500)),
         ("rest error is plain", "ERR-004", "rest error", lambda e: {"detail": e["error"]["message"]}),
-        ("rest error without status", "ERR-004", "rest error", lambda e: {"error": {k: v for k, v in e["error"].items() if k != "status"}}),
+        (
+            "rest error without status",
+            "ERR-004",
+            "rest error",
+            lambda e: {"error": {k: v for k, v in e["error"].items() if k != "status"}},
+        ),
         ("rest error of another code", "ERR-004", "rest error", lambda e: {"error": {**e["error"], "code": 5}}),
-        ("rest error without info", "ERR-005", "rest TASK_NOT_FOUND", lambda b: (b[0], {"error": {**b[1]["error"], "details": []}})),
-        ("rest reason has a suffix", "ERR-005", "rest TASK_NOT_FOUND", lambda b: (b[0], text("TASK_NOT_FOUND", "TASK_NOT_FOUND_ERROR")(b[1]))),
-        ("rest reason of cancel", "ERR-005", "rest TASK_NOT_CANCELABLE", lambda b: (b[0], text("TASK_NOT_CANCELABLE", "TASK_NOT_CANCELLABLE")(b[1]))),
-        ("wrong media type", "JR-001", "head", lambda h: (h[0], "text/plain" if h[1] == "application/json" else h[1], h[2])),
+        (
+            "rest error without info",
+            "ERR-005",
+            "rest TASK_NOT_FOUND",
+            lambda b: (b[0], {"error": {**b[1]["error"], "details": []}}),
+        ),
+        (
+            "rest reason has a suffix",
+            "ERR-005",
+            "rest TASK_NOT_FOUND",
+            lambda b: (b[0], text("TASK_NOT_FOUND", "TASK_NOT_FOUND_ERROR")(b[1])),
+        ),
+        (
+            "rest reason of cancel",
+            "ERR-005",
+            "rest TASK_NOT_CANCELABLE",
+            lambda b: (b[0], text("TASK_NOT_CANCELABLE", "TASK_NOT_CANCELLABLE")(b[1])),
+        ),
+        (
+            "wrong media type",
+            "JR-001",
+            "head",
+            lambda h: (h[0], "text/plain" if h[1] == "application/json" else h[1], h[2]),
+        ),
         ("push body is the task", "PUSH-012", "push", lambda e: e.get("statusUpdate", e)),
-        ("push body has two", "PUSH-012", "push", lambda e: {**e, "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}}),
+        (
+            "push body has two",
+            "PUSH-012",
+            "push",
+            lambda e: {**e, "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "x"}]}},
+        ),
         ("card is html", "CARD-002", "card", lambda c: "<html></html>"),
         ("card is a list", "CARD-002", "card", lambda c: [c]),
         ("no tags", "CARD-005", "card", card(lambda c: c["skills"][0].pop("tags"))),
@@ -400,30 +473,128 @@ def _rewrites() -> list[PlainFault]:
         ("no modes", "CARD-003", "card", card(lambda c: c.pop("defaultInputModes"))),
         ("empty name", "CARD-003", "card", card(lambda c: c.update(name=""))),
         ("no version", "CARD-003", "card", card(lambda c: c.pop("version"))),
-        ("interface without version", "CARD-006", "card", card(lambda c: c["supportedInterfaces"][0].pop("protocolVersion"))),
+        (
+            "interface without version",
+            "CARD-006",
+            "card",
+            card(lambda c: c["supportedInterfaces"][0].pop("protocolVersion")),
+        ),
         ("interface without url", "CARD-006", "card", card(lambda c: c["supportedInterfaces"][1].pop("url"))),
-        ("interface elsewhere", "CARD-007", "card", card(lambda c: c["supportedInterfaces"][0].update(url=c["supportedInterfaces"][1]["url"]))),
+        (
+            "interface elsewhere",
+            "CARD-007",
+            "card",
+            card(lambda c: c["supportedInterfaces"][0].update(url=c["supportedInterfaces"][1]["url"])),
+        ),
         ("relative url", "CARD-009", "card", card(lambda c: c["supportedInterfaces"][0].update(url="/rpc"))),
-        ("patch in version", "CARD-010", "card", card(lambda c: c["supportedInterfaces"][0].update(protocolVersion="1.0.0"))),
-        ("made up binding", "CARD-011", "card", card(lambda c: c["supportedInterfaces"].append({"url": "https://plain.example/x", "protocolBinding": "SOAP", "protocolVersion": "1.0"}))),
+        (
+            "patch in version",
+            "CARD-010",
+            "card",
+            card(lambda c: c["supportedInterfaces"][0].update(protocolVersion="1.0.0")),
+        ),
+        (
+            "made up binding",
+            "CARD-011",
+            "card",
+            card(
+                lambda c: c["supportedInterfaces"].append(
+                    {"url": "https://plain.example/x", "protocolBinding": "SOAP", "protocolVersion": "1.0"}
+                )
+            ),
+        ),
         ("snake card", "CARD-012", "card", rename("defaultInputModes", "default_input_modes")),
-        ("no cache control", "CARD-013", "card headers", lambda h: {k: v for k, v in h.items() if k != "cache-control"}),
+        (
+            "no cache control",
+            "CARD-013",
+            "card headers",
+            lambda h: {k: v for k, v in h.items() if k != "cache-control"},
+        ),
         ("no etag", "CARD-014", "card headers", lambda h: {k: v for k, v in h.items() if k != "etag"}),
-        ("secret in card", "CARD-017", "card", card(lambda c: c.update(description="use sk-proj-abcdefghijklmnopqrstuvwxyz123456"))),
-        ("dangling scheme", "CARD-019", "card", card(lambda c: c.update(securityRequirements=[{"schemes": {"nobody": {"list": []}}}]))),
+        (
+            "secret in card",
+            "CARD-017",
+            "card",
+            card(lambda c: c.update(description="use sk-proj-abcdefghijklmnopqrstuvwxyz123456")),
+        ),
+        (
+            "dangling scheme",
+            "CARD-019",
+            "card",
+            card(lambda c: c.update(securityRequirements=[{"schemes": {"nobody": {"list": []}}}])),
+        ),
         ("skill twice", "CARD-020", "card", card(lambda c: c["skills"].append(dict(c["skills"][0])))),
         ("modes are no media types", "CARD-021", "card", card(lambda c: c.update(defaultInputModes=["text"]))),
         ("provider without url", "CARD-022", "card", card(lambda c: c["provider"].pop("url"))),
-        ("extension without uri", "CARD-023", "card", card(lambda c: c["capabilities"].update(extensions=[{"description": "x"}]))),
-        ("extension without version", "CARD-024", "card", card(lambda c: c["capabilities"].update(extensions=[{"uri": "https://plain.example/quiet"}]))),
-        ("scheme of no kind", "CARD-018", "card", card(lambda c: c.update(securitySchemes={"x": {"description": "?"}}))),
-        ("scheme of two kinds", "CARD-018", "card", card(lambda c: c.update(securitySchemes={"x": {"httpAuthSecurityScheme": {"scheme": "Bearer"}, "apiKeySecurityScheme": {"name": "k", "location": "header"}}}))),
-        ("password flow", "CARD-025", "card", card(lambda c: c.update(securitySchemes={"x": {"oauth2SecurityScheme": {"flows": {"password": {"tokenUrl": "https://plain.example/t", "scopes": {"a": "b"}}}}}}))),
+        (
+            "extension without uri",
+            "CARD-023",
+            "card",
+            card(lambda c: c["capabilities"].update(extensions=[{"description": "x"}])),
+        ),
+        (
+            "extension without version",
+            "CARD-024",
+            "card",
+            card(lambda c: c["capabilities"].update(extensions=[{"uri": "https://plain.example/quiet"}])),
+        ),
+        (
+            "scheme of no kind",
+            "CARD-018",
+            "card",
+            card(lambda c: c.update(securitySchemes={"x": {"description": "?"}})),
+        ),
+        (
+            "scheme of two kinds",
+            "CARD-018",
+            "card",
+            card(
+                lambda c: c.update(
+                    securitySchemes={
+                        "x": {
+                            "httpAuthSecurityScheme": {"scheme": "Bearer"},
+                            "apiKeySecurityScheme": {"name": "k", "location": "header"},
+                        }
+                    }
+                )
+            ),
+        ),
+        (
+            "password flow",
+            "CARD-025",
+            "card",
+            card(
+                lambda c: c.update(
+                    securitySchemes={
+                        "x": {
+                            "oauth2SecurityScheme": {
+                                "flows": {"password": {"tokenUrl": "https://plain.example/t", "scopes": {"a": "b"}}}
+                            }
+                        }
+                    }
+                )
+            ),
+        ),
         ("old card members", "CARD-026", "card", card(lambda c: c.update(preferredTransport="JSONRPC"))),
-        ("extended card without scheme", "CARD-027", "card", card(lambda c: c["capabilities"].update(extendedAgentCard=True))),
+        (
+            "extended card without scheme",
+            "CARD-027",
+            "card",
+            card(lambda c: c["capabilities"].update(extendedAgentCard=True)),
+        ),
         ("null in card", "CARD-028", "card", card(lambda c: c.update(iconUrl=None))),
-        ("signature of nothing", "SIGN-001", "card", card(lambda c: c.update(signatures=[{"protected": "", "signature": "!"}]))),
-        ("signature without kid", "SIGN-002", "card", card(lambda c: c.update(signatures=[{"protected": "eyJhbGciOiJFUzI1NiJ9", "signature": "AAAA"}]))),
+        (
+            "signature of nothing",
+            "SIGN-001",
+            "card",
+            card(lambda c: c.update(signatures=[{"protected": "", "signature": "!"}])),
+        ),
+        (
+            "signature without kid",
+            "SIGN-002",
+            "card",
+            card(lambda c: c.update(signatures=[{"protected": "eyJhbGciOiJFUzI1NiJ9", "signature": "AAAA"}])),
+        ),
     ]
     for name, value in (("TASK_NOT_FOUND", 404), ("TASK_NOT_CANCELABLE", 400), ("UNSUPPORTED_OPERATION", 400)):
         said = "".join(word.title() for word in name.split("_"))
@@ -449,7 +620,13 @@ def _rewrites() -> list[PlainFault]:
         ("03 snake", "V03-DM-007", "old", rename("artifactId", "artifact_id"), "old"),
         ("03 data is a list", "V03-DM-006", "old", put("data", [1]), "old"),
         ("03 file with both", "V03-DM-005", "old", put("uri", "https://plain.example", "bytes"), "old"),
-        ("03 wrapped", "V03-SEND-001", "old", lambda r: {"task": r} if isinstance(r, dict) and "status" in r and "id" in r else r, "old"),
+        (
+            "03 wrapped",
+            "V03-SEND-001",
+            "old",
+            lambda r: {"task": r} if isinstance(r, dict) and "status" in r and "id" in r else r,
+            "old",
+        ),
         ("03 never final", "V03-STREAM-002", "old", put("final", False), "old"),
         ("03 events without envelope", "V03-STREAM-001", "event", lambda e: e["result"], "old"),
         ("03 code of TaskNotFound", "V03-RPC-005 V03-TASK-001", "error TASK_NOT_FOUND", code(-32000), "old"),
@@ -458,12 +635,30 @@ def _rewrites() -> list[PlainFault]:
         ("03 code of parse", "V03-RPC-004", "error parse", code(-32600), "old"),
         ("03 no id in errors", "V03-RPC-003", "error envelope", lambda e: {**e, "id": None}, "old"),
         ("03 push body wrapped", "V03-PUSH-002", "push", lambda e: {"statusUpdate": e}, "old"),
-        ("03 push result without taskId", "V03-PUSH-001", "CreateTaskPushNotificationConfig", lambda r: {**r, "taskId": ""}, "old"),
+        (
+            "03 push result without taskId",
+            "V03-PUSH-001",
+            "CreateTaskPushNotificationConfig",
+            lambda r: {**r, "taskId": ""},
+            "old",
+        ),
         ("03 no url", "V03-CARD-002", "card", card(lambda c: c.pop("url")), "old"),
         ("03 no protocolVersion", "V03-CARD-002", "card", card(lambda c: c.pop("protocolVersion")), "old"),
         ("03 no transport", "V03-CARD-003", "card", card(lambda c: c.update(preferredTransport="")), "old"),
-        ("03 main url left out", "V03-CARD-005", "card", card(lambda c: c["additionalInterfaces"][0].update(url="https://plain.example/x")), "old"),
-        ("03 scheme without type", "V03-CARD-006", "card", card(lambda c: c.update(securitySchemes={"x": {"scheme": "bearer"}})), "old"),
+        (
+            "03 main url left out",
+            "V03-CARD-005",
+            "card",
+            card(lambda c: c["additionalInterfaces"][0].update(url="https://plain.example/x")),
+            "old",
+        ),
+        (
+            "03 scheme without type",
+            "V03-CARD-006",
+            "card",
+            card(lambda c: c.update(securitySchemes={"x": {"scheme": "bearer"}})),
+            "old",
+        ),
         ("03 dangling", "V03-CARD-007", "card", card(lambda c: c.update(security=[{"nobody": []}])), "old"),
         ("03 null in card", "V03-CARD-009", "card", card(lambda c: c.update(iconUrl=None)), "old"),
     ]

@@ -1,4 +1,4 @@
-"""How many faults of the plain agent the checks name, by the right requirement: ``python plain_harness.py [NAME ...]``."""
+"""How many faults of the plain agent the checks name, by the right requirement: ``python plain_harness.py NAME``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plain_http import Port
 from pytest_a2a_bench.a2a.config import ClientConfig, Credentials
 from pytest_a2a_bench.conformance.card import check_card, fetch_card_async
 from pytest_a2a_bench.conformance.engine import collect
-from pytest_a2a_bench.conformance.session.target import targets_of
+from pytest_a2a_bench.conformance.session.target import Breadth, targets_of
 from pytest_a2a_bench.errors import A2ABenchError
 
 FIRST, SECOND = (token.removeprefix("Bearer ") for token in CALLERS)
@@ -24,7 +24,7 @@ TIMEOUT = 6.0
 AT_ONCE = 3
 
 
-async def judge_plain(profile: str = "full", fault: str = "") -> Verdict:
+async def judge_plain(profile: str = "full", fault: str = "", breadth: Breadth = "full") -> Verdict:
     """Serve the agent, judge it, and return what was found."""
     verdict = Verdict()
     os.environ[OTHER_TOKEN_ENV] = SECOND
@@ -43,7 +43,7 @@ async def judge_plain(profile: str = "full", fault: str = "") -> Verdict:
             auth = Credentials(FIRST) if profile == "guarded" else None
             config = ClientConfig(endpoint=port.url, auth=auth)
             with contextlib.suppress(A2ABenchError):
-                found = targets_of(card, port.url, config=config, scenarios=PROMPTS, timeout=TIMEOUT)
+                found = targets_of(card, port.url, config=config, scenarios=PROMPTS, timeout=TIMEOUT, breadth=breadth)
                 verdict.add(await collect(found))
     return verdict
 

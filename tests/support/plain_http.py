@@ -113,9 +113,13 @@ class Doors:
             return
         whole = told.split(".")
         fine = whole[:2] == ["1", "0"] and all(n.isdigit() for n in whole) and len(whole) <= 3
-        if bad("patch refused") and len(whole) > 2 or bad("version by case") and "A2A-Version" not in str(request.headers.raw):
+        if (bad("patch refused") and len(whole) > 2) or (
+            bad("version by case") and "A2A-Version" not in str(request.headers.raw)
+        ):
             fine = bad("version by case") and any(k == b"A2A-Version" for k, _ in request.headers.raw)
-        if bad("major is enough") and whole[0] == "1" or bad("malformed passes") and told and not whole[0].isdigit():
+        if (bad("major is enough") and whole[0] == "1") or (
+            bad("malformed passes") and told and not whole[0].isdigit()
+        ):
             fine = True
         if not fine:
             raise Trouble("VERSION_NOT_SUPPORTED", f"Version {told or '0.3'!r} is not spoken here, only 1.0.")
@@ -126,7 +130,9 @@ class Doors:
             raise Trouble("params", "unknown extension")
         if self.agent.profile == "strict" and EXTENSION not in asked:
             near = any(a.startswith(EXTENSION.rpartition("/")[0]) for a in asked)
-            if not (bad("extension not required") or bad(f"extension not required {op}") or bad("near extension") and near):
+            if not (
+                bad("extension not required") or bad(f"extension not required {op}") or (bad("near extension") and near)
+            ):
                 raise Trouble("EXTENSION_SUPPORT_REQUIRED", f"Extension {EXTENSION} is required here.")
         if self.agent.profile == "strict" and EXTENSION in asked and bad("extension refused"):
             raise Trouble("EXTENSION_SUPPORT_REQUIRED", "no")
@@ -190,8 +196,11 @@ class Doors:
             return self.reply(self.rpc_error(trouble, key, op))
         make = self.echoed(op)
         if hasattr(found, "__aiter__"):
-            wrap = lambda e: rewritten(agent, "event", {"jsonrpc": "2.0", "id": key, "result": e})  # noqa: E731
-            return self.events(found, lambda e: wrap(make(e)))
+
+            def wrapped(event: Any) -> Any:
+                return rewritten(agent, "event", {"jsonrpc": "2.0", "id": key, "result": make(event)})
+
+            return self.events(found, wrapped)
         return self.reply(rewritten(agent, "envelope", {"jsonrpc": "2.0", "id": key, "result": make(found)}))
 
     def rpc_error(self, trouble: Trouble, key: Any, op: str) -> Json:
@@ -218,7 +227,8 @@ class Doors:
         """Answer HTTP+JSON."""
         agent, path, verb = self.agent, request.scope["raw_path"].decode().removeprefix("/rest"), request.method
         steps = [unquote(step) if not agent.bad("paths undecoded") else step for step in path.strip("/").split("/")]
-        op, params, tenant = "", {}, ""
+        op, tenant = "", ""
+        params: Json = {}
         try:
             if agent.profile == "tenants":
                 tenant, steps = steps[0], steps[1:]
@@ -231,7 +241,9 @@ class Doors:
             self.versions(request, op)
             media = request.headers.get("content-type", "").partition(";")[0]
             if verb == "POST" and (text := await request.body()):
-                if media not in ("application/json", "application/a2a+json") or agent.bad("json refused") and "a2a" not in media:
+                if media not in ("application/json", "application/a2a+json") or (
+                    agent.bad("json refused") and "a2a" not in media
+                ):
                     raise Trouble("CONTENT_TYPE_NOT_SUPPORTED", "send application/a2a+json")
                 try:
                     body = json.loads(text)
@@ -299,7 +311,9 @@ class Doors:
                 with contextlib.suppress(ValueError):
                     found[name] = int(found[name])
         if "includeArtifacts" in found:
-            found["includeArtifacts"] = found["includeArtifacts"] == "true" and not self.agent.bad("query booleans unread")
+            found["includeArtifacts"] = found["includeArtifacts"] == "true" and not self.agent.bad(
+                "query booleans unread"
+            )
         return found
 
 

@@ -110,7 +110,6 @@ class Fault:
     seal: Callable[[Json], Json] = lambda entry: entry
     delivery: Callable[[Packet], Packet | None] = lambda packet: packet
 
-
     def is_on(self, call: FaultyCall) -> bool:
         """Return whether it is on the binding and the operation of a call."""
         return call.binding in self.bindings and (not self.operations or call.operation in self.operations)

@@ -36,7 +36,9 @@ def _handler(agent: FaultyAgent, tokens: Mapping[str, str], name: str) -> Any:
 
     def admit(request: Any, context: Any) -> tuple[FaultyCall, Caller]:
         metadata = {key.lower(): value for key, value in context.invocation_metadata()}
-        caller_name = identify(str(metadata.get("authorization", "")), tokens, agent.faulted(FaultyCall("GRPC", name, {})))
+        caller_name = identify(
+            str(metadata.get("authorization", "")), tokens, agent.faulted(FaultyCall("GRPC", name, {}))
+        )
         wanted = str(metadata.get("a2a-extensions", ""))
         version = str(metadata.get("a2a-version", ""))
         uris = tuple(uri.strip() for uri in wanted.split(",") if uri.strip())

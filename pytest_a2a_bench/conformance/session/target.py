@@ -49,7 +49,7 @@ class Target:
     auth: AuthParts = field(default_factory=AuthParts, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     refusal: str = ""
-    breadth: Breadth = "full"
+    breadth: Breadth = "standard"
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
@@ -112,7 +112,7 @@ def targets_of(
     scenarios: Scenarios | None = None,
     timeout: float = 10.0,
     webhook: Place | None = None,
-    breadth: Breadth = "full",
+    breadth: Breadth = "standard",
 ) -> tuple[Target, ...]:
     """Return one target for each (binding, version) of a card: its first interface of that kind.
 
