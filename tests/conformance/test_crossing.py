@@ -128,8 +128,11 @@ def test_the_other_hand_s_correct_agent_has_no_finding(profile: str) -> None:
     assert len(verdicts[0].checked) > 25
 
 
-SURVIVE: frozenset[str] = frozenset()
-"""Faults of the other hand that no check names, and why."""
+SURVIVE = {
+    "cancel shows before": "cancelling may take its time, and the answer may show the task before it",
+    "03 no transport": "an empty member is named as one that is not set (V03-CARD-002)",
+}
+"""Faults of the other hand that no check of their own requirement names, and why."""
 
 
 @pytest.mark.slow

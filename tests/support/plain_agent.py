@@ -79,6 +79,7 @@ class Job:
     hooks: dict[str, Json] = field(default_factory=dict)
     outbox: asyncio.Queue[tuple[Json, Json] | None] = field(default_factory=asyncio.Queue)
     wants_text: bool = True
+    cut: bool = False
     work: asyncio.Task[None] | None = None
     post: asyncio.Task[None] | None = None
 
@@ -182,6 +183,8 @@ class Plain:
             held["parts"] += parts if not self.bad("stored chunks lost") else []
         update: Json = {"taskId": job.key, "contextId": job.context}
         update["artifact"] = {"artifactId": key, "name": "answer", "parts": parts}
+        if "append" in more and (self.bad("never appends") or self.bad("first chunk appends")):
+            more["append"] = self.bad("first chunk appends")
         self.happen(job, {"artifactUpdate": {**update, **more}})
 
     def message(self, job: Job, words: str) -> Json:
@@ -192,8 +195,6 @@ class Plain:
     async def run(self, job: Job, words: str) -> None:
         """Work on a task."""
         pause = 0.01 if "slow" not in words else 0.6
-        if self.bad("streams late") and "slow" in words:
-            await asyncio.sleep(1.2)
         self.move(job, "TASK_STATE_WORKING", "I am at it." if "slow" in words else "")
         await asyncio.sleep(pause)
         if "slow" in words:
@@ -215,11 +216,8 @@ class Plain:
                 return self.move(job, f"TASK_STATE_{state}", text)
         if "chunks" in words:
             for place, chunk in enumerate(("one ", "two ", "three")):
-                append = place > 0 if not self.bad("first chunk appends") else True
-                if self.bad("never appends"):
-                    append = False
                 last = place == 2 and not self.bad("no last chunk")
-                self.give(job, [{"text": chunk}], key="chunks", append=append, lastChunk=last)
+                self.give(job, [{"text": chunk}], key="chunks", append=place > 0, lastChunk=last)
         else:
             self.give(job, self.answer(words if job.wants_text else f"{words} data"))
         if self.bad("artifact after end"):
@@ -228,7 +226,7 @@ class Plain:
         else:
             self.move(job, "TASK_STATE_COMPLETED")
         if self.bad("second end"):
-            self.move(job, "TASK_STATE_COMPLETED")
+            self.happen(job, copy.deepcopy(job.log[-1]))
         return None
 
     def answer(self, words: str) -> list[Json]:
@@ -403,6 +401,8 @@ class Plain:
         job.pings.append(ping)
         self.crowd += 1
         mine = self.crowd
+        if self.bad("streams late") and op == "stream":
+            await self.settle(job)
         first = self.picture(job, history, op=op)
         at = len(job.log)
         if op == "subscribe" and self.bad("subscribed task is stale"):
@@ -438,14 +438,15 @@ class Plain:
                 if job.state in DONE and job.work and job.work.done() and not self.bad(f"stream open at end {op}"):
                     return
                 ping.clear()
+                if job.cut:
+                    return
                 with contextlib.suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(ping.wait(), 0.2)
         finally:
             job.pings.remove(ping)
             if self.bad("task dies with its stream") and job.work and mine:
                 job.work.cancel()
-            if self.bad("one leaves, all leave"):
-                job.log.append({"statusUpdate": {"status": {"state": "TASK_STATE_FAILED"}}})
+            job.cut = self.bad("one leaves, all leave")
 
     async def get(self, call: Json, who: str, tenant: str) -> Json:
         """GetTask."""
@@ -518,7 +519,7 @@ class Plain:
             raise Trouble("TASK_NOT_CANCELABLE", f"Task {job.key} has ended.")
         if self.bad("cancel revives"):
             job.state = "TASK_STATE_WORKING"
-        if job.work and not self.bad("cancelled completes"):
+        if job.work and not self.bad("cancelled completes") and not self.bad("life after death"):
             job.work.cancel()
         before = self.picture(job)
         if self.bad("cancel is silent"):
@@ -577,9 +578,12 @@ class Plain:
         from plain_faults import rewritten
         from plain_http import downgraded
 
+        held: list[Json] = []
+        state: Any = ""
         async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
             while True:
-                event = await events.get()
+                late = bool(held) and state in DONE
+                event = held.pop() if late else await events.get()
                 state = event.get("statusUpdate", {}).get("status", {}).get("state")
                 if self.bad("end is not pushed") and state in DONE:
                     continue
@@ -602,8 +606,9 @@ class Plain:
                     url = next(iter(job.hooks.values()))["url"]
                 if self.bad("push has another type"):
                     headers["Content-Type"] = "text/plain"
-                if self.bad("pushes backwards") and state in DONE:
-                    await asyncio.sleep(0.05)
+                if self.bad("pushes backwards") and not held and state not in DONE:
+                    held.append(event)
+                    continue
                 body = downgraded({"task": event["task"]}) if self.profile == "old" else event
                 with contextlib.suppress(httpx.HTTPError):
                     await client.post(url, content=json.dumps(rewritten(self, "push", body)), headers=headers)

@@ -225,7 +225,6 @@ near extension | EXT-004 EXT-001 | strict
 extension refused | EXT-002 | strict
 numbers become text | ERR-015
 any jsonrpc | ERR-009
-any params | ERR-014
 old names too | ERR-013
 no ListTasks | JR-002 HJ-001
 no SubscribeToTask | JR-002 HJ-001
@@ -239,7 +238,7 @@ query undecoded | HJ-006
 query booleans unread | HJ-005
 card always whole | CARD-015
 no card | CARD-001
-takes empty parts | V03-RPC-004 | old
+takes no message | V03-RPC-004 | old
 unknown get | V03-TASK-001 | old
 unknown send | V03-SEND-005 | old
 history uncapped get | V03-TASK-001 | old
@@ -249,7 +248,6 @@ always at once | V03-SEND-002 | old
 any jsonrpc | V03-RPC-004 | old
 numbers become text | V03-RPC-003 | old
 gap subscribe | V03-STREAM-003 | old
-push without credentials | V03-SEND-003 V03-PUSH-001 | old
 lists one push config | V03-PUSH-001 | old
 one push config only | V03-PUSH-001 | old
 delete keeps | V03-PUSH-001 | old

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,12 +12,22 @@ from pytest_a2a_bench.conformance.checks.auth import as_other, hidden
 from pytest_a2a_bench.conformance.checks.discovery import other_tenants
 from pytest_a2a_bench.conformance.checks.errors import PROVOKE
 from pytest_a2a_bench.conformance.checks.list_tasks import ids_of, listed, member, tasks_of
-from pytest_a2a_bench.conformance.checks.notifications import CREATE, DELETE, GET, LIST, NEVER_CALLED, created, receiver
+from pytest_a2a_bench.conformance.checks.notifications import (
+    CREATE,
+    DELETE,
+    GET,
+    IN_FLIGHT_SECONDS,
+    LIST,
+    NEVER_CALLED,
+    created,
+    receiver,
+)
 from pytest_a2a_bench.conformance.checks.tasks import history_of
+from pytest_a2a_bench.conformance.checks.versioning import HEADER, VERSION
 from pytest_a2a_bench.conformance.context import Context
 from pytest_a2a_bench.conformance.crossing import STATE_PROMPTS
-from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp, state_of
-from pytest_a2a_bench.conformance.protocol.streams import read_event
+from pytest_a2a_bench.conformance.protocol.payloads import parse_timestamp
+from pytest_a2a_bench.conformance.protocol.streams import canonical, nothing_after_terminal, read_event, read_events
 from pytest_a2a_bench.conformance.session import states
 from pytest_a2a_bench.conformance.wire.reply import DOMAIN, ERROR_INFO, ERRORS, WireReply
 from pytest_a2a_bench.conformance.wire.webhook import Hook
@@ -71,6 +82,21 @@ async def history_of_several_messages_is_limited(ctx: Context) -> None:
             found = f"historyLength 1 gives a task with {len(history_of(task))} messages"
             ctx.fail(found, pointer="/tasks", expected="at most 1", replies=(reply,))
             return
+
+
+@crossed("SEND-011")
+async def history_is_the_latest(ctx: Context) -> None:
+    """Of two messages the later one comes back."""
+    first = ctx.task_of(await ctx.send(ctx.prompt("input")), "the scenario input")
+    answer = ctx.target.scenarios.get("input_answer") or "yes"
+    params = {"task_id": str(first.get("id")), "configuration": {"historyLength": 1}}
+    reply = await ctx.send(answer, **params)
+    task = ctx.task_of(reply, "answering the agent's question")
+    stored = ctx.skip_unless_ok(await ctx.get_task(str(task.get("id"))), "GetTask")
+    some, full = history_of(task), history_of(stored.result)
+    if some and full and canonical(some[-1]) != canonical(full[-1]):
+        found = "historyLength 1 gives a message that is not the latest"
+        ctx.fail(found, pointer="/task/history/0", expected="the most recent message", replies=(reply, stored))
 
 
 @crossed("LIST-007")
@@ -171,6 +197,17 @@ async def lists_of_tenants_are_apart(ctx: Context) -> None:
             ctx.fail(found, pointer="/tasks", expected="that tenant's tasks only", replies=(reply,))
 
 
+@crossed("EXT-004")
+async def required_extension_has_its_version(ctx: Context) -> None:
+    """Another version of a required extension is another extension."""
+    for uri in ctx.target.required_extensions:
+        other = VERSION.sub("/v999", uri)
+        if other == uri:
+            continue
+        reply = await ctx.call("SendMessage", ctx.send_params(), headers={HEADER: other})
+        ctx.expect_error(reply, "ExtensionSupportRequiredError", what=f"asked for {other} in place of {uri}")
+
+
 # -- errors --
 
 
@@ -196,38 +233,25 @@ async def every_error_has_its_reason(ctx: Context) -> None:
             ctx.fail(found, pointer="/error/details", expected=expected, replies=(reply,))
 
 
+@crossed("ERR-015")
+async def results_have_the_id(ctx: Context) -> None:
+    """A result has the id of its request, as an error has."""
+    for reply in await ctx.samples():
+        if not isinstance(reply.document, Mapping) or reply.documents:
+            continue
+        try:
+            sent = json.loads(reply.exchange.request)["id"]
+        except (ValueError, KeyError, TypeError):
+            # What is shown of a long request is cut.
+            continue
+        if reply.document.get("id") != sent:
+            found = f"the id of a result is {reply.document.get('id')!r}"
+            ctx.fail(found, pointer="/id", expected=f"id {sent!r}", replies=(reply,))
+            return
+
+
 def _has_status(ctx: Context, error: Any, row: Any) -> bool:
     return bool(error.http_status == row.http if ctx.binding == "HTTP+JSON" else error.grpc_status == row.grpc)
-
-
-# -- subscriptions --
-
-_LOOKS = 40
-
-
-@crossed("SUB-001")
-async def first_snapshot_is_not_stale(ctx: Context) -> None:
-    """The first Task of a subscription is not older than what GetTask said before."""
-    task_id = str((await ctx.start_task(ctx.prompt("slow")))["id"])
-    for _ in range(_LOOKS):
-        known = ctx.skip_unless_ok(await ctx.get_task(task_id), "GetTask")
-        if state_of(known.result) != "submitted":
-            break
-        await asyncio.sleep(0.05)
-    reply = await ctx.call("SubscribeToTask", {"id": task_id}, until=lambda event: True)
-    first = read_event(reply.events[0] if reply.events else None)
-    if first.kind != "task":
-        ctx.skip("the subscription was too late")
-    before, now = (_stamp(value) for value in (known.result, first.body))
-    backward = state_of(known.result) == "working" and first.state == "submitted"
-    if backward or (before is not None and now is not None and now < before):
-        found = f"GetTask said {state_of(known.result)}, the subscription that was made later begins with {first.state}"
-        ctx.fail(found, pointer="/0/task/status", expected="the Task as it is", replies=(known, reply))
-
-
-def _stamp(task: Any) -> float | None:
-    status = task.get("status") if isinstance(task, Mapping) else None
-    return parse_timestamp(status.get("timestamp")) if isinstance(status, Mapping) else None
 
 
 # -- several configurations of push notifications --
@@ -338,3 +362,13 @@ async def each_hook_gets_its_credentials(ctx: Context) -> None:
             )
             ctx.fail(found, expected="Authorization as configured for that webhook", replies=(made,))
             return
+
+
+@crossed("PUSH-017")
+async def nothing_comes_after_the_end(ctx: Context) -> None:
+    """What is told after the end of a task, to any of its webhooks, is told too late."""
+    seen = await _several(ctx)
+    # What was held back until the end comes soon after it.
+    await asyncio.sleep(IN_FLIGHT_SECONDS)
+    for hook, made in zip(seen.hooks[:-1], seen.made, strict=False):
+        ctx.report_problems(nothing_after_terminal(read_events([d.json for d in hook.deliveries])), made)
