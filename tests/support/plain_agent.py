@@ -606,7 +606,7 @@ class Plain:
                     url = next(iter(job.hooks.values()))["url"]
                 if self.bad("push has another type"):
                     headers["Content-Type"] = "text/plain"
-                if self.bad("pushes backwards") and not held and state not in DONE:
+                if self.bad("pushes backwards") and not held and not late and state not in DONE:
                     held.append(event)
                     continue
                 body = downgraded({"task": event["task"]}) if self.profile == "old" else event
